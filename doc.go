@@ -1,11 +1,16 @@
-// Package puntuale is the vocabulary of the service: its nouns, their limits and the promises between its parts.
-// It imports the standard library only, does no I/O, reads no clock and keeps no state. docs/glossary.md explains each word.
+// Package puntuale is the vocabulary of the service. Read it first if you change the code: it has the nouns, their limits
+// and the promises between the parts. docs/glossary.md explains each word. The package imports only the standard library. It
+// does no I/O, reads no clock and keeps no state.
 //
 // # The way of a message
 //
-// An integrator's call starts a [Sequence] for one recipient. The planner turns the sequence, the call's fields, a time
-// zone and the present moment into [PlannedMessage]s. The store keeps them as one [Run] with its messages, in one
-// transaction with the client's daily usage. Only then is the call answered.
+//  1. A caller starts a [Sequence] for one recipient.
+//  2. The planner makes [PlannedMessage]s of the sequence, the call's fields, a time zone and the present moment.
+//  3. The store writes them as one [Run] with its messages and the client's daily usage, in one transaction.
+//  4. The server answers the call.
+//  5. When a message is due, the dispatcher claims it, sends it and records the outcome.
+//
+// The same as a picture:
 //
 //	call ─▶ plan ─▶ run + messages + usage, on disk ─▶ answer
 //	                        │
@@ -21,8 +26,15 @@
 //	                        ▼
 //	                  Decide ─▶ outcome        recorded where the intent's token still matches
 //
-// Outside, a message is in one of the contract's six states ([State]). Inside, an open one also has an intent. It is 0
-// while nothing was tried, the attempt's token while the network may have it, and -1 once it is closed:
+// # States
+//
+// Callers see one of the contract's six states ([State]). In the store a message also has an intent:
+//
+//   - 0: nothing was tried.
+//   - The attempt's token: the network may have the message.
+//   - -1: the message is closed.
+//
+// The moves between states:
 //
 //	PENDING ──claim──▶ (in flight; PENDING outside) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)

@@ -11,7 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// asynqTuning are asynq's settings that matter here. A zero one is asynq's default.
+// asynqTuning are asynq's settings that matter here. Where a setting is zero, asynq's default applies.
 type asynqTuning struct {
 	workers        int
 	forward, check time.Duration
@@ -71,7 +71,7 @@ func (a *asynqServer) ProcessTask(_ context.Context, t *asynq.Task) error {
 	return nil
 }
 
-// enqueue plans a task; the zero moment is at once.
+// enqueue plans a task for a moment. With the zero moment, the task is due at once.
 func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	args := job{Client: int64(i % customers), Session: int64(i % customers), Run: int64(i), Phone: fmt.Sprintf("+39347%07d", i)}
 	var opts []asynq.Option

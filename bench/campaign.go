@@ -63,7 +63,7 @@ func campaignTargets() (all []target) {
 				all = append(all, target{of: planned(n.fed, steps, engine), least: 20_000})
 			}
 			all = append(all,
-				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 300 MB
+				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 286 MiB are 300 MB
 				target{of: paused(n.fed, answered, engine), most: 2},
 				target{of: paused(n.fed, lastGrown, engine), most: 2},
 			)
@@ -167,8 +167,8 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// readyToFeed makes a checked campaign of so many recipients. feed starts it, and returns how long the whole list took to be
-// fed.
+// readyToFeed makes a checked campaign of n recipients. feed starts it, and returns how long it took to feed the whole
+// list.
 func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (feed func() (time.Duration, error), err error) {
 	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
 	if err != nil {

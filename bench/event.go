@@ -76,7 +76,7 @@ type telling struct {
 	db      *sql.DB
 	calls   *outbox.Caller
 	arrived chan arrival
-	over    chan struct{} // receivers that hang answer then
+	over    chan struct{} // closed at the end; then the receivers that hang answer
 	servers []*httptest.Server
 }
 
@@ -158,7 +158,7 @@ func (t *telling) emit(ctx context.Context, of client, n int) error {
 	return nil
 }
 
-// await waits until n different events arrived, and returns when each did first.
+// await waits until n different events arrived, and returns when each of them arrived first.
 func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
 	late := time.After(within)

@@ -17,7 +17,7 @@ type figure struct {
 	values     []float64
 }
 
-// Units.
+// The units of figures.
 const (
 	perSecond = "/s"
 	millis    = "ms"
@@ -64,7 +64,7 @@ func (s *sheet) ratio(of, per string) (median, least, most float64, ok bool) {
 	return spread(all)
 }
 
-// The processor time of each thing, in this process and in the database's.
+// The ends of the names of figures about processor time: in this process, and in the database's processes.
 const (
 	ownEffort = ": CPU of this process"
 	itsEffort = ": CPU of the database"

@@ -34,8 +34,8 @@ type fixture struct {
 // place says where a database is.
 type place struct {
 	engine  string
-	address string // of PostgreSQL, or the SQLite file
-	name    string // of PostgreSQL's database
+	address string // the address of PostgreSQL, or the name of the SQLite file
+	name    string // the name of PostgreSQL's database
 	folder  string // folder for the data outside the database
 	drop    func()
 }

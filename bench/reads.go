@@ -96,7 +96,7 @@ func some(n int, err error) error {
 // phoneOf returns the recipient of the k-th run of the client that is next in rotation. stock gives the numbers.
 func phoneOf(i, k int) string { return fmt.Sprintf("+39347%07d", k*customers+i%customers) }
 
-// idsOf returns waiting messages of that client's first runs.
+// idsOf returns the ids of n waiting messages, from the first runs of the client that is next in rotation.
 func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	for k := range n {
 		run := k/3*customers + i%customers

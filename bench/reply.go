@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	replyRate    = 1000 // a second, each in a delivery of its own
+	replyRate    = 1000 // replies a second, each in its own delivery
 	replySenders = 32
 	replyNumbers = 10 // clients with a number
 )

@@ -25,7 +25,7 @@ type job struct {
 
 func (job) Kind() string { return "message" }
 
-// riverTuning are River's settings that matter here. A zero one is River's default.
+// riverTuning are River's settings that matter here. Where a setting is zero, River's default applies.
 type riverTuning struct {
 	workers        int
 	cooldown, poll time.Duration

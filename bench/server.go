@@ -74,7 +74,8 @@ func (s *server) stop() {
 	_ = s.cmd.Wait()
 }
 
-// memory is a figure of the process's memory in MiB: VmRSS now, VmHWM at most so far.
+// memory returns a figure of the process's memory in MiB. VmRSS is the memory that it has now, and VmHWM is the most
+// that it has had.
 func (s *server) memory(name string) (float64, error) {
 	var kib float64
 	if _, err := fmt.Sscanf(field(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), name), "%f", &kib); err != nil {

@@ -13,7 +13,7 @@ import (
 // stopwatch measures the processor time of something done on a database.
 type stopwatch struct {
 	b       *bench
-	server  int // its process; 0: there is none
+	server  int // the database's process; 0: there is none
 	own     time.Duration
 	all     usage
 	sampled *samples // nil: not asked for

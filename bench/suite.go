@@ -33,16 +33,16 @@ type bench struct {
 
 // sizes say how much is measured.
 type sizes struct {
-	inserted  int           // rows, by us and by River
-	rows      int           // dispatched, by us and by River
-	tasks     int           // dispatched by asynq without fsync; a quarter with it
-	calls     int           // over HTTP
+	inserted  int           // rows that we and River insert
+	rows      int           // rows that we and River dispatch
+	tasks     int           // tasks that asynq dispatches without fsync; with fsync, a quarter
+	calls     int           // calls over HTTP
 	workers   int           // concurrent callers of stores
-	late      time.Duration // of each measurement of lateness
+	late      time.Duration // the length of each measurement of lateness
 	lateRates []int         // messages a second
 	pending   []int         // other messages, planned for later
-	reads     int           // of each kind of query
-	settle    time.Duration // before memory is read
+	reads     int           // queries of each kind
+	settle    time.Duration // the wait before memory is read
 	lists     lists
 	idle      time.Duration // how long a server gets only start calls
 }

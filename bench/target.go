@@ -62,7 +62,7 @@ var targets = []target{
 type verdict struct {
 	target
 	median, least, most float64
-	unit                string  // "" of a ratio
+	unit                string  // "" for a ratio
 	effort              float64 // the ratio by processor time instead of rates; 0: not measured
 	met                 bool
 }

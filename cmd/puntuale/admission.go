@@ -8,8 +8,8 @@ import (
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// unknownCallerBurst multiplies the rate of an unknown caller: so many of its calls may come at once. Everybody in an
-// office may load the sign-in page together.
+// unknownCallerBurst times the rate is how many calls of an unknown caller may come at once. For example, everybody in
+// an office may load the sign-in page at the same time.
 const unknownCallerBurst = 10
 
 // newLimits makes the limits that API, dashboards and webhooks share.

@@ -41,7 +41,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	var wrong error
 	err := archiver.ListArchive(p.path(c.Archive), false, func(f archiver.ArchivedFile) error {
 		wrong = errors.Join(wrong, flaw(f))
-		if f.At.IsZero() { // it could not be read
+		if f.At.IsZero() { // the file could not be read
 			return nil
 		}
 		from, to := int64(0), int64(0)
@@ -58,7 +58,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	return errors.Join(err, w.Flush(), wrong)
 }
 
-// flaw says what is wrong with a file, or with the gap before it.
+// flaw returns what is wrong with a file, or with the gap before it.
 func flaw(f archiver.ArchivedFile) error {
 	if f.Missing > 0 {
 		return errors.Join(fmt.Errorf("%d files before %s are missing", f.Missing, f.Name), f.Err)
@@ -151,7 +151,7 @@ type shownMessage struct {
 	Done       time.Time             `json:"done_at"`
 	Outcome    string                `json:"outcome,omitempty"` // SENT, FAILED
 	Credit     string                `json:"credit,omitempty"`  // spent, returned
-	Message    httpapi.MessageDetail `json:"message"`           // as the API's details
+	Message    httpapi.MessageDetail `json:"message"`           // in the form of the API's details
 	Events     []shownEvent          `json:"events,omitempty"`
 }
 
@@ -192,7 +192,7 @@ func shown(m *archiver.Message) shownMessage {
 	return s
 }
 
-// archiveBeginCommand makes another folder the archive's.
+// archiveBeginCommand makes an archive go on in another folder.
 type archiveBeginCommand struct {
 	archiveSettings `embed:""`
 }

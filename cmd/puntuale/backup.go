@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// backupCommand writes a backup, also beside running servers.
+// backupCommand writes a backup. It also works beside running servers.
 type backupCommand struct {
 	baseSettings `embed:""`
 
@@ -65,7 +65,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// key reads the key file, and says what a restore needs besides the backup.
+// key reads the key file, and says what a restore needs in addition to the backup.
 func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	name := c.KeyFile
 	if name == "" {
@@ -90,7 +90,7 @@ func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	return key, "The key is in it: whoever has the backup can open every secret of the installation.\n", nil
 }
 
-// restoreCommand makes an installation of a backup.
+// restoreCommand makes an installation from a backup.
 type restoreCommand struct {
 	baseSettings `embed:""`
 
@@ -142,7 +142,7 @@ See them with "puntuale unknown list"; each client sees its own and decides: sen
 	}
 }
 
-// restoredCommand tells the server that its database is a copy that other means restored.
+// restoredCommand tells servers that their database is a copy which other programs restored.
 type restoredCommand struct {
 	baseSettings `embed:""`
 
@@ -203,7 +203,7 @@ func (c *restoreCommand) place(files *placedFiles) error {
 type placedFiles struct {
 	backup *archive.BackupReader
 	made   []string
-	said   string // of them, for people
+	said   string // what the command says about the files
 }
 
 // put writes an entry to a file, which must not exist with other contents.
@@ -211,7 +211,7 @@ func (f *placedFiles) put(entry, name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("create the data folder: %w", err)
 	}
-	to, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".unfinished-*") // readable by its owner alone
+	to, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".unfinished-*") // only its owner can read this file
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
@@ -219,7 +219,7 @@ func (f *placedFiles) put(entry, name string) error {
 	if err := errors.Join(f.backup.Copy(entry, to), to.Sync(), to.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	err = os.Link(to.Name(), name) // never replaces a file
+	err = os.Link(to.Name(), name) // a link never replaces a file
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return f.same(to.Name(), name)

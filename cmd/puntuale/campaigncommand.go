@@ -109,7 +109,7 @@ func (c *campaignCommand) checkOld() (faults []fault) {
 	return faults
 }
 
-// verbs are what a command can do with a campaign.
+// verbs returns the actions that the flags ask for.
 func (c *campaignCommand) verbs() (verbs []string) {
 	if c.Pause {
 		verbs = append(verbs, "pause")
@@ -154,13 +154,14 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// atTerminal reports whether a person is at the other end.
+// atTerminal reports whether the stream is a terminal, so that a person reads or types.
 func atTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// key returns the client's API key. The key is never in the command line, because every user of the machine can read that.
+// key returns the client's API key. The key is never in the command line, because every user of the machine can read
+// command lines.
 func (c *campaignCommand) key(ctx context.Context, p *program, lines *terminal.Lines) (key string, err error) {
 	env, ok := p.lookupEnv("PUNTUALE_API_KEY")
 	switch {

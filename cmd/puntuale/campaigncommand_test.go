@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// office is a server with one campaign. Each call gets the next of its answers; the last answer repeats. The ledger
-// holds the calls that change something.
+// office is a server with one campaign. Each kind of call has a list of answers. A call gets the next one, and the last
+// one repeats. The ledger holds the calls that change something.
 type office struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -29,10 +29,10 @@ type office struct {
 	ledger    []string
 }
 
-// Answers beside JSON.
+// Answers that are not JSON.
 const (
 	lost   = "lost"  // the connection ends
-	never  = "never" // the test interrupts the command instead of an answer
+	never  = "never" // the server does not answer, and the test interrupts the command
 	portal = "<html>a portal</html>"
 )
 
@@ -75,7 +75,7 @@ const (
 	aCheck   = `{"digest":"abc","valid":1,"recipients":1,"messages":1,"credits_left":"9"}`
 )
 
-// campaigns runs the command against a server with the usual answers and those in says.
+// campaigns runs the command against a server. says replaces some of the usual answers.
 func campaigns(t *testing.T, says map[string][]string, args ...string) (code int, out, errs string, o *office) {
 	t.Helper()
 	o = &office{t: t, says: map[string][]string{
@@ -119,7 +119,7 @@ func (h *hasty) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// An interrupted command says how the campaign stands, and the commands that go on with it.
+// An interrupted command says in which state the campaign is, and which commands go on with it.
 func TestCampaignInterrupted(t *testing.T) {
 	t.Parallel()
 	const look = "puntuale campaign --id 7 --server URL\n"
@@ -153,7 +153,7 @@ func TestCampaignInterrupted(t *testing.T) {
 	}
 }
 
-// The command shows a change since the check, and starts only what it showed.
+// If the campaign changed after the check, the command shows the change. It starts only what it showed.
 func TestCampaignChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{"POST/7/start": {
@@ -167,7 +167,7 @@ func TestCampaignChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// If the command cannot know whether the campaign started, it says so, and how to find out.
+// If the command cannot know whether the campaign started, it says so. It also says how to find out.
 func TestCampaignStartUncertain(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
@@ -199,7 +199,7 @@ func TestCampaignServerAway(t *testing.T) {
 	}
 }
 
-// A long check shows how much of the list it has looked at. The answers count no more recipients than that.
+// A long check shows how many rows it has looked at. The shown counts belong to these rows only.
 func TestCampaignLongCheck(t *testing.T) {
 	t.Parallel()
 	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)
@@ -209,7 +209,7 @@ func TestCampaignLongCheck(t *testing.T) {
 	}
 }
 
-// The command uploads the whole of a list from a pipe. Refused rows never replace anything but a regular file.
+// The command uploads the whole list from a pipe. The file for refused rows may replace only a regular file.
 func TestCampaignFiles(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -239,7 +239,7 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// The flags of the next command say where the key is. They name the server unless it is the default.
+// The flags of the next command say where the key is. They name the server only if it is not the default one.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}

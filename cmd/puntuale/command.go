@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// commands is the command line. A field tagged "local" belongs only to its command and is no setting.
+// commands is the command line. A field with the tag "local" belongs to one command only, and is no setting.
 type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
@@ -53,7 +53,7 @@ type archiveGroup struct {
 	Begin archiveBeginCommand `cmd:"" help:"Archive into another folder from now on."`
 }
 
-// command is one leaf of the command line, its settings filled in.
+// command is one command of the command line, with its settings filled in.
 type command interface {
 	Run(ctx context.Context, p *program) error
 }
@@ -61,8 +61,8 @@ type command interface {
 // checker is a command that checks its settings against each other.
 type checker interface{ check() []fault }
 
-// parse reads the command line, the environment and the configuration file, and reports all that is wrong with them at
-// once. The command is nil when help was printed instead.
+// parse reads the command line, the environment and the configuration file, and reports all their faults at once. If
+// help was printed, the command is nil.
 func (p *program) parse(args []string) (command, error) {
 	p.source = map[string]string{}
 	found := &sources{lookupEnv: p.lookupEnv, source: p.source}
@@ -89,7 +89,7 @@ func (p *program) parse(args []string) (command, error) {
 	}
 	faults := append(p.findFile(first, found, settingNames(parser)), lineFaults...)
 
-	p.faults = nil // the second reading finds those of the first again
+	p.faults = nil // the second reading finds these faults again
 	chosen, err := parser.Parse(args)
 	if helped {
 		return nil, nil
@@ -111,8 +111,8 @@ func (p *program) parse(args []string) (command, error) {
 	return chosen.Selected().Target.Addr().Interface().(command), nil
 }
 
-// applied returns the command that kong refused only because of missing flags. kong looks for these last, so all other flags are already in
-// the settings.
+// applied returns the command that kong refused only because of missing flags. kong looks for missing flags last, so
+// all other flags are already in the settings.
 func applied(err error) *kong.Context {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Error == nil {
 		return parse.Context
@@ -183,7 +183,7 @@ func noteCommandLine(chosen *kong.Context, source map[string]string) {
 	}
 }
 
-// located puts the origin of each fault before it, and drops repeated faults.
+// located adds to each fault where its setting came from, and removes repeated faults.
 func (p *program) located(faults []fault) faultsError {
 	var lines faultsError
 	for _, f := range faults {
@@ -205,7 +205,7 @@ func (p *program) located(faults []fault) faultsError {
 	return lines
 }
 
-// helpText names the default and the environment variable with each setting.
+// helpText returns the help of a setting, with its default and its environment variable.
 func helpText(value *kong.Value) string {
 	var also []string
 	if value.Default != "" && value.Default != "true" {

@@ -44,7 +44,7 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// readableFlags does the work of readable for the part after the command's name.
+// readableFlags does the same as readable, for the part of the line after the command's name.
 func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []fault) {
 	flags, names := map[string]*kong.Flag{}, []string{}
 	for _, group := range leaf.AllFlags(false) {
@@ -59,18 +59,18 @@ func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []faul
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		name, _, joined := strings.Cut(arg, "=")
-		follows := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") // a value may begin with one dash: -5s, or - itself
+		follows := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") // a value may begin with one dash, as in -5s, or be a dash alone
 		flag := flags[name]
 		switch {
 		case arg == "-h":
 			rest = append(rest, arg)
-		case arg == "--": // ends the flags, and nothing else is allowed
+		case arg == "--": // "--" ends the flags, and nothing may follow it
 		case !strings.HasPrefix(arg, "-") || arg == "-":
 			faults = append(faults, fault{"", fmt.Sprintf("unexpected argument %q", logging.WithoutKeys(arg))})
 		case flag == nil:
 			faults = append(faults, fault{"", fmt.Sprintf("unknown flag %s%s", logging.WithoutKeys(name), suggestion(name, names))})
 			if !joined && follows && !strings.HasPrefix(args[i+1], "-") {
-				i++ // most likely its value
+				i++ // the next word is most likely the value of this unknown flag
 			}
 		case joined || flag.IsBool():
 			rest = append(rest, arg)
@@ -84,7 +84,7 @@ func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []faul
 	return rest, faults
 }
 
-// cutValue returns the name of a flag that was written with its value.
+// cutValue returns the name of a flag, without the value that is written after "=".
 func cutValue(arg string) string {
 	name, _, _ := strings.Cut(arg, "=")
 	return name

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// console runs the program as a test sees it: no terminal, an environment and a folder of its own.
+// console runs the program in a test: without a terminal, and with its own environment and folder.
 type console struct {
 	program
 	out, errs bytes.Buffer
@@ -28,7 +28,7 @@ func newConsole(t *testing.T, env map[string]string) *console {
 			if text, ok := env[name]; ok {
 				return text, ok
 			}
-			return "30s", name == "PUNTUALE_PATIENCE" // a busy test machine must not refuse calls
+			return "30s", name == "PUNTUALE_PATIENCE" // so that a busy test machine does not refuse calls
 		},
 	}
 	return term
@@ -45,7 +45,7 @@ func (term *console) file(t *testing.T, name, text string) {
 	}
 }
 
-// setting runs "config" and returns the line of one setting, blanks apart.
+// setting runs "config" and returns the line of one setting, with single spaces.
 func (term *console) setting(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if code := term.run(context.Background(), append([]string{"config"}, args...)); code != exitDone {
@@ -189,13 +189,13 @@ func TestRateSetting(t *testing.T) {
 	}
 }
 
-// TestAllFaultsOfALine has faults that a reader of flags would take for the end of the line.
+// TestAllFaultsOfALine: some faults look to kong like the end of the flags. All faults of the line are still reported.
 func TestAllFaultsOfALine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		env  map[string]string
 		line string
-		want []string // in the order of the output
+		want []string // the expected faults, in the order of the output
 	}{
 		"meaning and form": {
 			map[string]string{"PUNTUALE_ADDR": "nope", "PUNTUALE_LEASE": "1ms"},
@@ -275,7 +275,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		"mysql://user:hunter2@host/db",
 		"postgres://user:hunter2@ho st/db",
 		"postgres://user:hunter2%zz@host/db",
-		"postgres://user:1/hunter2@host/db", // odd characters in a password, not escaped
+		"postgres://user:1/hunter2@host/db", // the password has unusual characters that are not escaped
 		"postgres://user:1?hunter2=x@host/db",
 		"postgres://user:1#hunter2@host/db",
 		"postgres:user:hunter2@host/db",
@@ -311,7 +311,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// TestReferenceIsCurrent compares the manual's table with the settings; UPDATE=1 writes it.
+// TestReferenceIsCurrent compares the manual's table with the settings. With UPDATE=1 it writes the table.
 func TestReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
 	const manual, begin, end = "../../docs/operate.md", "<!-- settings -->\n", "<!-- /settings -->\n"

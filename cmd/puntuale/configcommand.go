@@ -37,7 +37,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\n%s\n", terminal.Wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
-		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself, and a masked secret must not be read back
+		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself, and a masked secret must not be read as a value
 			line = "# " + line
 		}
 		fmt.Fprintf(p.stdout, "%-48s # %s\n", line, from)
@@ -58,7 +58,7 @@ func tomlText(flag *kong.Flag) string {
 	case string:
 		switch {
 		case v == "":
-		case flag.Name == "key": // no address
+		case flag.Name == "key": // the master key is not an address
 			v = logging.Hidden
 		case flag.Tag.Has("secret"):
 			v = logging.MaskedAddress(v)
@@ -68,7 +68,7 @@ func tomlText(flag *kong.Flag) string {
 	return fmt.Sprintf("%q", strings.ToLower(fmt.Sprint(value)))
 }
 
-// durationText drops the empty parts of Go's form: 24h, not 24h0m0s.
+// durationText shortens Go's form of a duration: 24h0m0s becomes 24h.
 func durationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

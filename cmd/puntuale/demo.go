@@ -18,8 +18,8 @@ import (
 )
 
 // demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, and a curl line
-// to paste. Then the server goes on. It reads neither the environment nor a configuration file, so that it can never
-// meet real data.
+// to paste. After that the server keeps running. The demo reads neither the environment nor a configuration file, so
+// that it can never open real data.
 type demoCommand struct {
 	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
 	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`
@@ -66,7 +66,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	return errors.Join(err, s.Close())
 }
 
-// tell prepares the demo's accounts through the API, as an integrator would, and prints what the newcomer needs.
+// tell prepares the demo's accounts through the API, as an integrator would. Then it prints what a new user needs.
 func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *demo.Screen) error {
 	d := demo.New(s.URL(), p.clock.Now())
 	err := d.Prepare(ctx, s.accounts)
@@ -80,7 +80,7 @@ func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *d
 	}
 	if err == nil {
 		screen.Start(d)
-	} else if ctx.Err() == nil { // otherwise the user stopped the demo while it began
+	} else if ctx.Err() == nil { // otherwise the user stopped the demo during its start
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
 	return nil
@@ -99,7 +99,8 @@ func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, er
 	return l, nil
 }
 
-// freshFolder makes a new folder for the demo. Only a folder that carries the demo's mark is ever removed, and not while a demo runs in it.
+// freshFolder makes a new folder for the demo. It removes only a folder that has the demo's mark, and not while a demo
+// uses the folder.
 func freshFolder(folder string) (release func(), err error) {
 	mark := filepath.Join(folder, demoMark)
 	_, err = os.Lstat(folder)
@@ -126,7 +127,8 @@ func freshFolder(folder string) (release func(), err error) {
 	return release, nil
 }
 
-// removable removes the folder of an earlier demo. An empty folder may stay.
+// removable returns an error if a folder may not be removed. It may be removed if an earlier demo made it, or if it is
+// empty.
 func removable(folder, mark string) error {
 	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(folder)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDemoFolder: only an earlier demo's folder is ever removed, and not while it is in use.
+// TestDemoFolder: only the folder of an earlier demo is removed, and not while it is in use.
 func TestDemoFolder(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "demo")
@@ -54,7 +54,7 @@ func TestDemoFolder(t *testing.T) {
 	}
 }
 
-// TestDemoIgnoresConfiguration: a demo must never meet real data.
+// TestDemoIgnoresConfiguration: a demo must never open real data.
 func TestDemoIgnoresConfiguration(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, map[string]string{"PUNTUALE_ADDR": "nowhere", "PUNTUALE_DATA": "real", "PUNTUALE_DATABASE": "postgres://real/real"})

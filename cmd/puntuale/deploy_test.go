@@ -94,7 +94,7 @@ func TestDeployNamesSettings(t *testing.T) {
 	})
 }
 
-// TestDeployCommands: each command line in deploy/ is one that the program reads.
+// TestDeployCommands: the program accepts each of its command lines in deploy/.
 func TestDeployCommands(t *testing.T) {
 	t.Parallel()
 	found := make(chan string, 100)
@@ -134,8 +134,8 @@ func TestDeployCommands(t *testing.T) {
 	}
 }
 
-// TestDeployWaitsForAStop: the program that stops a server gives it longer than the server gives itself. Else messages
-// in flight are cut off.
+// TestDeployWaitsForAStop: whatever stops a server must wait longer than the server's own limit. Otherwise messages in
+// flight are cut off.
 func TestDeployWaitsForAStop(t *testing.T) {
 	t.Parallel()
 	parsed, err := newConsole(t, nil).parse([]string{"serve"})

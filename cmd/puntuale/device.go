@@ -16,14 +16,14 @@ import (
 	"puntuale/internal/logging"
 )
 
-// deviceGroup has the commands of a program that sends, as docs/device.md describes.
+// deviceGroup has the commands for a program that sends as a device; see docs/device.md.
 type deviceGroup struct {
 	Link deviceLinkCommand `cmd:"" help:"Link this machine as a device, with the code that a session shows."`
 	Due  deviceDueCommand  `cmd:"" help:"Print what the device could take now, one message a line as JSON. Nothing is taken."`
 	Run  deviceRunCommand  `cmd:"" help:"Take messages and hand each to a command, until SIGTERM."`
 }
 
-// deviceSettings say as which device a command calls the server.
+// deviceSettings say which server a command calls, and with which token.
 type deviceSettings struct {
 	Server    string `local:"" placeholder:"URL" default:"http://127.0.0.1:8080" help:"The address of a running server."`
 	TokenFile string `local:"" placeholder:"FILE" default:"puntuale-device.token" help:"Where link keeps the device's token, which its owner alone may read."`
@@ -39,7 +39,7 @@ func checkServer(address string) []fault {
 	return nil
 }
 
-// client reads the token.
+// client reads the token, and returns a client that calls the server with it.
 func (c *deviceSettings) client(p *program) (*deviceclient.Client, error) {
 	name := p.path(c.TokenFile)
 	token, err := os.ReadFile(name)
@@ -65,7 +65,7 @@ type deviceLinkCommand struct {
 }
 
 func (c *deviceLinkCommand) Run(ctx context.Context, p *program) error {
-	file, err := localfile.Create(p.path(c.TokenFile), false) // before the code is used up
+	file, err := localfile.Create(p.path(c.TokenFile), false) // the file must exist before the code is used up
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/push/pushtest"
 )
 
-// TestDevice has a server, a phone that gets Web Push, and a program that sends. The test links the program with a
-// code, restarts the server, and unlinks the program.
+// TestDevice runs a server with two devices: a phone that gets Web Push, and a program that sends. The test links the
+// program with a code, restarts the server, and unlinks the program.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	service := pushtest.New(t)

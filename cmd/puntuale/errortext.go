@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/logging"
 )
 
-// forPeople returns an error's text without codes, and names faults by their flags.
+// forPeople returns an error with a text for people: without codes, and with the names of flags in faults.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
@@ -31,7 +31,7 @@ func forPeople(err error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// terminalText returns an error's text with sentences where Error has codes of reasons.
+// terminalText returns an error's text. Reasons appear as sentences, and not as codes.
 func terminalText(err error) string {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -50,7 +50,8 @@ func terminalText(err error) string {
 // sqliteReadOnly is SQLite's code for a read-only file or folder.
 const sqliteReadOnly = 8
 
-// opening says why a store could not be opened. The reason comes first, in the words of docs/troubleshooting.md.
+// opening returns the error of a store that could not be opened. The reason comes first, in the words of
+// docs/troubleshooting.md.
 func opening(err error, s *baseSettings) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	where := databaseName(s)
@@ -82,7 +83,7 @@ func databaseName(s *baseSettings) string {
 	return logging.MaskedAddress(s.Database)
 }
 
-// databaseFile returns the SQLite file that the settings name, "" where they name another database.
+// databaseFile returns the SQLite file that the settings name, or "" if they name another database.
 func databaseFile(s *baseSettings, data string) string {
 	if s.Database == "" {
 		return filepath.Join(data, "puntuale.db")
@@ -97,7 +98,7 @@ func databaseFile(s *baseSettings, data string) string {
 	return u.Path
 }
 
-// newFile returns the SQLite file that the settings name when it is not there yet, else "".
+// newFile returns the SQLite file that the settings name, if the file does not exist yet. Otherwise it returns "".
 func newFile(s *baseSettings, data string) string {
 	file := databaseFile(s, data)
 	if file == "" {

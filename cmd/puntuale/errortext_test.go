@@ -49,7 +49,7 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 	}
 }
 
-// TestTerminalText: an error is printed with the sentence of its code, also if another error wraps it.
+// TestTerminalText: an error is printed with the sentence of its reason, even if another error wraps it.
 func TestTerminalText(t *testing.T) {
 	t.Parallel()
 	inner := puntuale.Conflict("store.dispatched_by_another")

@@ -15,7 +15,7 @@ type feeding struct {
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed the campaigns of sessions for which this server sends.
+// startFeeding begins to feed campaigns, for the sessions that this server owns.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// healthCommand asks a running server whether it is ready, as a load balancer asks /readyz. A container without a shell
-// has no other program for that. It is also for scripts that restart servers one after the other.
+// healthCommand asks a running server whether it is ready, as a load balancer asks /readyz. In a container without a
+// shell, no other program can ask. Scripts that restart servers one after the other also use it.
 type healthCommand struct {
 	serveSettings `embed:""`
 	Wait          time.Duration `local:"" placeholder:"DURATION" default:"0s" help:"Go on asking for so long until the answer is yes."`
@@ -47,11 +47,11 @@ func (c *healthCommand) Run(ctx context.Context, p *program) error {
 	}
 }
 
-// askedAt is the address by which the same machine reaches a server that listens at addr.
+// askedAt returns the address at which a program on the same machine reaches a server that listens at addr.
 func askedAt(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return addr // the check of the settings refuses this address
+		return addr // the check of the settings refuses this address later
 	}
 	switch ip := net.ParseIP(host); {
 	case host == "" || ip != nil && ip.IsUnspecified() && ip.To4() != nil:
@@ -62,7 +62,7 @@ func askedAt(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// ask returns nil when the server is ready, otherwise the problem that the server reports.
+// ask returns nil if the server is ready, and otherwise the problem that the server reports.
 func ask(ctx context.Context, asker *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -77,6 +77,6 @@ func ask(ctx context.Context, asker *http.Client, url string) error {
 		return nil
 	}
 	var problem struct{ Title, Detail string }
-	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without a body the status says enough
+	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // if there is no body, the status is enough
 	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
 }

@@ -33,7 +33,7 @@ func TestHealthAsksAServer(t *testing.T) {
 	}
 }
 
-// TestHealthSaysWhatIsWrong repeats the sentence of /readyz.
+// TestHealthSaysWhatIsWrong: the command prints the sentence of /readyz.
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	h := httpkit.NewHealth(httpkit.HealthConfig{Now: clock.System().Now, Check: func(context.Context) error { return errors.New("gone") },

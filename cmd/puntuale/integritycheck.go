@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// checkCommand reads the whole database, also beside a running server.
+// checkCommand reads the whole database to find damage. It also works beside a running server.
 type checkCommand struct {
 	baseSettings `embed:""`
 }

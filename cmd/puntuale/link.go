@@ -26,8 +26,8 @@ type linkCommand struct {
 }
 
 const (
-	linkAsks  = time.Second      // between looks for the next code
-	linkTakes = 20 * time.Second // for one answer
+	linkAsks  = time.Second      // the time between two looks for the next code
+	linkTakes = 20 * time.Second // how long one answer may take
 )
 
 // linkView is the part of a session's answer that the command uses.
@@ -38,7 +38,7 @@ type linkView struct {
 	Number  string `json:"number"`
 	QR      string `json:"qr"`
 	Code    string `json:"pairing_code"`
-	Problem string `json:"detail"` // of a refusal
+	Problem string `json:"detail"` // the reason, if the answer is a refusal
 }
 
 func (c *linkCommand) Run(ctx context.Context, p *program) error {
@@ -92,14 +92,15 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 		return v, err
 	}
 	defer response.Body.Close()
-	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&v) // without a body the status says enough
+	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&v) // if there is no body, the status is enough
 	if response.StatusCode != http.StatusOK {
 		return v, errors.New(cmp.Or(v.Problem, response.Status))
 	}
 	return v, nil
 }
 
-// showCode draws a code as half blocks, dark on light whatever the terminal's colours, or writes the code that a person types.
+// showCode draws a QR code with half blocks, dark on light in any terminal. If the code is one to type, it prints the
+// code.
 func showCode(w io.Writer, v linkView) error {
 	if v.Code != "" {
 		_, err := fmt.Fprintf(w, "\n  %s\n\n%s\n", v.Code, v.Hint)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLinkAsksForOneSession: the text of --session is always one escaped segment of the path.
+// TestLinkAsksForOneSession: any text of --session becomes exactly one escaped segment of the path.
 func TestLinkAsksForOneSession(t *testing.T) {
 	t.Parallel()
 	var asked []string

@@ -26,7 +26,7 @@ func (s *mailSettings) check(public string) (faults []fault) {
 	if _, err := mail.ParseServer(s.SMTP); err != nil {
 		faults = append(faults, fault{"smtp", err.Error()})
 	}
-	if public == "" { // a link must not lead where a request says
+	if public == "" { // links in e-mails need the public address, because a request could name any host
 		faults = append(faults, fault{"smtp", "needs public-url, to which the links in e-mails lead"})
 	}
 	if f := mail.CheckSender(s.MailFrom); f != "" {
@@ -40,7 +40,7 @@ func (s *server) sendMails(ctx context.Context) error {
 	return errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
 }
 
-// openMailer makes the sender of e-mails, if the settings name a mail server.
+// openMailer makes the sender of e-mails. It does nothing if the settings name no mail server.
 func (s *server) openMailer(cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.SMTP == "" {
 		return nil

@@ -1,8 +1,8 @@
 // Command puntuale schedules sequences of chat messages, sends each at its moment and records its outcome.
 //
-// Only this package names a concrete store, concrete connectors and the configuration. It passes all other packages
-// what they need. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts the real
-// one. "puntuale config" prints every setting with its effective value.
+// Only this package names a concrete store, concrete connectors and the configuration. It gives all other packages what
+// they need. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts a real server.
+// "puntuale config" prints every setting with its effective value.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // zones must not depend on what the machine has installed
+	_ "time/tzdata" // so that time zones do not depend on the machine
 
 	"github.com/mattn/go-isatty"
 
@@ -34,27 +34,27 @@ func main() {
 		files:     filesAsBuilt(),
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // after the first signal, a second one kills the process at once
+	context.AfterFunc(ctx, stop) // after the first signal, a second signal kills the process at once
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// isTerminal reports whether people read f, and want colour.
+// isTerminal reports whether f is a terminal whose user wants colours.
 func isTerminal(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
 }
 
-// program is the command line with everything that it uses of the machine. So a test can replace those parts.
+// program is the command line, together with everything that it uses from the machine. Tests replace these parts.
 type program struct {
 	stdin           io.Reader
 	stdout, stderr  io.Writer
-	color, logColor bool // stdout, stderr are terminals
+	color, logColor bool // whether stdout and stderr are terminals with colours
 	lookupEnv       func(string) (string, bool)
-	dir             string // what relative paths are relative to; "": the working folder
+	dir             string // the folder for relative paths; "": the working folder
 	clock           clock.Clock
 	files           media.Config      // zero in releases; tests allow their own hosts
-	whatsApp        *http.Client      // how the connector reaches WhatsApp; nil: by the proxy of the environment
+	whatsApp        *http.Client      // how the connector reaches WhatsApp; nil: through the proxy in the environment
 	push            http.RoundTripper // how the server reaches push services; nil: only at public addresses
 
 	faults []fault           // the faults that were found in the settings
@@ -64,11 +64,11 @@ type program struct {
 // Exit codes.
 const (
 	exitDone   = 0
-	exitFailed = 1 // it could not be done
-	exitUsage  = 2 // the command line or the configuration is wrong
+	exitFailed = 1 // the command failed
+	exitUsage  = 2 // the command line or the configuration has faults
 )
 
-// run parses the arguments, runs the command they name until it is done or ctx ends, and returns the exit code.
+// run parses the arguments, and runs the command until it ends or ctx ends. It returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
 	chosen, err := p.parse(args)
 	if err == nil && chosen != nil {

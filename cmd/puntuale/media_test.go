@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSandboxMedia: with --sandbox-media a message whose file may not be fetched is FAILED with the reason, before an
-// attempt. The server calls no private address. Without the flag the simulated network takes any address.
+// TestSandboxMedia: with --sandbox-media, a message whose file may not be fetched is FAILED before an attempt, with the
+// reason. The server calls no private address. Without the flag, the simulated network accepts any address.
 func TestSandboxMedia(t *testing.T) {
 	t.Parallel()
 	inside, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 
 const socketBuilt = false
 
-// makeNumbers is nil in this build, because the tables of linked numbers come with the library.
+// makeNumbers is nil in this build, because the library that makes the tables of linked numbers is left out.
 var makeNumbers func(context.Context, *sql.DB, bool) error
 
 func newSocket(*server, serverConfig, *auth.Vault) socketWay { return nil }

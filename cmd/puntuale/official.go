@@ -18,8 +18,8 @@ import (
 	"puntuale/internal/price"
 )
 
-// openOfficial makes the connector to Meta, and the webhook that takes Meta's reports. Every node has both. Webhooks arrive at any node
-// that answers calls, but only nodes that send open sessions.
+// openOfficial makes the connector to Meta, and the webhook that takes Meta's reports. Every node has both. Meta's
+// webhooks may arrive at any node that answers calls. Only nodes that send open sessions.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
@@ -53,15 +53,15 @@ func (s *server) report(r puntuale.LinkReport) {
 	}
 }
 
-// networkWebhook takes the reports of a network.
+// networkWebhook handles the reports of a network.
 type networkWebhook interface {
 	http.Handler
-	// Expects reports whether a request may be the network's. It reads nothing of the body.
+	// Expects reports whether a request may come from the network. It does not read the body.
 	Expects(r *http.Request) bool
 }
 
-// webhooks answers Meta and gateways, which show no key: their requests count by their addresses. It is nil if this server answers no
-// calls.
+// webhooks returns the handler for reports of Meta and of gateways. They show no key, so their requests count by
+// address. It returns nil if this server answers no calls.
 func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
@@ -71,7 +71,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 		var hook networkWebhook = meta
 		path := puntuale.OfficialWebhooks
 		if strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks) {
-			hook, path = gateways, puntuale.GatewayWebhooks // the log gets this path, because the full one has a secret
+			hook, path = gateways, puntuale.GatewayWebhooks // the log gets this path, because the full path has a secret
 		}
 		httpkit.Matched(r.Context(), r.Method+" "+path+"{id}")
 		d := &delivery{}
@@ -104,7 +104,8 @@ type deliveryKey struct{}
 // deliveredWithin bounds the time in which the body of a delivery must arrive.
 const deliveredWithin = 10 * time.Second
 
-// begin admits a request. A request that cannot come from a network counts as one of an unknown caller. Codes: overloaded, rate_limited.
+// begin admits a request. If the request cannot come from a network, it counts as one of an unknown caller. Codes:
+// overloaded, rate_limited.
 func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
 	from := httpkit.UnknownCaller(r)
 	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
@@ -126,7 +127,7 @@ func (d *delivery) end() {
 func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {
-		d = &delivery{} // without limits
+		d = &delivery{} // there are no limits
 	}
 	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()

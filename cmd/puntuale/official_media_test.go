@@ -17,16 +17,16 @@ import (
 	"puntuale/internal/media"
 )
 
-// shelf is a host of files that counts how often each is fetched.
+// shelf is a host of files. It counts how many times each file is fetched.
 type shelf struct {
 	*httptest.Server
-	files media.Config // with these settings a server reaches the shelf
+	files media.Config // settings with which a server may fetch from the shelf
 
 	mu      sync.Mutex
 	fetched map[string]int
 }
 
-// shelfKinds are the media types that Meta takes, by extension, each with the first bytes of such a file.
+// shelfKinds are the media types that Meta accepts, by extension, each with the first bytes of a file.
 var shelfKinds = []struct{ extension, kind, begins string }{
 	{"jpg", "image/jpeg", "\xff\xd8\xff"}, {"png", "image/png", "\x89PNG\r\n\x1a\n"},
 	{"mp4", "video/mp4", "\x00\x00\x00\x18ftypmp42"}, {"3gp", "video/3gpp", "\x00\x00\x00\x18ftyp3gp4"},
@@ -66,7 +66,7 @@ func newShelf(t *testing.T) *shelf {
 }
 
 // TestOfficialMedia sends a file of every kind through the whole program, also as a template's header. The server
-// fetches each file once for a run, and uploads it once, in Meta's form. In the end all messages are read.
+// fetches each file once for a run, and uploads it once, in Meta's form. At the end all messages have been read.
 func TestOfficialMedia(t *testing.T) {
 	t.Parallel()
 	peer, files := graphtest.New(t, graphtest.NewNumber("101")), newShelf(t)
@@ -134,7 +134,7 @@ func TestOfficialMedia(t *testing.T) {
 	}
 }
 
-// checkFile compares a message's file with what is on the shelf.
+// checkFile compares the file of a message with the file on the shelf.
 func (r *officialRig) checkFile(m graphtest.Message, extension, kind string) {
 	r.t.Helper()
 	parts := []*graphtest.Media{m.Image, m.Video, m.Audio, m.Document}
@@ -159,7 +159,7 @@ func (r *officialRig) checkFile(m graphtest.Message, extension, kind string) {
 	}
 }
 
-// restarted is the terminal of the new server.
+// restarted returns the terminal of the new server.
 func restarted(t *testing.T, term *console) *console {
 	t.Helper()
 	again := newConsole(t, nil)
@@ -167,7 +167,7 @@ func restarted(t *testing.T, term *console) *console {
 	return again
 }
 
-// restarted continues on a new server that replaced the one before.
+// restarted makes the rig use a new server, which replaced the previous one.
 func (r *officialRig) restarted(server *running) {
 	r.t.Helper()
 	base := server.logged.waitFor(r.t, `"url":"([^"]+)"`)

@@ -14,8 +14,8 @@ import (
 )
 
 // TestOfficial sets an Official session up through the API, and sends by a sequence with text, location and a template.
-// It waits for delivery receipts until all messages are read. It runs on one server, and on two: one sends, and the
-// other answers calls.
+// It waits until receipts say that all messages were read. The test runs with one server, and with two: one sends, and
+// the other answers calls.
 func TestOfficial(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -45,8 +45,8 @@ type officialRig struct {
 	server  *running
 	base    string
 	key     string
-	session string // its id
-	webhook string // its address
+	session string // the session's id
+	webhook string // the webhook's address
 }
 
 func newOfficial(t *testing.T, peer *graphtest.Peer, term *console, data []string, server *running) *officialRig {
@@ -153,7 +153,8 @@ func (r *officialRig) rehearse() {
 	r.secretsAreKept(number)
 }
 
-// handshake tests the request by which Meta verifies a webhook's address, and requests of others.
+// handshake tests the request with which Meta verifies a webhook's address. It also tries such requests from other
+// senders.
 func (r *officialRig) handshake(n graphtest.Number) {
 	r.t.Helper()
 	for query, want := range map[string]string{
@@ -184,7 +185,7 @@ func (r *officialRig) handshake(n graphtest.Number) {
 	}
 }
 
-// secretsAreKept looks for the keys in all answers and in the log.
+// secretsAreKept checks that no answer and no log line has the keys.
 func (r *officialRig) secretsAreKept(n graphtest.Number) {
 	r.t.Helper()
 	seen := r.server.logged.String() + r.must("GET", "/api/sessions", "") + r.must("GET", "/api/sessions/"+r.session, "")

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// partnerCreateCommand creates a partner, also beside a running server.
+// partnerCreateCommand creates a partner. It also works beside a running server.
 type partnerCreateCommand struct {
 	baseSettings `embed:""`
 
@@ -62,8 +62,9 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// refuseSecond refuses a second partner, because an operator may repeat the command by mistake. Then one partner would own the clients, and
-// the noted key would belong to the other. An operator who wants two partners must say so.
+// refuseSecond refuses a second partner, because an operator may repeat the command by mistake. Then the clients might
+// belong to one partner, and the key that the operator noted to the other. An operator who wants two partners must say
+// so with a flag.
 func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
 	if c.Another {
 		return nil
@@ -128,8 +129,8 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withStore opens the store for one verb of an operator. It takes no part in dispatching, so that it works beside a
-// running server.
+// withStore opens the store for one verb of an operator. It does not join the fleet, so it works beside a running
+// server.
 func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store) error) error {
 	s.Data = p.path(s.Data)
 	logger := logging.New(p.stderr, p.logColor, s.LogLevel)
@@ -141,12 +142,12 @@ func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*sto
 	return errors.Join(err, opened.Close())
 }
 
-// accounts answers an operator.
+// accounts returns the Accounts for commands of an operator.
 func (p *program) accounts(s *store.Store) *account.Accounts {
 	return account.New(account.Config{Tenants: s, Partners: s, Clock: p.clock})
 }
 
-// secret returns the given text, or, if that is "-", a line of standard input.
+// secret returns the given text. If the text is "-", it returns a line of standard input.
 func (p *program) secret(given string) (string, error) {
 	if given != "-" {
 		return given, nil

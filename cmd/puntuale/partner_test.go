@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// runs runs the program once with a line of input, and returns the exit code and all that it said.
+// runs runs the program once with a line of input. It returns the exit code and all output.
 func (term *console) runs(input string, args ...string) (code int, out, errs string) {
 	term.out.Reset()
 	term.errs.Reset()
@@ -17,7 +17,7 @@ func (term *console) runs(input string, args ...string) (code int, out, errs str
 	return code, term.out.String(), term.errs.String()
 }
 
-// TestPartnerCreateRefuses names faults as flags.
+// TestPartnerCreateRefuses: the refusal names the flags that have faults.
 func TestPartnerCreateRefuses(t *testing.T) {
 	t.Parallel()
 	code, _, said := newConsole(t, nil).runs("\n", "partner", "create", "--name", " ", "--email", "nobody", "--password", "-")
@@ -31,7 +31,7 @@ func TestPartnerCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestSecondPartner: the second of two equal commands is refused, and one partner exists.
+// TestSecondPartner: if the command is run twice, the second run is refused, and only one partner exists.
 func TestSecondPartner(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

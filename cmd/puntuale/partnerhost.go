@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// partnerHostCommand confirms or withdraws a partner's host name, which otherwise DNS proves. It also works beside a running server.
+// partnerHostCommand confirms a partner's host name, or ends the confirmation. Usually DNS proves a host name. The
+// command also works beside a running server.
 type partnerHostCommand struct {
 	baseSettings   `embed:""`
 	publicSettings `embed:""`

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// partnerPasswordCommand sets a new password for a partner's user who is locked out, also beside a running server. Users
-// of clients get theirs in their partner's dashboard.
+// partnerPasswordCommand sets a new password for a partner's user who is locked out. It also works beside a running
+// server. Users of clients get a new password in their partner's dashboard.
 type partnerPasswordCommand struct {
 	baseSettings `embed:""`
 

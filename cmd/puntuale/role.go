@@ -12,7 +12,7 @@ import (
 
 // The roles of a server. One server with all roles is a whole installation. Several servers may divide the roles.
 const (
-	roleAPI      = "api"      // answers programs' calls
+	roleAPI      = "api"      // answers calls of programs
 	roleWeb      = "web"      // shows pages to people
 	roleDispatch = "dispatch" // owns sessions and sends what is due
 )
@@ -22,7 +22,7 @@ var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 // has reports whether the server has a role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
-// checkRoles returns what is wrong with a list of roles, "" when nothing is.
+// checkRoles returns what is wrong with a list of roles, or "" if nothing is.
 func checkRoles(roles []string) string {
 	for _, r := range roles {
 		if !slices.Contains(allRoles, r) {
@@ -37,7 +37,7 @@ func checkRoles(roles []string) string {
 
 const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
 
-// withoutAPI answers API calls on a server without that role, so that the caller learns the mistake.
+// withoutAPI answers API calls on a server without the role api, so that the caller learns of the mistake.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}

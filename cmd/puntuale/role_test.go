@@ -30,7 +30,7 @@ func TestRolesAreChecked(t *testing.T) {
 	}
 }
 
-// TestRolesApart: one process takes calls and another sends, on one SQLite file; a second process that sends is
+// TestRolesApart: one process takes calls and another sends, on one SQLite file. A second process that would send is
 // refused.
 func TestRolesApart(t *testing.T) {
 	t.Parallel()

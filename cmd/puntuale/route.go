@@ -14,8 +14,9 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds the operator's routes, the metrics (nil: another address has them) and the pages (nil: none) to the API. The API answers or
-// refuses every other path unchanged. A mux here would redirect paths that are not clean, with the key in the address.
+// routes adds further routes to the API: the operator's routes, the metrics (m nil: another address has them) and the
+// pages (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
+// paths that are not clean, and the redirect would repeat the key in the address.
 func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
@@ -42,7 +43,7 @@ func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Met
 	})
 }
 
-// quiet serves requests that come every few seconds, so that their lines in the access log have the level debug.
+// quiet serves requests that come every few seconds. Their lines in the access log have the level debug.
 func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
 	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
@@ -59,7 +60,7 @@ func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Hand
 	}), c, logger)
 }
 
-// ownRoutes are the routes for an operator. Without a meter, another address has the metrics.
+// ownRoutes returns the routes for an operator. If m is nil, another address has the metrics.
 func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.Live),

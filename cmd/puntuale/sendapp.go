@@ -9,9 +9,10 @@ import (
 	"puntuale/internal/media"
 )
 
-// openGateways makes the connector to gateways. Every node has it, because gateways' webhooks arrive at any node that answers calls.
+// openGateways makes the connector to gateways. Every node has it, because the webhooks of gateways may arrive at any
+// node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
-	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has parsed them
+	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has already parsed them
 	c := sendapp.Config{
 		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
 		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
@@ -22,7 +23,7 @@ func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	s.networks.sendapp = sendapp.New(c)
 }
 
-// networksOf reads the networks in which gateways, or receivers of webhooks, may stand although they are not public.
+// networksOf reads a list of networks that are not public, in which gateways or receivers of webhooks are allowed.
 func networksOf(list []string) (all []netip.Prefix, err error) {
 	for _, text := range list {
 		p, err := netip.ParsePrefix(text)

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// TestGateway runs a server with a gateway session: linking by the API, receipts, a lost answer and its echo. The log
-// must hold neither the secret address nor the token.
+// TestGateway runs a server with a gateway session. It links the session by the API, and gets receipts. One answer is
+// lost, and its echo comes. The log must have neither the secret address nor the token.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	const own, person = "390117654321", "+393331234567"

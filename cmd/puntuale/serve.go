@@ -13,15 +13,16 @@ import (
 )
 
 // garbage is how much garbage may collect in memory, in per cent of the memory in use, unless GOGC says otherwise. A
-// server uses little memory, so this costs little. Half as many collections save about a seventh of the processor time
-// of a message (docs/decisions/0020-hot-path.md).
+// server uses little memory, so this costs little. With this value there are half as many collections. This saves about
+// a seventh of the processor time of a message (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
-// memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says otherwise.
-// Connections and [memoryBudget] stay well below it, so the collector runs early only after a flood of calls.
+// memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting garbage more often.
+// GOMEMLIMIT overrides it. Connections and [memoryBudget] need much less, so the runtime collects more often only after
+// a flood of calls.
 const memoryLimit = 288 << 20
 
-// serveCommand runs a server until it is told to stop.
+// serveCommand runs a server until it is stopped.
 type serveCommand struct {
 	serveSettings `embed:""`
 }
@@ -29,7 +30,7 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	log.SetFlags(0)
-	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http quotes there what receivers send unasked
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http writes to the standard log what receivers send unasked, so these lines get the level debug
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
@@ -55,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	err = s.Close()
-	if failed != nil { // errors while closing would only repeat the first failure
+	if failed != nil { // errors while closing would only follow from the first failure
 		return failed
 	}
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// migrateCommand brings the database up to date without serving.
+// migrateCommand brings the tables of the database up to date, and does not serve.
 type migrateCommand struct {
 	baseSettings `embed:""`
 }

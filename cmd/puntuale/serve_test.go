@@ -38,7 +38,7 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// waitFor polls until the pattern was printed and returns its first group.
+// waitFor polls until the output matches a pattern. It returns the pattern's first group.
 func (p *printed) waitFor(t *testing.T, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -53,7 +53,7 @@ func (p *printed) waitFor(t *testing.T, pattern string) string {
 	}
 }
 
-// running is a command that goes on until it is told to stop, as SIGTERM does.
+// running is a command that runs until the test stops it, as SIGTERM does.
 type running struct {
 	*console
 	printed, logged *printed
@@ -120,8 +120,8 @@ func field(t *testing.T, body, name string) string {
 	return text
 }
 
-// TestServe does what an operator does: start a server, create a partner and rotate a key beside it, read the figures,
-// stop, restart.
+// TestServe does what an operator does: start a server, create a partner and rotate a key beside the server, read the
+// metrics, stop and restart.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -173,7 +173,8 @@ func TestServe(t *testing.T) {
 	unknownCallersArePaced(t, base, key)
 }
 
-// besideServer runs commands on the same data with a line of input, and returns the key that they print.
+// besideServer returns a function that runs commands on the same data, with a line of input. The function returns the
+// key that a command prints.
 func (term *console) besideServer(t *testing.T) func(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	return func(t *testing.T, input string, args ...string) string {
@@ -196,7 +197,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestServeRefuses: a server that cannot start says why, and leaves nothing open.
+// TestServeRefuses: a server that cannot start says why, and closes everything that it opened.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -241,7 +242,7 @@ func TestServeRefusesPrices(t *testing.T) {
 	start(t, term, serve...).logged.waitFor(t, `"url":"([^"]+)"`)
 }
 
-// TestMigrate: migrate makes a database, and a server that must not migrate accepts it.
+// TestMigrate: migrate makes a database. A server that may not migrate accepts this database.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -253,7 +254,8 @@ func TestMigrate(t *testing.T) {
 	start(t, term, "serve", "--no-migrate", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
 }
 
-// TestLargeHeaders: the server bounds the header of a request, because it reads the header before it knows the caller.
+// TestLargeHeaders: the server bounds the header of a request, because it must read the header before it can know the
+// caller.
 func TestLargeHeaders(t *testing.T) {
 	t.Parallel()
 	base := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"http://([^"]+)"`)
@@ -275,7 +277,8 @@ func TestLargeHeaders(t *testing.T) {
 	}
 }
 
-// demoPhoneHasOne links a phone as the demo's page does: one message waits for it. Each connection type has a number.
+// demoPhoneHasOne links a phone as the demo's page does, and finds one message waiting. Each connection type has a
+// number.
 func demoPhoneHasOne(t *testing.T, text string) {
 	t.Helper()
 	address := regexp.MustCompile(`(\S+)/phone#code=(\S+)`).FindStringSubmatch(text)
@@ -298,7 +301,7 @@ func demoPhoneHasOne(t *testing.T, text string) {
 	}
 }
 
-// TestDemo runs the demo, pastes its line, and ends it; then it runs the demo again in the same folder.
+// TestDemo runs the demo, pastes the line that it prints, and ends it. Then it runs the demo again in the same folder.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

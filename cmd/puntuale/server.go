@@ -38,20 +38,21 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// refusalsPerProcessor is how many calls a second the server refuses without a delay: that takes a few per cent of a processor's time.
+// refusalsPerProcessor is how many calls a second the server refuses without a delay, for each processor. This takes a
+// few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, as its roles say, a dispatcher that sends what is due, and the API. [openServer] returns when
-// the server is ready. Close stops it in the order HTTP, dispatcher, store.
+// server is one running node: a store and, depending on its roles, a dispatcher that sends due messages, and the API.
+// [openServer] returns when the server is ready. Close stops the parts in this order: HTTP, dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
-	media    *media.Fetcher // nil: nothing fetches
+	media    *media.Fetcher // nil: this server fetches no files
 	networks networks
-	dispatch *dispatch.Dispatcher // nil without the role
-	sessions *session.Manager     // likewise
-	feeding  *feeding             // likewise
-	events   *outbox.Sender       // likewise
+	dispatch *dispatch.Dispatcher // nil: the server does not have the role dispatch
+	sessions *session.Manager     // nil: the server does not have the role dispatch
+	feeding  *feeding             // nil: the server does not have the role dispatch
+	events   *outbox.Sender       // nil: the server does not have the role dispatch
 	caller   *outbox.Caller
 	desk     *webhook.Webhooks
 	control  *control.Control
@@ -62,7 +63,7 @@ type server struct {
 	http     *http.Server
 	listener net.Listener
 	figures  *http.Server // a separate server for /metrics; nil: there is none
-	served   chan error   // gets the error that ended an HTTP server
+	served   chan error   // receives the error that ended an HTTP server
 	open     *admission.ConnectionLimiter
 	outage   *logging.Outage
 	clock    clock.Clock
@@ -74,20 +75,20 @@ type server struct {
 type networks struct {
 	official *official.Connector
 	sendapp  *sendapp.Connector
-	socket   socketWay // nil: this build lacks it, or this server does not send
+	socket   socketWay // nil: this build lacks the connector, or this server does not send
 	intake   *intake.Intake
 }
 
-// serverConfig has the decisions of a command about a server.
+// serverConfig is what a command decides about a server.
 type serverConfig struct {
 	serveSettings
 	Clock   clock.Clock
 	Logger  *slog.Logger
-	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
+	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // called for each outcome; may be nil
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
-	Files   media.Config                                                  // how files are fetched; without the folder and the clock
+	Files   media.Config                                                  // how files are fetched; the folder and the clock are added later
 
-	WhatsApp *http.Client      // the way to WhatsApp of linked numbers; nil: as the environment says
+	WhatsApp *http.Client      // how linked numbers reach WhatsApp; nil: as the environment says
 	Push     http.RoundTripper // how the server reaches push services; nil: only at public addresses
 }
 
@@ -100,7 +101,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = s.Close() // the first error says what is wrong
+			_ = s.Close() // the first error already says what is wrong
 		}
 	}()
 	prices, err := readPrices(cfg.Prices)
@@ -166,7 +167,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// openControl makes the control, which does what clients and partners ask, the accounts, and the sender of e-mails to people.
+// openControl makes Control, Accounts, and the sender of e-mails.
 func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
@@ -211,7 +212,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			case session.Type == puntuale.Socket && s.networks.socket != nil:
 				return s.networks.socket
 			}
-			return nil // devices take these messages, or this build lacks the connector
+			return nil // devices send this session's messages, or this build lacks the connector
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
@@ -233,7 +234,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 	return nil
 }
 
-// newHTTP makes the HTTP server; it does not serve yet.
+// newHTTP makes the HTTP server, which does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, error) {
 	admit := newLimits(cfg, m)
 	api, err := s.newAPI(cfg, m, admit)
@@ -249,7 +250,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 		shown = nil
 	}
 	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
-	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // so that peers that break off are noticed
+	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a whole request, so that a stop can close these
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	return server, nil
 }
@@ -288,7 +289,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	return api, nil
 }
 
-// newPages makes the pages; nil without the role.
+// newPages makes the handler of the pages. It returns nil if the server does not have the role web.
 func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
@@ -300,7 +301,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	return pages, nil
 }
 
-// simulated makes the way to the simulated network, which fetches media if the settings say so.
+// simulated makes the connector to the simulated network. It fetches media if the settings say so.
 func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
 	if cfg.SandboxMedia {
@@ -335,7 +336,7 @@ func (s *server) URL() string {
 	return "http://" + addr
 }
 
-// Wait returns nil once ctx ends, or the error that ended the server before.
+// Wait returns nil when ctx ends, or the error that ended the server earlier.
 func (s *server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -350,8 +351,9 @@ func (s *server) Wait(ctx context.Context) error {
 	}
 }
 
-// Close stops accepting calls and finishes those begun, stops claiming and finishes what is in flight, and closes the
-// store. It takes at most the time that the settings give it, and reports what did not end in time.
+// Close accepts no more calls, and finishes the calls that have begun. It claims no more messages, and finishes the
+// messages in flight. Then it closes the store. It takes at most the time in the settings, and reports what did not end
+// in time.
 func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
@@ -375,7 +377,7 @@ func (s *server) Close() error {
 		s.tasks.stop()
 	}
 	s.feeding.stop()
-	if s.events != nil { // before the dispatcher gives up the lease, under which webhooks are owned
+	if s.events != nil { // this must end before the dispatcher gives up the lease, because webhooks are owned under the same lease
 		note("record deliveries of events", s.events.Stop(ctx))
 	}
 	if s.dispatch != nil {
@@ -399,15 +401,15 @@ func (s *server) Close() error {
 	return errors.Join(problems...)
 }
 
-// completeWithin is how long a stop waits for the rest of requests that have not been read to their end.
+// completeWithin is how long a stop waits for the rest of requests that have not arrived completely.
 const completeWithin = time.Second
 
-// finishRequests accepts no more requests and answers those that came to their end.
+// finishRequests accepts no more requests, and answers those that have arrived completely.
 func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeatedly, because net/http sets deadlines, too
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeated, because net/http also sets deadlines on the connections
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:

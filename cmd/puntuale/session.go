@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/session"
 )
 
-// linking makes the session manager of this node, also for the simulated network's sessions. The dispatcher and control must exist before
-// the manager starts.
+// linking makes the session manager of this node, which also manages the sessions of the simulated network. The
+// dispatcher and control must exist before the manager starts.
 func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Connector) *sandbox.Connector {
 	var linked *sandbox.Connector
 	s.sessions = session.New(session.Config{
@@ -40,7 +40,8 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	return linked
 }
 
-// linkable reports whether a connector of this build links such a session. Devices link themselves.
+// linkable reports whether a connector of this build links this kind of session. Sessions that send through devices are
+// linked by their devices.
 func linkable(of puntuale.Session) bool {
 	switch {
 	case of.Sandbox:
@@ -55,11 +56,11 @@ func linkable(of puntuale.Session) bool {
 type socketWay interface {
 	puntuale.Connector
 	puntuale.Linker
-	Stop() // after all sessions were closed
+	Stop() // must be called after all sessions were closed
 }
 
-// wake tells this node's parts that something is due or changed here. The dispatcher tells the other nodes. Without a
-// dispatcher, it only tells the other nodes.
+// wake tells this node's parts that a session has something due, or was changed. With a dispatcher, the dispatcher
+// tells the other nodes. Without one, wake itself tells them.
 func (s *server) wake(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
 		dispatch.Soon(s.clock, s.store.Notify)(id, due)

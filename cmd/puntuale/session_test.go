@@ -34,7 +34,7 @@ func view(t *testing.T, method, url, key, body string) sessionView {
 }
 
 // TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and waits until pending
-// messages leave. It calls all servers by rotation; one of them owns the session.
+// messages leave. Each call goes to the next of several servers. One of the servers owns the session.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -63,7 +63,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 		bases = append(bases, s.logged.waitFor(t, `"url":"([^"]+)"`))
 	}
 	turn := 0
-	next := func() string { turn++; return bases[turn%len(bases)] } // each call to another server
+	next := func() string { turn++; return bases[turn%len(bases)] } // each call goes to another server
 	beside := newConsole(t, nil)
 	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
 	args := []string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}
@@ -93,7 +93,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 	send("prima")
 	eventually(t, "the first message arrived", arrived(1))
 
-	settled := func(what, url string) { // a session may be on its way from one server to the other, which is 409
+	settled := func(what, url string) { // a session may be changing from one server to the other, and then the status is 409
 		t.Helper()
 		eventually(t, what, func() bool {
 			status, body := call(t, "DELETE", next()+url, key, "")
@@ -105,7 +105,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 	}
 	settled("the session is unlinked", session+"/pair")
 	send("intanto")
-	for range bases { // every server shows it
+	for range bases { // every server shows the same state
 		if v := view(t, "GET", next()+session, key, ""); v.State != "unlinked" || v.QR != "" {
 			t.Errorf("unlinked, as shown: %+v", v)
 		}
@@ -128,7 +128,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 		if last.QR != "" {
 			codes[last.QR] = true
 		}
-		if last.State == "unlinked" { // on a slow machine a server may lose its lease and so the pairing
+		if last.State == "unlinked" { // on a slow machine, a server may lose its lease, and then the pairing ends
 			if last.Detail != "Collegamento interrotto" {
 				t.Fatalf("the pairing ended: %+v", last)
 			}
@@ -143,7 +143,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 	if status, body := call(t, "POST", next()+session+"/pair", key, `{"method": "qr"}`); status != http.StatusConflict {
 		t.Errorf("linked already: %d %s", status, body)
 	}
-	// Deleting a session waits for what is being sent: the network answers after two seconds.
+	// Deleting a session waits for the messages in flight. Here the network answers after two seconds.
 	_, body = call(t, "POST", next()+"/api/sessions", key, `{"name": "Seconda", "connection_type": "Socket"}`)
 	second := field(t, body, "id")
 	status, body := call(t, "POST", next()+"/api/messages", key, `{"phone": "+393331239903", "text": "x", "id_sessione": "`+second+`"}`)
@@ -174,7 +174,7 @@ func driverOf(database string) string {
 	return "pgx"
 }
 
-// noSecret looks for a code in all that sessions and commands hold.
+// noSecret checks that no stored session and no command has the code.
 func noSecret(t *testing.T, db *sql.DB, code string) {
 	t.Helper()
 	secret := strings.SplitN(code, ",", 2)[1]

@@ -19,10 +19,10 @@ import (
 	"puntuale/internal/plan"
 )
 
-// The structs below are the only table of settings. Each field is a flag of the commands that embed it, and an environment variable
-// (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the reference. A field's type says how its text is
-// read; the tag "secret" hides the value. kong itself does not read the environment: source.go decides the order flag, environment, file,
-// default.
+// The structs below are the only table of settings. Each field is a flag of the commands that embed it, and an
+// environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the
+// reference. A field's type says how its text is read. The tag "secret" hides the value. kong itself does not read the
+// environment, because source.go decides the order: flag, environment, file, default.
 
 // baseSettings are the settings of every command that works on stored data.
 type baseSettings struct {
@@ -32,7 +32,7 @@ type baseSettings struct {
 	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The lowest level that the program logs: debug, info, warn or error."`
 }
 
-// publicSettings says where the service is on the internet.
+// publicSettings say at which address the internet reaches the service.
 type publicSettings struct {
 	PublicURL string `name:"public-url" placeholder:"URL" help:"The address at which the internet reaches this service, such as https://messages.example.com. Pages and answers use it to show the webhook addresses and the clients' login. Use http only for trials: Meta calls https only, and Web Push needs https. Without it, a page uses the address that the browser asked for."`
 }
@@ -58,7 +58,7 @@ type networkSettings struct {
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
 }
 
-// admissionSettings bound what a server works on at once.
+// admissionSettings bound how many calls and connections a server works on at once.
 type admissionSettings struct {
 	Rate          float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
 	AnonymousRate float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
@@ -102,10 +102,10 @@ type serveSettings struct {
 	Migrate           bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
 }
 
-// defaultMedia is the list as the command line writes it.
+// defaultMedia returns the default list of extensions as a person would write it on the command line.
 func defaultMedia() string { return strings.Join(plan.DefaultMediaExtensions, ",") }
 
-// check returns the faults that parsing one setting cannot find.
+// check returns the faults that can be found only after all settings were parsed.
 func (s *baseSettings) check() (faults []fault) {
 	if s.Data == "" {
 		faults = append(faults, fault{"data", "must name a folder"})
@@ -113,7 +113,7 @@ func (s *baseSettings) check() (faults []fault) {
 	if s.Database != "" {
 		u, err := url.Parse(s.Database)
 		switch {
-		case err != nil: // the error of package url repeats the address with its password
+		case err != nil: // the error of package url has the address with its password, so it is not shown
 			faults = append(faults, fault{"database", "is not an address of the form postgres://user:password@host/name or sqlite:/path"})
 		case !slices.Contains([]string{"postgres", "postgresql", "sqlite"}, u.Scheme):
 			faults = append(faults, fault{"database", fmt.Sprintf("must begin with postgres:// or sqlite: (it begins with %q)", u.Scheme+":")})
@@ -189,17 +189,17 @@ func (s *serveSettings) check() []fault {
 	return faults
 }
 
-// proxies returns the proxies, which [serveSettings.check] has already parsed.
+// proxies returns the trusted proxies. [serveSettings.check] has already parsed them.
 func (s *serveSettings) proxies() httpkit.Proxies {
 	p, err := httpkit.ParseProxies(s.TrustedProxies)
 	if err != nil {
-		return httpkit.Proxies{} // believe nobody
+		return httpkit.Proxies{} // trust no proxy
 	}
 	return p
 }
 
-// checkPublic returns what is wrong with the service's public address, "" when nothing is. Its pages are at the root of
-// their host.
+// checkPublic returns what is wrong with the service's public address, or "" if nothing is. The address must have no
+// path, because the pages are at the root of their host.
 func checkPublic(address string) string {
 	if address == "" {
 		return ""
@@ -226,7 +226,7 @@ func (s *serveSettings) checkOfficial() (faults []fault) {
 	return faults
 }
 
-// checkArchive keeps contents out of the archive: the archive takes only blanked runs.
+// checkArchive refuses settings that would archive runs before their contents are blanked.
 func (s *serveSettings) checkArchive() []fault {
 	never, some := puntuale.Retention{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch {
@@ -275,7 +275,7 @@ func checkMedia(extensions []string) (faults []fault) {
 	return faults
 }
 
-// checkAddr returns what is wrong with an address to listen at, "" when nothing is.
+// checkAddr returns what is wrong with an address to listen at, or "" if nothing is.
 func checkAddr(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

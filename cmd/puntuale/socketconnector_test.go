@@ -55,7 +55,7 @@ type socketRig struct {
 	server  *running
 	base    string
 	key     string
-	session string // its address
+	session string // the session's address
 	id      string
 }
 
@@ -116,7 +116,7 @@ func TestLinkInTerminal(t *testing.T) {
 	drawn.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
 }
 
-// is waits until the session is in a state, with a sentence that says what to do.
+// is waits until the session is in a state. The state must have a sentence that says what to do.
 func (r *socketRig) is(state string) string {
 	r.t.Helper()
 	var answer string
@@ -130,7 +130,7 @@ func (r *socketRig) is(state string) string {
 	return answer
 }
 
-// pair links the session by QR.
+// pair links the session by QR code.
 func (r *socketRig) pair() {
 	r.t.Helper()
 	code := field(r.t, r.must("POST", r.session+"/pair", `{"method": "qr"}`), "qr")
@@ -159,7 +159,7 @@ func (r *socketRig) write(phone, text string) string {
 	return made.ID[0]
 }
 
-// becomes waits until a message's details hold something.
+// becomes waits until a message's details have all these parts.
 func (r *socketRig) becomes(id string, parts ...string) string {
 	r.t.Helper()
 	var answer string
@@ -190,7 +190,7 @@ func (r *socketRig) rehearse() {
 	r.deleted()
 }
 
-// passkey: if the phone asks for a passkey, the session says what to do, and shows no code any more.
+// passkey: if the phone asks for a passkey, the session says what to do, and shows no more codes.
 func (r *socketRig) passkey() {
 	t := r.t
 	t.Helper()
@@ -208,8 +208,8 @@ func (r *socketRig) passkey() {
 	r.is("unlinked")
 }
 
-// waiting: the network does not answer for a while. The state says until when. Messages wait, and then leave without a
-// person's action.
+// waiting: the network does not answer for a while. The session's state says until when it waits. Messages wait, and
+// leave later without any action of a person.
 func (r *socketRig) waiting() {
 	t := r.t
 	t.Helper()
@@ -253,7 +253,7 @@ func (r *socketRig) receipts() {
 	}
 }
 
-// replies end a sequence.
+// replies: a reply ends a sequence.
 func (r *socketRig) replies() {
 	t := r.t
 	t.Helper()
@@ -272,7 +272,7 @@ func (r *socketRig) replies() {
 	})
 }
 
-// replaced: another program connects as the number. A person makes this server connect again.
+// replaced: another program connects with the same number. A person then makes this server connect again.
 func (r *socketRig) replaced() {
 	t := r.t
 	t.Helper()
@@ -318,8 +318,8 @@ func (r *socketRig) deleted() {
 	eventually(t, "the phone lists it no more", func() bool { return len(r.shop.Devices()) == 1 })
 }
 
-// TestSocketRepeats: a message that nobody acknowledges stays PENDING, and is repeated three times under its id. Then
-// the server leaves it alone, until a receipt arrives from the phone. The test takes as long as the repeats do.
+// TestSocketRepeats: a message that nobody acknowledges stays PENDING, and is repeated three times under its id. After
+// that the server waits for a receipt of the phone. The test takes as long as the repeats.
 func TestSocketRepeats(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

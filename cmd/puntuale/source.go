@@ -22,7 +22,7 @@ import (
 // envPrefix begins the name of every environment variable that is read.
 const envPrefix = "PUNTUALE_"
 
-// configFile is the name of a configuration file that is found although no flag names it.
+// configFile is the name of the configuration file that the program looks for if no flag names a file.
 const configFile = "puntuale.toml"
 
 // fault is one thing wrong with the configuration.
@@ -53,18 +53,19 @@ func envName(setting string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// sources finds the values of settings that are not in the command line: the environment first, then the file.
+// sources finds the values of settings that the command line does not give: first in the environment, and then in the
+// file.
 type sources struct {
 	lookupEnv func(string) (string, bool)
-	file      string            // the file's name, "" without one
-	values    map[string]string // what it holds
-	source    map[string]string // Resolve fills it: where each setting came from
+	file      string            // the name of the configuration file; "": there is none
+	values    map[string]string // the values in the file
+	source    map[string]string // where each setting came from; Resolve fills it
 }
 
-// kong requires Validate. It has nothing to do, because readFile finds unknown keys.
+// kong requires the method Validate. It does nothing, because readFile finds unknown keys.
 func (s *sources) Validate(*kong.Application) error { return nil }
 
-// Resolve returns nil if the default applies.
+// Resolve returns a setting's value from the environment or the file. It returns nil if the default applies.
 func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if text, ok := s.lookupEnv(envName(flag.Name)); ok && !local(flag) {
 		s.source[flag.Name] = envName(flag.Name)
@@ -77,11 +78,11 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return nil, nil
 }
 
-// local reports whether a flag belongs only to its command (a name to create, --json, --help) and is no setting.
+// local reports whether a flag belongs only to its command, such as --json or --help, and is no setting.
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
-// readFile finds and reads the configuration file. A file that was named must exist; a file with the default name need not. known are the
-// names of all settings.
+// readFile finds and reads the configuration file. If a flag names the file, it must exist. A file with the default
+// name need not exist. known are the names of all settings.
 func (s *sources) readFile(p *program, named string, folders []string, known []string) (faults []fault) {
 	candidates := []string{p.path(named)}
 	if named == "" {
@@ -131,7 +132,7 @@ func (s *sources) decode(text []byte, known []string) (faults []fault) {
 	return faults
 }
 
-// settingText returns a TOML value as one would write it on the command line.
+// settingText returns a TOML value as a person would write it on the command line.
 func settingText(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -152,7 +153,7 @@ func settingText(value any) (string, bool) {
 	return "", false
 }
 
-// suggestion returns "; did you mean …?" where a known word is close.
+// suggestion returns "; did you mean …?" if a known word is similar.
 func suggestion(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
@@ -166,7 +167,7 @@ func suggestion(word string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// distance counts the letters to change, add or drop between two words.
+// distance counts the letters that must be changed, added or removed to turn one word into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -186,8 +187,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// readers are the kinds of settings whose text may be wrong. kong would stop at the first wrong one; these note the
-// fault, leave the default, and go on, so that all are reported together.
+// readers read the kinds of settings whose text may be wrong. kong would stop at the first wrong text. A reader notes
+// the fault, keeps the default, and goes on, so that all faults are reported together.
 func (p *program) readers() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), reader[time.Duration]{p, "a duration such as 500ms, 15s or 24h", time.ParseDuration}),
@@ -201,7 +202,7 @@ func (p *program) readers() []kong.Option {
 // reader reads one kind of setting.
 type reader[T any] struct {
 	p     *program
-	form  string // what the text should have been
+	form  string // what form the text should have
 	parse func(string) (T, error)
 }
 
@@ -225,7 +226,7 @@ func (r reader[T]) set(ctx *kong.DecodeContext, text string, target reflect.Valu
 	return nil
 }
 
-// boolReader reads a switch, which needs no value in the command line.
+// boolReader reads a switch. In the command line, a switch needs no value.
 type boolReader struct{ reader[bool] }
 
 func (r boolReader) IsBool() bool { return true }
@@ -249,7 +250,7 @@ func parseLevel(text string) (slog.Level, error) {
 
 func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 
-// parseList reads words between commas, without blanks, dots before them, or case.
+// parseList reads words between commas. It removes blanks and leading dots, and makes all letters small.
 func parseList(text string) (words []string, _ error) {
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(word), ".")); word != "" {

@@ -46,7 +46,7 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 	return s, began, release
 }
 
-// sends opens a connection, writes a text and returns the connection, to read the answer.
+// sends opens a connection and writes a text. It returns a reader of the answer.
 func sends(t *testing.T, addr, text string) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -70,8 +70,8 @@ func answers(t *testing.T, r *bufio.Reader) int {
 	return response.StatusCode
 }
 
-// TestStopGivesUpHalves: a stop soon cuts off incomplete requests. It waits for the answers to complete ones, however
-// long they take.
+// TestStopGivesUpHalves: a stop soon cuts off incomplete requests. For complete requests it waits until they are
+// answered.
 func TestStopGivesUpHalves(t *testing.T) {
 	t.Parallel()
 	s, handling, release := heldServer(t)
@@ -111,7 +111,7 @@ func TestStopGivesUpHalves(t *testing.T) {
 	}
 }
 
-// TestStopWithHalfARequest is the same through the whole command.
+// TestStopWithHalfARequest tests the same with the whole command.
 func TestStopWithHalfARequest(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--stop-within", "9m")

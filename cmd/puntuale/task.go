@@ -18,26 +18,26 @@ import (
 )
 
 // task is work that a server repeats in the background until it stops. Each task has its own loop, so that a slow task
-// delays no other. Any number of servers may run the same tasks.
+// does not delay other tasks. Any number of servers may run the same tasks.
 type task struct {
-	name   string                      // in the log and in figures
+	name   string                      // the name in the log and in metrics
 	first  time.Duration               // the wait before the first time
 	every  time.Duration               // the wait after each time
-	do     func(context.Context) error // must return early when its context ends
+	do     func(context.Context) error // the work; it must return soon after its context ends
 	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
 }
 
-// How often tasks are done.
+// How often the tasks run.
 const (
 	taskEvery      = time.Minute
-	checkFirst     = time.Minute // a start must not wait for the check
+	checkFirst     = time.Minute // the start of the server does not wait for the check
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
 	mailEvery      = 3 * time.Second
-	failsLong      = time.Hour // a person must look at a task that fails for so long
+	failsLong      = time.Hour // if a task fails this long, a person must look at it
 )
 
 // backgroundTasks returns the tasks of this server.
@@ -50,7 +50,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			}
 			return err
 		}},
-		// This may take many minutes if contents of several years are old enough.
+		// One run of this task may take many minutes, if contents of several years are old enough.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
 		{name: "remember", every: rememberEvery, do: s.control.Remember},
 		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
@@ -95,11 +95,12 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	return folders
 }
 
-// folderFault recognizes errors of the archive's folder: it is full, damaged or not writable. They are not errors of the store.
+// folderFault reports whether an error comes from the archive's folder, and not from the store. The folder may be full,
+// damaged or not writable.
 func folderFault(err error) bool { return !puntuale.StoreAway(err) }
 
-// archive returns the archiver of old runs; nil if no folder is set. The archiver works by days, so that a quiet installation gets one file
-// a day.
+// archive returns the archiver of old runs; nil if no folder is set. The archiver works day by day, so that an
+// installation with few messages gets one file a day.
 func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Context) error {
 	if cfg.Archive == "" {
 		return nil
@@ -129,13 +130,13 @@ func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
-		m.Task(all[i].name) // 0 until the first
+		m.Task(all[i].name) // so that the metric is 0 before the first run
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
 	}
 	return r
 }
 
-// stop ends them and waits until all have ended. It may be called twice.
+// stop ends all tasks, and waits until they have ended. It may be called twice.
 func (r *taskRunner) stop() {
 	r.cancel()
 	r.loops.Wait()
@@ -158,9 +159,9 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	}
 }
 
-// trouble is a task's failure, as long as it lasts.
+// trouble is the present failure of a task.
 type trouble struct {
-	since, told time.Time // since is zero without any
+	since, told time.Time // since is when the failure began, zero if there is none; told is when it was last logged
 	level       slog.Level
 	reason      string
 }

@@ -73,7 +73,8 @@ func TestTaskThatWorksAgain(t *testing.T) {
 	}
 }
 
-// TestArchiveSays: a fault of the folder is an error at once, and one of the store is a warning. Each is said once.
+// TestArchiveSays: a fault of the folder is logged at once as an error, and a fault of the store as a warning. Each is
+// logged once.
 func TestArchiveSays(t *testing.T) {
 	t.Parallel()
 	full, away := errors.New("disk full"), puntuale.Unavailable(errors.New("no connection"))

@@ -51,7 +51,7 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// failed says why nothing was exported.
+// failed returns the error that says why nothing was exported.
 func (c *exportCommand) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:
@@ -76,7 +76,7 @@ func (p *program) createExport(to string) (io.Writer, *localfile.Unfinished, err
 	return file, file, err
 }
 
-// importCommand fills an empty database with an exported installation.
+// importCommand fills an empty database from the file of an export.
 type importCommand struct {
 	baseSettings `embed:""`
 
@@ -112,7 +112,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// secrets reports whether there is a data key in the file.
+// secrets reports whether the file has a data key.
 func secrets(h archive.Header) bool {
 	for _, t := range h.Tables {
 		if t.Name == "secret" {
@@ -122,7 +122,7 @@ func secrets(h archive.Header) bool {
 	return false
 }
 
-// reopenCommand lets an installation work again that was exported for good.
+// reopenCommand lets an installation work again after it was exported for good.
 type reopenCommand struct {
 	baseSettings `embed:""`
 }
@@ -149,12 +149,12 @@ func (p *program) progress() *terminal.Progress {
 	return terminal.NewProgress(p.stderr, p.logColor, p.clock)
 }
 
-// rowsOf returns a line with the row counts of a transfer's stages.
+// rowsOf shows the progress of a transfer: the number of rows in each stage.
 func rowsOf(bar *terminal.Progress) transfer.Progress {
 	return func(stage transfer.Stage, done, total int64) { bar.Count(string(stage), terminal.Rows, done, total) }
 }
 
-// moving returns the error of a failed move with its reason first.
+// moving returns the error of a failed move. The reason comes first.
 func moving(err error, s *baseSettings) error {
 	if errors.Is(err, transfer.ErrNotFinal) {
 		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)

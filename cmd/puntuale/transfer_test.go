@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/localfile"
 )
 
-// TestMoving takes an installation to another folder: copied, for good, and back.
+// TestMoving moves an installation to another folder: first as a copy, then for good, and then back.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -62,7 +62,7 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestExportFails leaves no file and no mark when the disk is full.
+// TestExportFails: if the disk is full, an export leaves no file and no moved mark.
 func TestExportFails(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -79,8 +79,8 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
-// TestExportAfterAKilledOne: the next export to the same file removes the remains of a killed one. It leaves a file
-// that another export is writing.
+// TestExportAfterAKilledOne: an export removes what an earlier, killed export to the same file left. It does not touch
+// a file that another export is still writing.
 func TestExportAfterAKilledOne(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -90,7 +90,7 @@ func TestExportAfterAKilledOne(t *testing.T) {
 	left := map[string]bool{".a.gz.unfinished-1": false, ".a.gz.unfinished-2": true, ".a.gz.unfinished-3": true, ".b.gz.unfinished-1": true, ".a.gz.1": true}
 	for name := range left {
 		term.file(t, name, "a part")
-		if name != ".a.gz.unfinished-3" { // just begun
+		if name != ".a.gz.unfinished-3" { // this file was begun just now
 			old := time.Now().Add(-time.Hour)
 			if err := os.Chtimes(filepath.Join(term.dir, name), old, old); err != nil {
 				t.Fatal(err)

@@ -17,8 +17,9 @@ import (
 	"puntuale/internal/localfile"
 )
 
-// openVault opens the vault, which seals secrets. A master key, which is not in the database, wraps the data key in it. The settings name
-// the master key. On SQLite it may also be a file beside the database, made at the first start.
+// openVault opens the vault, which seals secrets. The database has a data key. The master key, which is not in the
+// database, wraps the data key. The settings name the master key. On SQLite it may also be a file beside the database,
+// which is made at the first start.
 func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
 	master, file, err := masterKey(ctx, cfg, secrets)
 	if err != nil {
@@ -42,7 +43,7 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	return vault, nil
 }
 
-// masterKey returns the key and where it came from; nil when there is none.
+// masterKey returns the master key, and where it came from. It returns nil if there is none.
 func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (key []byte, from string, err error) {
 	own := databaseFile(&cfg.baseSettings, cfg.Data)
 	switch {
@@ -70,7 +71,7 @@ func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if err := makeKey(own); err != nil {
 		return nil, "", fmt.Errorf("make the key file: %w", err)
 	}
-	key, err = readKey(own) // another process made the file first
+	key, err = readKey(own) // another process made the file at the same time
 	return key, own, err
 }
 
@@ -86,9 +87,10 @@ func readKey(name string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey makes a key file, complete or not at all. The file is on disk before anything is sealed with the key. It never replaces a file.
+// makeKey makes a key file. After a crash, the file is complete or does not exist. The file is on disk before anything
+// is sealed with the key. It never replaces a file.
 func makeKey(name string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // readable by its owner alone
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only its owner can read this file
 	if err != nil {
 		return err
 	}

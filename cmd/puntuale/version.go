@@ -9,13 +9,15 @@ import (
 	"strings"
 )
 
-// version is given to builds without a repository: -ldflags "-X main.version=1.2.3". Builds with a repository take the tag of their commit.
+// version is set in builds without a repository: -ldflags "-X main.version=1.2.3". Builds with a repository use the tag
+// of their commit.
 var version = ""
 
-// taggedRelease is how Go's build writes the tag of a release, such as v1.2.3 or v1.2.3-rc.1. Between tags it writes other forms.
+// taggedRelease matches the tag of a release as Go's build writes it, such as v1.2.3 or v1.2.3-rc.1. Between tags Go
+// writes other forms.
 var taggedRelease = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?)(?:\+dirty)?$`)
 
-// releaseOf names the release, which is "development" where the commit has no tag.
+// releaseOf returns the name of the release. It is "development" if the commit has no tag.
 func releaseOf(given string, info *debug.BuildInfo) string {
 	if given != "" {
 		return strings.TrimPrefix(given, "v")
@@ -26,7 +28,7 @@ func releaseOf(given string, info *debug.BuildInfo) string {
 	return "development"
 }
 
-// release is this build's.
+// release returns the name of this build's release.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -42,7 +44,7 @@ func (versionCommand) Run(_ context.Context, p *program) error {
 	return err
 }
 
-// versionText names the release, the commit that the binary was built from with its date, and Go's version.
+// versionText returns the release, the commit with its date, and Go's version.
 func versionText() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -9,9 +9,10 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// openCaller makes what calls receivers of webhooks. Every node has it, because a test of a webhook may come to any.
+// openCaller makes the part that calls receivers of webhooks. Every node has it, because any node may be asked to test
+// a webhook.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
-	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
+	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed them
 	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})
@@ -23,7 +24,7 @@ func (s *server) startEvents(cfg *serverConfig, m *metrics.Meter) {
 	s.events.Start()
 }
 
-// eventBacklog shows what waits to be told.
+// eventBacklog returns a task that measures how many facts and deliveries wait.
 func (s *server) eventBacklog(m *metrics.Meter) func(context.Context) error {
 	return func(ctx context.Context) error {
 		b, err := s.store.OutboxBacklog(ctx, s.clock.Now())

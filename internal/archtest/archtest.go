@@ -306,7 +306,7 @@ func (c *checker) rule(folder string) (best Rule, found bool) {
 	return best, found
 }
 
-// allowed reports whether an own package is in a row's list; "." there is the root alone.
+// allowed reports whether a list of a rule names one of our own packages. In the list, "." is the root alone.
 func allowed(own string, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool {
 		return p == "..." || own == p || p != "." && below(own, p)

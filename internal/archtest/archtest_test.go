@@ -27,7 +27,7 @@ func TestBreachesAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		file, source string
-		want         string // part of the one breach; "" for none
+		want         string // part of the only breach that is found; "" if none is
 	}{
 		"clean":                        {"internal/plan/build.go", doc + "package plan\nimport \"puntuale\"\nvar _ puntuale.State\n", ""},
 		"plan imports the store":       {"internal/plan/build.go", doc + "package plan\nimport _ \"puntuale/internal/store\"\n", "may not import puntuale/internal/store"},
@@ -83,7 +83,7 @@ func TestBreachesAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasItsOwnRow keeps the table free of a row that another hides.
+// TestEveryRuleHasItsOwnRow: no row of the table hides another one.
 func TestEveryRuleHasItsOwnRow(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -16,8 +16,8 @@ import (
 // named finds a test in docs/conformance.md: "httpapi:TestContract/Start", "storetest:Stop".
 var named = regexp.MustCompile("`([a-z0-9]+):([A-Za-z0-9_]+)(?:/([A-Za-z0-9_]+))?`")
 
-// TestConformanceIndex: every test that docs/conformance.md names is there, and it names every part of those that follow
-// the contract.
+// TestConformanceIndex: every test that docs/conformance.md names exists. Of the tests that follow the contract, the
+// document names every part.
 func TestConformanceIndex(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "conformance.md"))
@@ -46,7 +46,7 @@ func TestConformanceIndex(t *testing.T) {
 	}
 }
 
-// TestAdmissionIndex: every test that docs/admission.md names is there, and each part in its table names one.
+// TestAdmissionIndex: every test that docs/admission.md names exists, and each part in its table names a test.
 func TestAdmissionIndex(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "admission.md"))
@@ -158,7 +158,7 @@ func parts(test *ast.FuncDecl) map[string]bool {
 	return names
 }
 
-// members calls found with each test of a suite: those that a list of functions names.
+// members calls found with the name of each test of a suite, which is a list of functions.
 func members(d *ast.GenDecl, found func(name string)) {
 	ast.Inspect(d, func(n ast.Node) bool {
 		literal, ok := n.(*ast.CompositeLit)

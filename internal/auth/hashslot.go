@@ -40,10 +40,10 @@ func Network(a netip.Addr) string {
 
 // Bounds of the queue: all unknown callers together wait about two seconds at most.
 const (
-	mostUnknown   = 32 // waiting
-	mostOfUnknown = 8  // of them from one address
+	mostUnknown   = 32 // unknown callers that wait
+	mostOfUnknown = 8  // unknown callers that wait, from one address
 	mostKnown     = 1024
-	mostOfKnown   = 64 // of them for one
+	mostOfKnown   = 64 // callers that wait for one known identity
 	retryAfter    = 2 * time.Second
 )
 
@@ -184,14 +184,14 @@ func (l *hashQueue) forget(name string) {
 	}
 }
 
-// pop takes the next waiter out; nil where nobody waits.
+// pop takes the next waiter out of the queue. It returns nil if nobody waits.
 func (l *hashQueue) pop() *waiter {
 	if len(l.order) == 0 {
 		return nil
 	}
 	name := l.order[0]
 	w := l.of[name][0]
-	if l.remove(w); len(l.of[name]) > 0 { // behind the others
+	if l.remove(w); len(l.of[name]) > 0 { // the caller goes behind the others
 		l.forget(name)
 		l.order = append(l.order, name)
 	}

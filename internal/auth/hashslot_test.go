@@ -22,7 +22,7 @@ func unknownCaller(i int) auth.HashCaller {
 type line struct {
 	t     *testing.T
 	queue *auth.Queue
-	first func() // leaves the place
+	first func() // gives the slot back
 
 	mu      sync.Mutex
 	served  []string

@@ -138,7 +138,7 @@ func wrap(key, master []byte) []byte {
 	return append([]byte{wrapped}, wrapper(master).Seal(nil, nil, key, []byte(dataKeyName))...) //nolint:gosec // as in Seal
 }
 
-// unwrap returns nil for nothing.
+// unwrap returns the data key, or nil if none is stored.
 func unwrap(kept, master []byte) ([]byte, error) {
 	switch {
 	case kept == nil:

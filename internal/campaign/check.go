@@ -23,7 +23,7 @@ type Check struct {
 	Store    Store
 	Now      func() time.Time
 	Begun    time.Time // the start of this check, as in the campaign's row
-	First    time.Time // of the first recipient
+	First    time.Time // the moment of the first recipient
 	Digest   string
 	Limits   Limits
 	Prices   *Prices // nil: the network takes nothing
@@ -36,7 +36,7 @@ type Check struct {
 
 	found   puntuale.CampaignCheck
 	refused map[string]int
-	kinds   map[puntuale.MessageKind]int // messages
+	kinds   map[puntuale.MessageKind]int // messages of each kind
 	first   int                          // recipients outside the window in which they wrote
 	cold    int                          // recipients that the session does not know
 	seen    *SeenPhones

@@ -88,7 +88,7 @@ type Client struct {
 	server, key string
 	http        *http.Client
 	clock       clock.Clock
-	answered    bool // once
+	answered    bool // the server has answered at least once
 }
 
 // New returns a client of the server at an address.

@@ -245,7 +245,7 @@ func (r *run) launch(ctx context.Context) error {
 			break
 		}
 		fmt.Fprintln(r.cfg.Out, "Something was changed since the check, and nothing was started. This is what would be sent now.")
-		if check = changed.Check; check.Digest == "" { // it goes on
+		if check = changed.Check; check.Digest == "" { // the campaign must be checked again
 			if check, err = r.check(ctx); err != nil {
 				return err
 			}

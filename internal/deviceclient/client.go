@@ -18,9 +18,9 @@ import (
 
 const (
 	callTakes   = 20 * time.Second // for one call, without the time that the call asks the server to wait
-	longestWait = 30 * time.Second // of a take
+	longestWait = 30 * time.Second // the longest wait of a take
 	maxAnswer   = 32 << 20         // bytes
-	maxReports  = 100              // of one call
+	maxReports  = 100              // reports of one call
 )
 
 // ErrUnlinked says that the server does not know the token: the device was unlinked.

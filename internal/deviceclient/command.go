@@ -17,7 +17,7 @@ const (
 	exitRefused  = 65
 	exitReturned = 75
 
-	exitNotRunnable = 126 // of the shell
+	exitNotRunnable = 126 // the shell's code for a command that it cannot run
 	exitNotFound    = 127
 )
 

@@ -191,7 +191,7 @@ func (j *Journal) rewrite() (err error) {
 	over := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
-		case !s.known: // stands in open
+		case !s.known: // its entry is in open
 		case s.At < over:
 			delete(j.settled, message)
 		default:

@@ -16,7 +16,7 @@ import (
 const (
 	firstPause   = time.Second // after the first failure; doubled after each further one
 	lastPause    = time.Minute
-	longestPause = time.Hour       // that the server may ask for
+	longestPause = time.Hour       // the longest wait that the server may ask for
 	endWithin    = 5 * time.Second // how long the last reports may take at the end
 )
 

@@ -52,7 +52,7 @@ type message struct {
 	id      int
 	outcome Outcome
 	detail  string
-	attempt *attempt // the last
+	attempt *attempt // the last attempt
 }
 
 type attempt struct {
@@ -65,14 +65,14 @@ type attempt struct {
 
 // fault is what goes wrong with a call.
 type fault struct {
-	status int    // answered instead
-	after  string // its Retry-After
+	status int    // the status that the server answers instead
+	after  string // the Retry-After of that answer
 	lost   bool   // the server does the call, and its answer is lost
 	away   bool   // the call does not arrive
 	stops  bool   // after the call, the device is told to stop
 }
 
-// life is the time of one process.
+// life is one process, from its start to its end.
 type life struct {
 	stop context.CancelFunc
 	dead bool // the process was killed: its actions have no effect any more

@@ -31,7 +31,7 @@ func (a answer) into(t *testing.T, v any) {
 	}
 }
 
-// call sends one request; an error means that nobody knows what the server did.
+// call sends one request. An error means that nobody knows what the server did.
 func call(method, address, key string, body any, header ...string) (answer, error) {
 	return callWith(web, method, address, key, body, header...)
 }
@@ -74,7 +74,7 @@ func callWith(client *http.Client, method, address, key string, body any, header
 	return a, err
 }
 
-// must is call, and fails the test on any error.
+// must is call, but any error fails the test.
 func must(t *testing.T, method, address, key string, body any, header ...string) answer {
 	t.Helper()
 	a, err := call(method, address, key, body, header...)

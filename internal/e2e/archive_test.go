@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestArchive: messages that ended long ago move from the database into files. An operator finds them there, and an
-// erased person disappears from the files, too.
+// TestArchive: messages that ended long ago move from the database into files. An operator finds them in the files.
+// After a person is erased, the files have nothing about this person either.
 func TestArchive(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -88,7 +88,7 @@ func TestArchive(t *testing.T) {
 
 		must(t, "POST", s.base+"/api/contacts/erase", x.key, map[string]any{"phone": "+393471110001"})
 		s.terminate(25 * time.Second)
-		s.start() // its archiver looks at once
+		s.start() // the new server's archiver looks at once
 		eventually(t, 20*time.Second, "the file is rewritten", func() bool {
 			_, err := os.Stat(filepath.Join(folder, "00000001-2.gz"))
 			return err == nil && number(t, database, "select count(*) from archive_erasure") == 0
@@ -99,7 +99,7 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// open opens the database beside the server.
+// open opens the server's database.
 func open(t *testing.T, database string) *sql.DB {
 	t.Helper()
 	driver, address := "pgx", database
@@ -124,7 +124,7 @@ func number(t *testing.T, database, query string) (n int) {
 	return n
 }
 
-// tenDaysAgo turns an ended message into one of ten days ago, and returns its new identifier.
+// tenDaysAgo changes an ended message so that it ended ten days ago. It returns the message's new identifier.
 func tenDaysAgo(t *testing.T, database, id string) string {
 	t.Helper()
 	db := open(t, database)

@@ -61,7 +61,7 @@ func TestAssistedPhone(t *testing.T) {
 		b.until(`!` + onPhoneCard(phones[0], "h2"))
 		b.answers(phones[1], answersSkipped)
 		b.until(`!document.querySelector(".assisted-held")`)
-		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // it works without a network, and keeps what was declared
+		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // the page also works without a network, and has kept the declared outcomes
 		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
 		b.screenshot("phone-away")
 		for _, id := range ids[:2] {
@@ -98,20 +98,20 @@ func TestAssistedPhone(t *testing.T) {
 	})
 }
 
-// The answers of a message that the phone holds, by the place of their buttons.
+// Selectors of the buttons with which a person answers, by their position.
 const (
 	answersSent    = ".assisted-answers .btn:nth-child(1)"
 	answersSkipped = ".assisted-answers .btn:nth-child(2)"
 	answersLater   = ".assisted-answers .btn:nth-child(4)"
 )
 
-// onPhoneCard is a script that finds the card of a number, and in the card the element that the selector names.
+// onPhoneCard returns a script that finds the card of a number, and in the card the element of the selector.
 func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
 // takes taps a message with a real input event, because only a user's input may open a browser window. Cards move while
-// others are answered, so a tap that missed is repeated.
+// other cards are answered, so a tap that missed its card is repeated.
 func (b *browser) takes(phone string, effect string) {
 	b.t.Helper()
 	find := onPhoneCard(phone, ".btn-primary")
@@ -140,8 +140,8 @@ func (b *browser) takes(phone string, effect string) {
 	b.t.Fatalf("%s was tapped, and nothing happened", phone)
 }
 
-// answers presses one of the answers of a message that the phone holds. It uses a script and no input event, because
-// cards move meanwhile.
+// answers presses one of the answers on the card of a message that the phone holds. It uses a script, because the card
+// may move during an input event.
 func (b *browser) answers(phone, answer string) {
 	b.t.Helper()
 	b.until(onPhoneCard(phone, answer))

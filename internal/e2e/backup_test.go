@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// TestRestoreDoublesNothing makes a backup under 300 starts a second, lets everything leave, and restores the backup. No
-// message leaves again. The unknown messages are exactly those that the backup held as due and not ended. On a busy
-// machine there are fewer starts, but the test shows the same.
+// TestRestoreDoublesNothing makes a backup under 300 starts a second, lets everything leave, and restores the backup.
+// No message leaves again. The unknown messages are exactly those that are due and not ended in the backup. On a busy
+// machine there are fewer starts, but the checks are the same.
 func TestRestoreDoublesNothing(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -27,7 +27,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		old := serve(t, database)
 		tenants := loadTenants(t, old.base, createPartner(t, database), 3)
 		l := newLoadOf(manyStarts, seed, tenants, old.base)
-		l.await(t, 1200) // as many as in some seconds
+		l.await(t, 1200) // about as many starts as come in four seconds
 		file := filepath.Join(t.TempDir(), "backup.zip")
 		began, before := time.Now(), l.acknowledged()
 		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))
@@ -36,7 +36,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 			float64(during)/took.Seconds(), float64(before)/began.Sub(l.begun).Seconds())
 		l.await(t, l.acknowledged()+300)
 		l.end()
-		l.verify(t, old.base, 90*time.Second) // everything due has left the installation that the test now gives up
+		l.verify(t, old.base, 90*time.Second) // all due messages have left the old installation, which is not used any more
 		old.kill()
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the backup: %v, %v", info, err)
@@ -49,8 +49,8 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		command(t, "restore", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(to))
 		held := readBackup(t, file)
 		fresh := serve(t, to)
-		// A session's messages leave in the order in which they are due. After one new message arrived, and then another,
-		// every older message that would leave by itself has left.
+		// A session's messages leave in the order in which they are due. So the test sends one new message, and then
+		// another. After both have arrived, every older message that leaves by itself has left.
 		made := map[string]bool{}
 		for range 2 {
 			for _, who := range tenants {
@@ -131,7 +131,7 @@ func (l *load) await(t *testing.T, starts int) {
 	eventually(t, time.Minute, "enough starts were acknowledged", func() bool { return l.acknowledged() >= starts })
 }
 
-// backup is what a backup holds, by client.
+// backup has the contents of a backup, by client.
 type backup struct {
 	open map[string][]string        // messages that were due by now and had not ended
 	had  map[string]map[string]bool // messages that the simulated network had received
@@ -148,7 +148,7 @@ func (b *backup) left(t *testing.T, base string, who tenant) (ids []string) {
 	return ids
 }
 
-// readBackup reads a backup's own tables, without the program that restores it.
+// readBackup reads the tables in a backup directly, without the program that restores backups.
 func readBackup(t *testing.T, file string) *backup {
 	t.Helper()
 	z, err := archive.OpenBackup(file)
@@ -217,7 +217,7 @@ func byNumber(a, b string) int {
 	return int(x - y)
 }
 
-// unknown lists the messages that a client must decide about, by id.
+// unknown returns the ids of the messages about which a client must decide.
 func unknown(t *testing.T, base string, who tenant) (ids []string) {
 	t.Helper()
 	for cursor := ""; ; {

@@ -26,10 +26,10 @@ type browser struct {
 
 	mu       sync.Mutex
 	requests []*network.Request
-	said     []string // what the page wrote to the console, and exceptions
+	said     []string // lines on the console, and exceptions
 }
 
-// newBrowser starts Chromium. In CI a missing Chromium fails the test.
+// newBrowser starts Chromium. In CI the test fails if Chromium is missing.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	program := os.Getenv("PUNTUALE_TEST_CHROMIUM")
@@ -42,7 +42,7 @@ func newBrowser(t *testing.T) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		// Pages can reach no other server.
+		// Pages can load nothing from other servers.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -67,7 +67,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// note runs in the browser's own loop.
+// note keeps an event. It runs in the browser's event loop.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// do takes steps, none of which may fail.
+// do carries out steps. Each must succeed.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -98,7 +98,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns what a script in the page gives.
+// evaluate returns the result of a script in the page.
 func evaluate[T any](b *browser, script string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
@@ -124,7 +124,7 @@ func (b *browser) screenshot(name string) {
 	}
 }
 
-// keepsToItself checks that the page broke no rule of its policy, sent requests to its server only, and wrote no error.
+// keepsToItself fails the test if the page broke its policy, sent a request to another server, or wrote an error.
 func (b *browser) keepsToItself(base string) {
 	b.t.Helper()
 	if broken := evaluate[[]string](b, "violations"); len(broken) > 0 {

@@ -21,9 +21,9 @@ type mass struct {
 	s      *server
 	key    string
 	random *rand.Rand
-	sent   int // campaigns so far
+	sent   int // how many campaigns were sent so far
 
-	singles int // single messages so far
+	singles int // how many single messages were sent so far
 }
 
 type campaignState struct {
@@ -34,7 +34,7 @@ type campaignState struct {
 	} `json:"counts"`
 }
 
-// patient waits longer than the server does for a check.
+// patient is an HTTP client that waits longer than the server waits for a check.
 var patient = &http.Client{Timeout: 30 * time.Second}
 
 func newMass(t *testing.T, s *server) *mass {
@@ -44,8 +44,8 @@ func newMass(t *testing.T, s *server) *mass {
 	return &mass{t: t, s: s, key: key, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// phone is the number of the ith recipient of the present campaign. No number has a magic ending of the simulated
-// network.
+// phone returns the number of the ith recipient of the present campaign. No number has a special ending of the
+// simulated network.
 func (m *mass) phone(i int) string { return fmt.Sprintf("+3932%d%03d%04d", m.sent%10, i/9000, i%9000) }
 
 // wait waits for a short random time.
@@ -68,7 +68,7 @@ func (m *mass) state(id string) (c campaignState) {
 	return c
 }
 
-// upload replaces the campaign's list. With cut, the server is killed in the middle.
+// upload replaces the campaign's list. If cut is true, the server is killed in the middle of the upload.
 func (m *mass) upload(id string, recipients int, cut bool) {
 	m.t.Helper()
 	body, w := io.Pipe()
@@ -105,7 +105,7 @@ func (m *mass) upload(id string, recipients int, cut bool) {
 	}
 }
 
-// check returns the digest of the campaign's check. It asks until the server answers.
+// check returns the digest of the campaign's check. It repeats the call until the server answers.
 func (m *mass) check(id string) (digest string) {
 	m.t.Helper()
 	eventually(m.t, time.Minute, "the check ends", func() bool {
@@ -126,7 +126,7 @@ func (m *mass) check(id string) (digest string) {
 	return digest
 }
 
-// draft makes a campaign with a complete list, although the server may be killed meanwhile.
+// draft makes a campaign with a complete list. If kills is true, the server is killed meanwhile.
 func (m *mass) draft(recipients int, kills bool) (id string) {
 	m.t.Helper()
 	m.sent++
@@ -155,8 +155,8 @@ func (m *mass) start(id, digest string) {
 	must(m.t, "POST", m.s.base+"/api/campaigns/"+id+"/start", m.key, map[string]any{"digest": digest})
 }
 
-// done waits for the campaign's end, and compares its counts with the simulated network's ledger: no recipient is there twice, and
-// none is missing.
+// done waits for the campaign's end, and compares its counts with the simulated network's ledger: each recipient is
+// there exactly once.
 func (m *mass) done(id string, recipients int, within time.Duration) {
 	m.t.Helper()
 	var last campaignState
@@ -188,7 +188,7 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 // TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions.
 // Each recipient gets exactly one message. After a pause was answered, only messages that were already in flight leave.
 func TestCampaignKilled(t *testing.T) {
-	recipients, latency, rounds := 7000, "1s", 1 // 1,000 messages of a session are on their way at once
+	recipients, latency, rounds := 7000, "1s", 1 // up to 1,000 messages of a session are in flight at once
 	if long {
 		recipients, latency, rounds = 100_000, "200ms", 10
 	}
@@ -220,7 +220,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages leave to others than the first 20 recipients.
+// leaving waits until messages leave to recipients after the first 20.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState
@@ -228,7 +228,8 @@ func (m *mass) leaving(id string) {
 	eventually(m.t, time.Minute, "messages leave", func() bool { return m.state(id).Counts.Completed > before.Counts.Completed })
 }
 
-// TestCampaignTakenOver kills one of two servers while it feeds: the other one goes on, and nobody gets two messages.
+// TestCampaignTakenOver kills one of two servers while it feeds a campaign. The other server goes on, and no recipient
+// gets two messages.
 func TestCampaignTakenOver(t *testing.T) {
 	recipients := 3000
 	if long {
@@ -250,9 +251,9 @@ func TestCampaignTakenOver(t *testing.T) {
 	m.done(id, recipients, 2*time.Minute)
 }
 
-// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some are by the campaign's own
-// session, others are another client's. They leave within two seconds of their calls, and long before the campaign is
-// over.
+// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some leave by the campaign's own
+// session, and some belong to another client. All leave within two seconds of their calls, long before the campaign
+// ends.
 func TestCampaignYields(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -306,7 +307,7 @@ func TestCampaignYields(t *testing.T) {
 	})
 }
 
-// TestCampaignFiles shows the answers to files that cannot become a list. Nothing of them is stored.
+// TestCampaignFiles uploads files that cannot become a list. The server refuses them and stores nothing.
 func TestCampaignFiles(t *testing.T) {
 	s := serve(t, t.TempDir()+"/puntuale.db")
 	m := newMass(t, s)
@@ -335,7 +336,7 @@ func TestCampaignFiles(t *testing.T) {
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			if name == "too long" {
-				continue // the server answered and closed before the whole file was sent
+				continue // the server answered, and closed the connection before the whole file was sent
 			}
 			t.Fatal(err)
 		}
@@ -350,7 +351,7 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// cutWorkbook is a complete archive whose sheet ends in the middle of line 501.
+// cutWorkbook returns a complete zip archive with a sheet that ends in the middle of line 501.
 func cutWorkbook(t *testing.T) io.Reader {
 	t.Helper()
 	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>phone</v></c></row>`
@@ -360,7 +361,7 @@ func cutWorkbook(t *testing.T) io.Reader {
 	return workbook(t, sheet[:len(sheet)-20])
 }
 
-// workbook is an XLSX file with one sheet.
+// workbook returns an XLSX file with one sheet.
 func workbook(t *testing.T, sheet string) *bytes.Buffer {
 	t.Helper()
 	var out bytes.Buffer

@@ -37,7 +37,8 @@ func (m *mass) says(code int, args ...string) string {
 	return string(out)
 }
 
-// TestCampaignCommand: a list goes out from the terminal, each recipient once, also when the command is killed and run again.
+// TestCampaignCommand: the command sends a list, each recipient once. This also holds if the command is killed and run
+// again.
 func TestCampaignCommand(t *testing.T) {
 	const recipients = 300
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
@@ -75,7 +76,7 @@ func TestCampaignCommand(t *testing.T) {
 	}
 	m.everybody(recipients)
 
-	m.sent++ // the next campaign has other numbers
+	m.sent++ // so that the next campaign has other numbers
 	write(list())
 	var shown bytes.Buffer
 	cmd := m.campaign("--file", file, "--text", "Ciao {{nome}}", "--per-minute", "3000", "--yes")
@@ -93,7 +94,7 @@ func TestCampaignCommand(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the process was killed, so this is always an error
 	if out := m.says(0, "--id", id); !strings.Contains(out, "300 completed") {
 		t.Errorf("run again: %s", out)
 	}
@@ -114,8 +115,9 @@ func (m *mass) everybody(recipients int) {
 	}
 }
 
-// TestCampaignCommandInterrupted: Ctrl-C ends the command and not the campaign. The command says how to look again, pauses
-// and resumes the campaign, and watches it beyond the server's end. Each recipient of the workbook gets one message.
+// TestCampaignCommandInterrupted: Ctrl-C ends the command, but not the campaign. The command says how to watch the
+// campaign again. It can pause and resume the campaign, and keeps watching while the server restarts. Each recipient of
+// the workbook gets one message.
 func TestCampaignCommandInterrupted(t *testing.T) {
 	const recipients = 60
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))

@@ -14,12 +14,12 @@ import (
 )
 
 // TestManyCancelled cancels more messages than fit into the answer's memory. The answer names each of them once, in the
-// contract's form, and the server needs no more memory than for a few.
+// contract's form, and the server needs no more memory than for a few messages.
 func TestManyCancelled(t *testing.T) {
 	const many = 150_000
 	databases(t, func(t *testing.T, database string) {
 		s := prepare(t, database)
-		s.env = []string{"GODEBUG=gctrace=1"} // the log says at each collection what was alive
+		s.env = []string{"GODEBUG=gctrace=1"} // at each collection, the log says how much memory was alive
 		s.start()
 		who := createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
 		var made struct{ ID []string }
@@ -44,7 +44,7 @@ func TestManyCancelled(t *testing.T) {
 		if n != many {
 			t.Errorf("%d messages were named, of %d", n, many)
 		}
-		if live > 12 { // an earlier version had 37 and 19
+		if live > 12 { // with the answer in memory, an earlier version had 37 MB and 19 MB
 			t.Errorf("%d MB were alive", live)
 		}
 		if left := number(t, database, "select count(*) from message where state = 0"); left != 0 {
@@ -89,7 +89,7 @@ func readCancelled(t *testing.T, d *json.Decoder) (n int) {
 	return n
 }
 
-// copies makes n more messages like one that is due later.
+// copies makes n copies of a message that is due later.
 func copies(t *testing.T, database, id string, n int) {
 	t.Helper()
 	db := open(t, database)
@@ -109,10 +109,10 @@ func mustRead(t *testing.T, path string) []byte {
 	return text
 }
 
-// collected is the runtime's line about a collection: the heap at its beginning and end, and the part that is alive.
+// collected matches the runtime's log line about a collection. Its group is the memory that is still alive, in MB.
 var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
 
-// mostAlive is the most memory, in MB, that was alive at a collection of the log.
+// mostAlive returns the most memory, in MB, that was alive at any collection in the log.
 func mostAlive(t *testing.T, log []byte) (most int) {
 	t.Helper()
 	all := collected.FindAllSubmatch(log, -1)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestCapIsExact: 128 callers call two servers until each is refused, against a daily cap of a thousand. Exactly a
-// thousand calls are accepted, and their counters are 1 to 1,000, each once.
+// TestCapIsExact: 128 callers call two servers until each caller is refused. The daily cap is 1,000. Exactly 1,000
+// calls are accepted. Their counters are the numbers 1 to 1,000, each once.
 func TestCapIsExact(t *testing.T) {
 	database := postgres(t)
 	one, two := serve(t, database), serve(t, database)
@@ -35,7 +35,7 @@ func TestCapIsExact(t *testing.T) {
 
 // noonZone is a time zone where it is about noon now, because counters begin anew at midnight.
 func noonZone() string {
-	behind := time.Now().UTC().Hour() - 12 // the sign in these names is reversed
+	behind := time.Now().UTC().Hour() - 12 // in these names of zones, the sign is reversed
 	return fmt.Sprintf("Etc/GMT%+d", behind)
 }
 
@@ -44,13 +44,13 @@ type capCallers struct {
 	bases []string
 
 	mu       sync.Mutex
-	used     map[int]int // how many accepted calls named each counter
+	used     map[int]int // for each counter: how many accepted calls had it
 	accepted int
 	refused  int
 	wrong    []string
 }
 
-// call starts until it is refused.
+// call starts runs until a call is refused.
 func (c *capCallers) call(worker int) {
 	for n := 0; ; n++ {
 		a, err := call("POST", c.bases[(worker+n)%len(c.bases)]+"/api/start/"+c.who.sequence, c.who.key,

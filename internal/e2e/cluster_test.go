@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// cluster is a PostgreSQL of the test's own, which it may stop and start.
+// cluster is a PostgreSQL that belongs to one test. The test may stop and start it.
 type cluster struct {
 	t       *testing.T
-	address string // address of its database named postgres
-	data    string // its folder
+	address string // the address of its database named postgres
+	data    string // its data folder
 	port    string
 }
 
-// newCluster starts one. It ends with the test. If the test's process is killed, it ends, too: the script ends the
-// cluster when its command's input is closed.
+// newCluster starts a cluster, which ends with the test. If the test's process is killed, the cluster ends, too,
+// because scripts/with-postgres ends it when the input of its command is closed.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getenv("PUNTUALE_TEST_POSTGRES") == "" {
-		postgres(t) // postgres fails or skips the test with the reason
+		postgres(t) // if PostgreSQL is missing, this fails or skips the test with the reason
 	}
 	cmd := exec.Command(filepath.Join("..", "..", "scripts", "with-postgres"), "sh", "-c", `echo "$PUNTUALE_TEST_POSTGRES"; exec cat >/dev/null`)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PUNTUALE_TEST_POSTGRES=") })
@@ -62,10 +62,10 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{t, address, filepath.Join(parsed.Query().Get("host"), "data"), parsed.Query().Get("port")}
 }
 
-// crash stops it without a checkpoint, as a power cut would: pg_ctl -m immediate.
+// crash stops the cluster without a checkpoint, as a power cut would: pg_ctl -m immediate.
 func (c *cluster) crash() { c.pgCtl("-m", "immediate", "-w", "stop") }
 
-// start starts it again; it recovers and takes connections when this returns.
+// start starts the cluster again. When it returns, the cluster has recovered and takes connections.
 func (c *cluster) start() {
 	c.pgCtl("-o", "-p "+c.port, "-l", filepath.Join(filepath.Dir(c.data), "again.log"), "-w", "-t", "60", "start")
 }
@@ -80,7 +80,7 @@ func (c *cluster) pgCtl(args ...string) {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = "/"
-	// A file, not a pipe: the server that it starts would keep a pipe open.
+	// The output goes into a file, because the started server would keep a pipe open.
 	log, err := os.CreateTemp(c.t.TempDir(), "pg_ctl")
 	if err != nil {
 		c.t.Fatal(err)
@@ -93,7 +93,7 @@ func (c *cluster) pgCtl(args ...string) {
 	}
 }
 
-// postgresProgram finds one of the server's programs, which Debian keeps out of PATH.
+// postgresProgram finds one of PostgreSQL's programs. Debian does not put them into PATH.
 func postgresProgram(t *testing.T, name string) string {
 	t.Helper()
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin/", "/usr/pgsql-*/bin/", "/opt/homebrew/opt/postgresql*/bin/"} {
@@ -108,7 +108,8 @@ func postgresProgram(t *testing.T, name string) string {
 	return path
 }
 
-// serverUser is the user that runs the server when the test is root: the same that with-postgres uses.
+// serverUser returns the user that runs PostgreSQL if the test runs as root. It is the user that scripts/with-postgres
+// uses.
 func serverUser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"postgres", "nobody"} {

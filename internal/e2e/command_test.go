@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// lines collects a process's output and reports whether a pattern was seen.
+// lines collects the output of a process, and reports whether it matched a pattern.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -86,7 +86,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// curlLine finds the command, which may go over several lines with backslashes, and takes the colours away.
+// curlLine finds the curl command in a text, and removes its colours. The command may have several lines that end with
+// a backslash.
 func curlLine(text string) string {
 	text = regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(text, "")
 	_, command, _ := strings.Cut(text, "curl ")
@@ -100,7 +101,8 @@ func curlLine(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestPartnerCreatedBesideServer uses the printed key at once, on both databases; a rotated one too.
+// TestPartnerCreatedBesideServer uses a printed key at once, on both databases. Then it does the same with a rotated
+// key.
 func TestPartnerCreatedBesideServer(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -127,7 +129,7 @@ func TestPartnerCreatedBesideServer(t *testing.T) {
 	})
 }
 
-// passwords returns the hashes of all logins: the partner's and its client's, at least.
+// passwords returns the password hashes of all logins. There are at least those of the partner and its client.
 func passwords(t *testing.T, database string) (hashes []string) {
 	t.Helper()
 	db := open(t, database)
@@ -163,7 +165,7 @@ func TestFaultsOfConfigurationAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestKeyIsNeverLogged sends keys in every way, right and wrong, at the most talkative level.
+// TestKeyIsNeverLogged sends valid and invalid keys in every way, at the log level that writes most.
 func TestKeyIsNeverLogged(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database, "--log-level", "debug")

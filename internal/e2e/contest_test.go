@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestHistoriesAreLinearizable: several callers start, stop and cancel each recipient's messages at about the moments
-// when these are due. Meanwhile the three servers are killed and stopped. The test then judges the history of each
-// message.
+// TestHistoriesAreLinearizable: several callers start, stop and cancel messages to the same recipient, near the moments
+// when the messages are due. Meanwhile the three servers are killed and stopped. The test then judges the history of
+// each message.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -61,7 +61,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	r.judge(f)
 }
 
-// race is all that several callers did.
+// race has everything that several callers did.
 type race struct {
 	*load
 
@@ -69,26 +69,26 @@ type race struct {
 	matters []*matter
 }
 
-// matter is all that was done about one recipient.
+// matter has everything that was done about one recipient.
 type matter struct {
 	tenant tenant
 	phone  string
-	target time.Duration // the step at whose moment its callers meet, so that the steps before it are sent
+	target time.Duration // the callers meet at the moment of this step, so that the messages of earlier steps are already sent
 
 	mu      sync.Mutex
 	started []deed
 	taken   []deed
-	meet    time.Time // set once a message was started
+	meet    time.Time // set after a message was started: the moment at which the callers meet
 }
 
 // deed is one call.
 type deed struct {
 	single, stop bool
 	event
-	ids []string // messages that the answer named
+	ids []string // the messages that the answer named
 }
 
-// fight lets four callers start, send, stop and cancel for one recipient.
+// fight makes four callers start, send, stop and cancel messages to one recipient.
 func (r *race) fight(who tenant, phone string, random *rand.Rand) {
 	m := &matter{tenant: who, phone: phone, target: loadSteps[random.IntN(len(loadSteps)-1)]}
 	r.mu.Lock()
@@ -140,7 +140,7 @@ func (c *caller) begin(m *matter) {
 	}
 }
 
-// aim waits for about the moment at which a message is due, because mistakes are most likely there.
+// aim waits until about the moment when a message is due, because mistakes are most likely then.
 func (c *caller) aim(m *matter) {
 	m.mu.Lock()
 	at := m.meet.Add(time.Duration(c.random.IntN(60_000)-20_000) * time.Microsecond)
@@ -220,7 +220,7 @@ func (r *race) judge(f *fleet) {
 	}
 }
 
-// promises gives a verifier the recipient's messages.
+// promises adds the recipient's messages to a verifier.
 func (m *matter) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {
@@ -233,9 +233,9 @@ func (m *matter) promises(v *verifier) {
 	}
 }
 
-// history lists what was done about one message. If it was sent, the moment of its claim is known. It is the last
-// attempt's, because a message that is stopped in flight is not tried again. A message may be CANCELLED or uncertain
-// although no answer named it. Then it was stopped in flight, by any of the calls since it was due.
+// history lists what was done about one message. If the message was sent, the moment of its claim is known. It is the
+// moment of the last attempt, because a message that is stopped in flight is not tried again. A message may be
+// CANCELLED or uncertain although no answer named it. Then one of the calls since its moment stopped it in flight.
 func (m *matter) history(v *verifier, start deed, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
 	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
@@ -243,7 +243,7 @@ func (m *matter) history(v *verifier, start deed, id string) (h history, inFligh
 	h = append(h, start.event)
 	for _, d := range m.taken {
 		if d.stop && start.single {
-			continue // a stop ends runs of its sequence
+			continue // a stop only ends runs of its own sequence
 		}
 		e := d.event
 		switch {
@@ -265,18 +265,18 @@ func (m *matter) history(v *verifier, start deed, id string) (h history, inFligh
 	}
 	final := map[string]eventKind{"PENDING": isOpen, "CANCELLED": isTaken, "COMPLETED": isSent}[row.State]
 	if v.held(id) && !at.IsZero() {
-		final = isSent // and the answer was lost
+		final = isSent // the message was sent, and the answer was lost
 	}
 	end := moment(time.Now().Add(time.Hour))
 	return append(h, event{final, end, end}), inFlight
 }
 
-// named reports whether an answer said that the message is cancelled.
+// named reports whether an answer named the message as cancelled.
 func (m *matter) named(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d deed) bool { return slices.Contains(d.ids, id) })
 }
 
-// contested reports whether an effect and another call could have come in either order.
+// contested reports whether some effect and another call could have taken place in either order.
 func (h history) contested() bool {
 	for i, a := range h {
 		for j, b := range h {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestKilledUnderLoad kills the server with SIGKILL again and again while calls are made and messages leave.
+// TestKilledUnderLoad kills the server with SIGKILL again and again. Meanwhile callers make calls, and messages leave.
 func TestKilledUnderLoad(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -28,7 +28,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	})
 }
 
-// TestTerminatedUnderLoad stops the server cleanly: it exits with 0, and nothing is left uncertain.
+// TestTerminatedUnderLoad stops the server with SIGTERM. The server exits with 0, and no message is left uncertain.
 func TestTerminatedUnderLoad(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -47,7 +47,7 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	})
 }
 
-// TestRestartResumesAtOnce shows that a restart on SQLite does not wait for the lease of the process that was killed.
+// TestRestartResumesAtOnce: on SQLite, a restarted server does not wait for the lease of the killed process.
 func TestRestartResumesAtOnce(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"), "--lease", "60s")
 	who := createTenant(t, s.base, createPartner(t, s.database), "full", step("ciao", 2, "seconds"))

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// dbServer is a PostgreSQL of a test's own that can be given settings, replicated, killed and promoted. (A cluster can
-// only be stopped and started.)
+// dbServer is a PostgreSQL that belongs to one test. It can have settings, be replicated, killed and promoted. (A
+// cluster can only be stopped and started.)
 type dbServer struct {
 	t       *testing.T
-	owner   *syscall.Credential // PostgreSQL refuses to run as root
+	owner   *syscall.Credential // the user that runs the server, because PostgreSQL refuses to run as root
 	dir     string
 	port    string
 	options []string // name=value
@@ -29,7 +29,7 @@ type dbServer struct {
 func newServerFolder(t *testing.T, options ...string) *dbServer {
 	t.Helper()
 	if os.Getenv("PUNTUALE_TEST_POSTGRES") == "" {
-		postgres(t) // says why it cannot be
+		postgres(t) // if PostgreSQL is missing, this fails or skips the test with the reason
 	}
 	c := &dbServer{t: t, options: options}
 	place := ""
@@ -53,7 +53,7 @@ func newServerFolder(t *testing.T, options ...string) *dbServer {
 		}
 	}
 	c.port = freeAddr(t)[len("127.0.0.1:"):]
-	// A test that is killed cannot clean up; this does once its process is gone.
+	// A test that is killed cannot clean up. This process does it after the test's process has ended.
 	watch := exec.Command("sh", "-c", `while kill -0 "$1" 2>/dev/null; do sleep 1; done
  kill -QUIT "$(head -n 1 "$2/data/postmaster.pid")"; sleep 1; rm -rf "$2"`, "sh", strconv.Itoa(os.Getpid()), c.dir)
 	watch.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -86,7 +86,7 @@ func (c *dbServer) initdb(more ...string) {
 	c.must("initdb", append([]string{"-D", c.data(), "-U", "puntuale", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, more...)...)
 }
 
-// standby makes and starts a server that follows c.
+// standby makes and starts a standby server that replicates c.
 func (c *dbServer) standby(options ...string) *dbServer {
 	c.t.Helper()
 	s := newServerFolder(c.t, options...)
@@ -120,9 +120,9 @@ func (c *dbServer) start() {
 	c.must("pg_ctl", "-D", c.data(), "-l", filepath.Join(c.dir, "log"), "-w", "-t", "60", "-o", "-c "+strings.Join(all, " -c "), "start")
 }
 
-// stop ends the server: "fast" or "immediate", which is a crash.
+// stop ends the server. mode is "fast", or "immediate", which is like a crash.
 func (c *dbServer) stop(mode string) {
-	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // it may be down already
+	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // the server may be down already
 }
 
 // kill ends the server with SIGKILL, as the kernel does when memory runs out. Its children need a moment to notice.
@@ -140,12 +140,13 @@ func (c *dbServer) kill() {
 		c.t.Fatal(err)
 	}
 	eventually(c.t, 20*time.Second, "the killed PostgreSQL is gone", func() bool {
-		// While a backend lives the shared memory is in use, and a new server refuses to start.
+		// As long as a backend lives, it uses the shared memory, and a new server refuses to start.
 		out, _ := exec.Command("pgrep", "-f", c.data()).Output()
 		children, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 		return len(out) == 0 && len(children) == 0
 	})
-	// Where no parent reaps the dead process, its number still looks alive, and a new server would refuse to start.
+	// If no parent process reaps the dead server, its process number still looks alive. Then a new server would refuse
+	// to start, so the lock files are removed.
 	for _, lock := range []string{filepath.Join(c.data(), "postmaster.pid"), filepath.Join(c.dir, ".s.PGSQL."+c.port+".lock")} {
 		if err := os.Remove(lock); err != nil {
 			c.t.Fatal(err)
@@ -158,7 +159,7 @@ func (c *dbServer) promote() {
 	c.must("pg_ctl", "-D", c.data(), "-w", "-t", "60", "promote")
 }
 
-// address names all servers of one database. The driver finds the one that takes writes.
+// address returns an address with several servers of one database. The driver finds the server that takes writes.
 func address(all ...*dbServer) string {
 	var hosts []string
 	for _, c := range all {
@@ -171,7 +172,7 @@ func address(all ...*dbServer) string {
 	return fmt.Sprintf("postgres://puntuale@%s/postgres?sslmode=disable%s", strings.Join(hosts, ","), more)
 }
 
-// sql opens the database beside its other users.
+// sql opens the server's database.
 func (c *dbServer) sql() *sql.DB {
 	c.t.Helper()
 	db, err := sql.Open("pgx", address(c))
@@ -203,7 +204,7 @@ func (c *dbServer) follows(standby *dbServer) {
 	})
 }
 
-// cutOff ends the standby's replication, so that it stays behind.
+// cutOff ends the standby's replication, so that the standby falls behind.
 func (c *dbServer) cutOff() {
 	c.t.Helper()
 	c.exec("alter system set primary_conninfo = ''")

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestDevicesKilled kills servers with SIGKILL while three devices take messages and report them, each at any server that it
-// reaches. A device repeats a call whose answer was lost, as docs/device.md says. Its ledger has each message once, no two
-// devices show the same, and each message ends as its device declared it.
+// TestDevicesKilled kills servers with SIGKILL while three devices take messages and report them. Each device calls any
+// server that it can reach. If an answer is lost, it repeats the call, as docs/device.md says. Each message is shown
+// once, by only one device. Each message ends as its device declared it.
 func TestDevicesKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {
@@ -40,7 +40,7 @@ func TestDevicesKilled(t *testing.T) {
 	})
 }
 
-// devicePost is a session whose messages devices take, on one or two servers that are killed.
+// devicePost is a session that sends through devices, on one or two servers that are killed.
 type devicePost struct {
 	t        *testing.T
 	database string
@@ -63,8 +63,8 @@ type postDevice struct {
 	takes int
 
 	mu       sync.Mutex
-	shown    map[string]int    // how often each message was shown
-	outcomes map[string]string // the outcome of each answered declaration, by message
+	shown    map[string]int    // how many times each message was shown
+	outcomes map[string]string // for each message: the outcome that was declared and answered
 }
 
 type takenMessage struct {
@@ -78,7 +78,7 @@ func newDevicePost(t *testing.T, database string) *devicePost {
 	t.Logf("seed %d", seed)
 	p := &devicePost{t: t, database: database, random: rand.New(rand.NewPCG(seed, 0)), ended: make(chan struct{})}
 	p.nodes = append(p.nodes, serve(t, database, "--lease", "2s"))
-	if database[0] == 'p' { // SQLite has one server
+	if database[0] == 'p' { // SQLite can have only one server
 		p.nodes = append(p.nodes, serve(t, database, "--lease", "2s"))
 	}
 	who := createTenant(t, p.nodes[0].base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
@@ -106,7 +106,8 @@ func (p *devicePost) link() {
 		shown: map[string]int{}, outcomes: map[string]string{}})
 }
 
-// begin makes a message that is due at once. A server that was just killed may not answer.
+// begin makes a message that is due at once. It repeats the call, because a server that was just killed does not
+// answer.
 func (p *devicePost) begin(i int) {
 	p.t.Helper()
 	body := map[string]any{"phone": fmt.Sprintf("+39347%07d", i%50), "text": "ciao", "id_sessione": p.session}
@@ -126,7 +127,7 @@ func (p *devicePost) stop() {
 	p.working.Wait()
 }
 
-// declared is how many messages have an answered declaration.
+// declared returns how many messages have a declaration that was answered.
 func (p *devicePost) declared() (n int) {
 	for _, d := range p.devices {
 		d.mu.Lock()
@@ -141,7 +142,7 @@ func (p *devicePost) await(what string, n int) {
 	eventually(p.t, 90*time.Second, what, func() bool { return p.declared() >= min(n, len(p.ids)) })
 }
 
-// run takes, shows and declares until the test ends.
+// run takes messages, shows them, and declares their outcomes, until the test ends.
 func (d *postDevice) run() {
 	for {
 		select {
@@ -160,7 +161,7 @@ func (d *postDevice) run() {
 	}
 }
 
-// show stands for the person who reads the message. It repeats the person's declaration until the server answers.
+// show acts as the person who reads the message. It repeats the person's declaration until a server answers.
 func (d *postDevice) show(m takenMessage) {
 	d.mu.Lock()
 	d.shown[m.ID]++
@@ -173,7 +174,7 @@ func (d *postDevice) show(m takenMessage) {
 	if !d.call("/device/report", map[string]any{"reports": []any{map[string]any{"attempt": m.Attempt, "outcome": outcome}}}, &answer) {
 		return
 	}
-	if r := answer.Results[0].Result; r != "recorded" && r != "known" { // known: the first answer was lost
+	if r := answer.Results[0].Result; r != "recorded" && r != "known" { // "known" means that the first answer was lost
 		d.p.t.Errorf("message %s, %s: %s", m.ID, outcome, r)
 	}
 	d.mu.Lock()
@@ -181,7 +182,7 @@ func (d *postDevice) show(m takenMessage) {
 	d.mu.Unlock()
 }
 
-// call repeats a call until a server answers; false when the test has ended.
+// call repeats a call until a server answers. It returns false if the test has ended.
 func (d *postDevice) call(path string, body, into any) bool {
 	for {
 		node := d.p.nodes[d.rand.IntN(len(d.p.nodes))]
@@ -202,7 +203,7 @@ func (d *postDevice) call(path string, body, into any) bool {
 	}
 }
 
-// compare compares what the devices showed with what the client reads.
+// compare compares what the devices showed with what the client's API shows.
 func (p *devicePost) compare() {
 	p.t.Helper()
 	declared := map[string]string{}

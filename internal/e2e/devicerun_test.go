@@ -14,8 +14,9 @@ import (
 	"puntuale/internal/deviceclient"
 )
 
-// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. Its command may be half done then. No
-// message is sent twice. Each kill leaves one outcome unknown at most, and every other message was sent and is COMPLETED.
+// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. The command for a message may be
+// half done then. No message is sent twice. Each kill leaves at most one outcome unknown. All other messages were sent
+// and are COMPLETED.
 func TestDeviceProgramKilled(t *testing.T) {
 	kills, each := 6, 15
 	if long {
@@ -91,7 +92,7 @@ func (d *deviceProgram) start() {
 	}
 }
 
-// kill sends SIGKILL. A command that the program began goes on.
+// kill sends SIGKILL to the program. A command that the program started goes on.
 func (d *deviceProgram) kill() {
 	if d.cmd != nil {
 		_ = d.cmd.Process.Kill()
@@ -100,13 +101,13 @@ func (d *deviceProgram) kill() {
 	}
 }
 
-// sent returns the ledger.
+// sent returns the ids in the ledger.
 func (d *deviceProgram) sent() []string {
 	text, _ := os.ReadFile(d.file("ledger")) // the file does not exist before the first message
 	return strings.Fields(string(text))
 }
 
-// compare waits until every message has an outcome, and compares the ledger with what the client reads.
+// compare waits until every message has an outcome. Then it compares the ledger with what the client's API shows.
 func (d *deviceProgram) compare(kills int) {
 	t := d.p.t
 	t.Helper()
@@ -114,7 +115,7 @@ func (d *deviceProgram) compare(kills int) {
 	eventually(t, 30*time.Second, "every message has an outcome", func() bool {
 		now = details(t, d.p.nodes[0].base, d.p.key, d.p.ids)
 		for _, m := range now {
-			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // an uncertain message has the device's words, or the server's
+			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // the detail of an uncertain message has the words of the device or of the server
 				return false
 			}
 		}
@@ -141,7 +142,7 @@ func (d *deviceProgram) compare(kills int) {
 	t.Logf("%d messages, %d kills: %d sent, %d unknown", len(d.p.ids), kills, len(sent), unknown)
 }
 
-// TestDeviceManual runs the example command of docs/device.md beside a modem that takes everything.
+// TestDeviceManual runs the example command of docs/device.md with a modem that accepts everything.
 func TestDeviceManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/device.md")
 	if err != nil {

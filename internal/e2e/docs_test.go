@@ -13,7 +13,7 @@ import (
 )
 
 // TestDocsPage reads the page on a desktop and on a phone, and tries a call with a key. The page lists every operation,
-// breaks no rule of its policy, sends requests to its server only, and fits the screen.
+// breaks no rule of its policy, sends requests to its own server only, and fits the screen.
 func TestDocsPage(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	b := newBrowser(t)
@@ -86,7 +86,7 @@ func (b *browser) openEach(screen string) {
 	}
 }
 
-// beyond lists what reaches beyond the page's right edge and makes it wider.
+// beyond is a script that lists elements which reach beyond the page's right edge, and so make the page wider.
 const beyond = `(() => {
 	const page = document.documentElement;
 	if (page.scrollWidth <= page.clientWidth) return [];
@@ -107,7 +107,7 @@ func (b *browser) tryCall(key, screen string) {
 		chromedp.SendKeys(chromedp.CSS("#auth-bearer-value"), key+"\r"),
 		chromedp.Click(chromedp.CSS(".auth-btn-wrapper .btn-done")),
 		chromedp.Click(chromedp.CSS(operation+" .opblock-summary-control")),
-		chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")), // it is read lazily
+		chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")), // the page builds this part only when it is opened
 		chromedp.Click(chromedp.CSS(operation+" .execute")),
 		chromedp.WaitVisible(chromedp.CSS(operation+" .live-responses-table .response-col_status")),
 	)

@@ -25,8 +25,8 @@ import (
 // documentPath is the repository's copy of the document that the binary serves (TestServedDocument).
 var documentPath = filepath.Join("..", "httpapi", "testdata", "openapi.json")
 
-// document compares every call of these tests, and its answer, with the OpenAPI document. Workers that belong to no test
-// make calls, and so do tests that expect refusals. So the differences are collected, and fail the whole run.
+// document compares every call of these tests, and its answer, with the OpenAPI document. Some calls are made by
+// goroutines that belong to no test. So the differences are collected, and fail the whole run.
 var document comparison
 
 type comparison struct {
@@ -34,12 +34,12 @@ type comparison struct {
 	router routers.Router
 
 	mu    sync.Mutex
-	seen  map[string]int // calls by operation and status
+	seen  map[string]int // how many calls were made, by operation and status
 	wrong []string
 }
 
-// Tests under load make the same call thousands of times. The first calls of each kind are compared, and then only one
-// of many.
+// Tests under load make the same call thousands of times. The first calls of each kind are compared, and after that
+// only some of them.
 const (
 	comparedFirst = 100
 	comparedEvery = 25

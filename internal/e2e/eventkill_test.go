@@ -22,9 +22,9 @@ import (
 // eventSteps is how many messages one start makes. Each makes an event when it is sent.
 const eventSteps = 10
 
-// TestEventsKilled kills the server with SIGKILL ten times. Meanwhile calls are made, messages leave, and events go to two webhooks: a
-// client's, and its partner's. In the end each event came to both at least once, and always with the same id. The long run has
-// 100,000 events.
+// TestEventsKilled kills the server with SIGKILL ten times. Meanwhile calls are made, messages leave, and events go to
+// two webhooks: a client's, and its partner's. At the end, each event has come to both at least once, and always with
+// the same id. The long run has 100,000 events.
 func TestEventsKilled(t *testing.T) {
 	starts, kills := 200, 10
 	if long {
@@ -84,7 +84,7 @@ func TestEventsKilled(t *testing.T) {
 	})
 }
 
-// startedCalls are starts, each repeated under its key until it is answered.
+// startedCalls are calls that start runs. Each is repeated under its idempotency key until it is answered.
 type startedCalls struct {
 	all sync.WaitGroup
 	mu  sync.Mutex
@@ -123,7 +123,7 @@ func (c *startedCalls) wait() []string {
 	return c.ids
 }
 
-// toldEvent is an event as its receiver has it.
+// toldEvent is an event, as its receiver got it.
 type toldEvent struct {
 	kind    string
 	message string
@@ -131,7 +131,7 @@ type toldEvent struct {
 	times   int
 }
 
-// eventReceiver keeps a ledger of events. It refuses some, the first time.
+// eventReceiver keeps a ledger of events. It refuses some events when they come for the first time.
 type eventReceiver struct {
 	t     *testing.T
 	url   string
@@ -151,7 +151,7 @@ func newEventReceiver(t *testing.T, seed uint64) *eventReceiver {
 	r := &eventReceiver{t: t, random: rand.New(rand.NewPCG(seed, 7)), refused: map[string]bool{}, events: map[string]*toldEvent{}, ids: map[string]string{}}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
-		if err != nil { // the server was killed
+		if err != nil { // the server was killed during this request
 			return
 		}
 		w.WriteHeader(r.take(request.Header, body))
@@ -163,7 +163,7 @@ func newEventReceiver(t *testing.T, seed uint64) *eventReceiver {
 
 func (r *eventReceiver) subscribe(base, key string) {
 	var made struct{ Secret string }
-	r.mu.Lock() // nothing comes before the secret is known
+	r.mu.Lock() // the receiver waits here until the test has told it the secret
 	defer r.mu.Unlock()
 	must(r.t, "POST", base+"/api/webhooks", key, map[string]any{"url": r.url}).into(r.t, &made)
 	library, err := standardwebhooks.NewWebhook(made.Secret)
@@ -214,7 +214,7 @@ func (r *eventReceiver) taken() int {
 	return len(r.events)
 }
 
-// told reports whether the event of a message's state came.
+// told reports whether the event for a message's state has come.
 func (r *eventReceiver) told(id string, m detail) bool {
 	kind := map[string]string{"COMPLETED": "message.sent", "FAILED": "message.failed", "CANCELLED": "message.cancelled"}[m.State]
 	if uncertain(m) {
@@ -225,7 +225,7 @@ func (r *eventReceiver) told(id string, m detail) bool {
 	return r.ids[kind+" "+id] != ""
 }
 
-// whole reports whether every number up to the highest came: a client's events are numbered without gaps.
+// whole reports whether every number up to the highest has come, because a client's events are numbered without gaps.
 func (r *eventReceiver) whole() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,11 +24,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// peer is a network that remembers all that it received, outside any database. So it still knows what a failover loses.
+// peer is a network that remembers all that it received. It does so outside any database, so it still knows what a
+// failover loses.
 type peer struct {
 	recovery puntuale.Recovery
 	mu       sync.Mutex
-	given    map[puntuale.MessageID]map[string]int // how often under each connector id
+	given    map[puntuale.MessageID]map[string]int // how many times the message came, by connector id
 }
 
 func (n *peer) Capabilities() puntuale.Capabilities {
@@ -51,8 +52,8 @@ func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Acceptance
 	return puntuale.Acceptance{Detail: puntuale.Quoted("preso")}, nil
 }
 
-// shown is how many copies of a message people see. A network that knows repeats shows one for each connector id. Any
-// other shows one for each attempt.
+// shown returns how many copies of a message people see. A network that recognises repeats shows one copy for each
+// connector id. Any other network shows one copy for each attempt.
 func (n *peer) shown(id puntuale.MessageID) (copies int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,8 +80,8 @@ type meter struct {
 
 func (m *meter) Quarantined(n int) { m.setAside.Add(int64(n)) }
 
-// house is a store and a dispatcher in this process. One client is on a network that knows repeats, and one on a
-// network that does not.
+// house is a store and a dispatcher in this process. One client sends through a network that recognises repeats, and
+// the other through a network that does not.
 type house struct {
 	t     *testing.T
 	store *store.Store
@@ -93,7 +94,7 @@ type side struct {
 	*peer
 	client  puntuale.ClientID
 	session puntuale.SessionID
-	known   map[puntuale.MessageID]bool // acknowledged
+	known   map[puntuale.MessageID]bool // messages whose call was acknowledged
 	serial  int
 }
 
@@ -220,8 +221,8 @@ func spread(from time.Time, n int, every time.Duration) (all []time.Time) {
 	return all
 }
 
-// TestFailoverAsynchronous: a standby that lags behind is promoted. Messages that the network got in the meantime are not
-// shown twice. Where the network does not know repeats, they are not sent again.
+// TestFailoverAsynchronous: a standby that lags behind is promoted. Messages that the network got meanwhile are not
+// shown twice. If the network does not recognise repeats, these messages are not sent again.
 func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)
@@ -329,8 +330,8 @@ func TestFailoverSynchronous(t *testing.T) {
 	h.shownOnce()
 }
 
-// settles waits until every acknowledged message is COMPLETED. Where the network knows no repeats, a message may also
-// be uncertain, because an attempt may have lost its answer. Even then it was shown once.
+// settles waits until every acknowledged message is COMPLETED. If the network does not recognise repeats, a message may
+// also be uncertain, because the answer to its attempt may be lost. Even then it was shown once.
 func (h *house) settles(s *side) {
 	h.t.Helper()
 	unsure := 0
@@ -350,7 +351,7 @@ func (h *house) settles(s *side) {
 			h.t.Errorf("message %d was shown %d times: %+v", id, s.shown(id), d.Message)
 		}
 	}
-	if unsure > 8 { // no more can be in flight at a moment
+	if unsure > 8 { // not more than this can be in flight at one moment
 		h.t.Errorf("%d messages are uncertain", unsure)
 	}
 }

@@ -26,8 +26,8 @@ func conditions(t *testing.T) {
 	t.Logf("%d CPUs, lease %v, PostgreSQL in %s", runtime.NumCPU(), shipped, os.Getenv("PUNTUALE_TEST_POSTGRES"))
 }
 
-// TestFigureTakeover kills one of three nodes, fifty times. It prints how long the others took until each of its
-// sessions had sent again. Each session has four messages due a second.
+// TestFigureTakeover kills one of three nodes, fifty times. It prints how long it takes until each session of the
+// killed node has sent again. Each session has four messages due each second.
 func TestFigureTakeover(t *testing.T) {
 	conditions(t)
 	const fleets, kills = 5, 10
@@ -41,7 +41,7 @@ func TestFigureTakeover(t *testing.T) {
 				for n := 0; n < kills; {
 					d := f.takeover()
 					if d < time.Second {
-						continue // it had no sessions
+						continue // the killed node had no sessions
 					}
 					n++
 					mu.Lock()
@@ -87,7 +87,7 @@ func newStream(t *testing.T, database string) *stream {
 				c.until("POST", "/api/start/"+who.sequence, map[string]any{"phone": fmt.Sprintf("+39347%02d%05d", i, n), "n": key}, "Idempotency-Key", key)
 				rest := 250 * time.Millisecond
 				if n%4 == 3 {
-					rest = 49*time.Second + 250*time.Millisecond // its first four runs last until then
+					rest = 49*time.Second + 250*time.Millisecond // the first four runs of a session last until then
 				}
 				if !c.rest(rest) {
 					return
@@ -101,8 +101,7 @@ func newStream(t *testing.T, database string) *stream {
 	return &stream{f, l}
 }
 
-// takeover kills a node and returns how long it took until every session had sent again. Each session
-// has something to send four times a second.
+// takeover kills a node. It returns how long it took until every session of the node had sent again.
 func (f *stream) takeover() (took time.Duration) {
 	f.t.Helper()
 	s := f.any()
@@ -123,7 +122,7 @@ func (f *stream) takeover() (took time.Duration) {
 	})
 	s.start()
 	f.settled()
-	time.Sleep(shipped) // in this time the node gets its sessions back
+	time.Sleep(shipped) // so that the node gets its sessions back
 	return took
 }
 
@@ -136,7 +135,7 @@ func (f *stream) other(s *server) *server {
 	return nil
 }
 
-// silence is how long after the kill a client's session sent again, if it did.
+// silence returns how long after the kill a client's session sent again. over is false if it has not sent yet.
 func (f *stream) silence(s *server, who tenant, killed time.Time) (took time.Duration, over bool) {
 	f.t.Helper()
 	for _, r := range ledger(f.t, s.base, who.key) {
@@ -151,7 +150,7 @@ func (f *stream) silence(s *server, who tenant, killed time.Time) (took time.Dur
 	return 0, false
 }
 
-// TestFigureRollingRestart restarts three nodes under load, one after the other, ten times round.
+// TestFigureRollingRestart restarts three nodes under load, one after the other. It does this ten times.
 func TestFigureRollingRestart(t *testing.T) {
 	conditions(t)
 	f := newFleet(t, postgres(t), 3, 0, shipped)

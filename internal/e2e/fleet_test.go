@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// long says that this is the long run (make long). It uses the default lease and the bounds that are promised with it,
-// and causes each fault several times. Otherwise leases are short, and the bounds are wide enough for a busy machine.
+// long says that this is the long run (make long). The long run uses the default lease, and the bounds that are
+// promised with it. It causes each fault several times. Other runs use short leases, and bounds that are wide enough
+// for a busy machine.
 var long = os.Getenv("PUNTUALE_LONG") == "1"
 
-// pick is one of two values: for make check, for the long run.
+// pick returns the first value for "make check", and the second for the long run.
 func pick[T any](check, longRun T) T {
 	if long {
 		return longRun
@@ -29,7 +30,7 @@ func pick[T any](check, longRun T) T {
 // shipped is the default lease of a server.
 const shipped = 6 * time.Second
 
-// lease is the lease of the servers in this run.
+// lease returns the lease of the servers in this run.
 func lease() time.Duration { return pick(2*time.Second, shipped) }
 
 // fleet is some servers on one database, under load.
@@ -40,12 +41,12 @@ type fleet struct {
 	nodes    []*server
 	tenants  []tenant
 	load     *load
-	pg       *cluster // nil: not the test's own
+	pg       *cluster // set if the PostgreSQL belongs to the test; otherwise nil
 	lease    time.Duration
 }
 
-// newFleet starts servers and runs a load on all of them but the last spare ones. It returns once all servers own
-// sessions. The simulated network answers slowly, so there is always something in flight.
+// newFleet starts servers, and runs a load on all of them except the last ones. spare is the number of these. It
+// returns once all servers own sessions. The simulated network answers slowly, so some message is always in flight.
 func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()
@@ -56,7 +57,7 @@ func newFleet(t *testing.T, database string, nodes, spare int, lease time.Durati
 	}
 	clients := 3
 	if nodes > 1 {
-		clients = 12 // each has one session, so a node without any is unlikely
+		clients = 12 // each client has one session, so it is unlikely that a node has none
 	}
 	var bases []string
 	for _, s := range f.nodes[:nodes-spare] {
@@ -76,7 +77,7 @@ func (f *fleet) join() *server {
 	return s
 }
 
-// any is one of the nodes.
+// any returns one of the nodes, chosen at random.
 func (f *fleet) any() *server { return f.nodes[f.random.IntN(len(f.nodes))] }
 
 // await waits for a condition that the fleet must reach within a few leases.
@@ -99,7 +100,7 @@ func (f *fleet) open() *sql.DB {
 	return db
 }
 
-// number asks the database for one.
+// number returns the number that a query on the database gives.
 func (f *fleet) number(query string) (n int) {
 	f.t.Helper()
 	db := f.open()
@@ -114,7 +115,7 @@ func (f *fleet) owners() int {
 	return f.number("select count(distinct owner) from session where owner <> 0")
 }
 
-// settled waits until exactly these nodes are in the fleet, and each session has one of them as its owner.
+// settled waits until the fleet has exactly these nodes, and each session is owned by one of them.
 func (f *fleet) settled() {
 	f.t.Helper()
 	f.await("the fleet is settled", func() bool {
@@ -128,28 +129,29 @@ func (f *fleet) free() int { return f.number("select count(*) from session where
 // fault is a fault that happens to a fleet under load.
 type fault struct {
 	name   string
-	on     []string // databases: "sqlite", "postgres", or "cluster", a PostgreSQL that may be stopped
+	on     []string // databases: "sqlite", "postgres", or "cluster", which is a PostgreSQL that the test may stop
 	nodes  []int
-	spare  int // nodes that no caller uses, because they will end
-	times  int // repetitions in the long run
+	spare  int // how many nodes no caller uses, because they will end
+	times  int // how many times it happens in the long run
 	clean  bool
 	happen func(f *fleet)
-	late   time.Duration // how late a message may be at most; if happen stops everything, its time is added
+	late   time.Duration // how late a message may be at most; if happen stops everything, this time is added
 }
 
 var faults = []fault{
 	{name: "killed", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: killed, late: pick(15*time.Second, 17*time.Second)},
 	{name: "stopped past its lease", on: []string{"sqlite", "postgres"}, nodes: []int{1}, times: 3, happen: stopped, late: pick(20*time.Second, 20*time.Second)},
 	{name: "stopped past its lease", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: stopped, late: pick(15*time.Second, 17*time.Second)},
-	// The simulated network's ledger is in the same database. So an attempt and its repeat may both lose their answers, which takes 3 s and
-	// 12 s.
+	// The simulated network's ledger is in the same database. So both an attempt and its repeat may lose their answers.
+	// The waits for the answers are 3 s and 12 s.
 	{name: "database crashes", on: []string{"cluster"}, nodes: []int{1, 3}, times: 5, happen: databaseCrashes, late: 20 * time.Second},
 	{name: "rolling restart", on: []string{"postgres"}, nodes: []int{3}, times: 3, clean: true, happen: rollingRestart, late: pick(10*time.Second, 5*time.Second)},
 	{name: "a node joins", on: []string{"postgres"}, nodes: []int{2}, times: 1, clean: true, happen: joins, late: pick(10*time.Second, 5*time.Second)},
 	{name: "a node leaves", on: []string{"postgres"}, nodes: []int{3}, spare: 1, times: 1, clean: true, happen: leaves, late: pick(10*time.Second, 5*time.Second)},
 }
 
-// TestFaultsUnderLoad: after each fault the ledger of acknowledged calls, the simulated network's and the final rows agree.
+// TestFaultsUnderLoad: after each fault, three records agree: the ledger of acknowledged calls, the simulated network's
+// ledger, and the final rows.
 func TestFaultsUnderLoad(t *testing.T) {
 	for _, fault := range faults {
 		for _, on := range fault.on {
@@ -187,7 +189,7 @@ func (x fault) run(t *testing.T, on string, nodes int) {
 	}
 }
 
-// killed kills one node with SIGKILL. It starts again after the others have taken over.
+// killed kills one node with SIGKILL. The node starts again after the other nodes have taken over.
 func killed(f *fleet) {
 	s := f.any()
 	s.kill()
@@ -198,8 +200,8 @@ func killed(f *fleet) {
 	s.start()
 }
 
-// stopped pauses a node until its lease is over and the others have its sessions. The node wakes up and does not know
-// this yet.
+// stopped pauses a node until its lease is over and the other nodes have its sessions. When the node goes on, it does
+// not know this yet.
 func stopped(f *fleet) {
 	s := f.any()
 	s.signal(syscall.SIGSTOP)
@@ -214,7 +216,7 @@ func databaseCrashes(f *fleet) {
 	f.pg.start()
 }
 
-// rollingRestart restarts one node after the other, each once the one before is ready.
+// rollingRestart restarts the nodes one after the other. It waits until a node is ready before it restarts the next.
 func rollingRestart(f *fleet) {
 	for _, s := range f.nodes {
 		if code := s.terminate(25 * time.Second); code != 0 {
@@ -225,7 +227,7 @@ func rollingRestart(f *fleet) {
 	f.settled()
 }
 
-// joins adds nodes until one of them gets sessions. By chance no session may prefer the first one.
+// joins adds nodes until one of them gets sessions. By chance, a new node may get none.
 func joins(f *fleet) {
 	for before := f.owners(); f.owners() <= before; {
 		f.join()

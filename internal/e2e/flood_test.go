@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// flood makes calls at a fixed rate, no matter how earlier calls end. Each call uses any free one of many connections.
+// flood makes calls at a fixed rate, even if earlier calls have not ended. Each call uses any free connection of many.
 // flood keeps its own record of the answers.
 type flood struct {
 	t       *testing.T
 	base    string
-	prefix  string // begins the recipients' numbers and the texts; no other flood has it
+	prefix  string // the beginning of the recipients' numbers and of the texts; each flood has its own
 	tenants []tenant
 	rate    int // calls a second
 	calls   sync.WaitGroup
@@ -35,7 +35,7 @@ type flood struct {
 	accepted []time.Duration
 	refused  []time.Duration
 	statuses map[string]int
-	book     map[string][]string // key of the client → ids of messages
+	book     map[string][]string // the ids of accepted messages, by the client's key
 	wrong    []string
 	broken   []error
 }
@@ -64,7 +64,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 				case due <- struct{}{}:
 				case <-f.halted:
 					return
-				default: // every connection waits for an answer, so the caller waits, too
+				default: // every connection waits for an answer, so this call is left out
 				}
 			}
 			select {
@@ -77,7 +77,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 	return f
 }
 
-// end ends the flood once every call under way was answered.
+// end ends the flood, after every call under way was answered.
 func (f *flood) end() {
 	close(f.halted)
 	f.calls.Wait()
@@ -105,7 +105,7 @@ func (c *floodCaller) hangUp() {
 	}
 }
 
-// call starts a sequence once. If the connection breaks, the call has no answer.
+// call starts a sequence once. If the connection breaks, the flood records no answer.
 func (c *floodCaller) call() {
 	n := c.next.Add(1)
 	who := c.tenants[int(n)%len(c.tenants)]

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// gatewayNumber is the number of the gateway's one instance.
+// gatewayNumber is the number of the gateway's only instance.
 const gatewayNumber = "390117654321"
 
 // killedGateway is a server that sends through a gateway and is killed again and again.
@@ -29,36 +29,36 @@ type killedGateway struct {
 	peer     *gatewaytest.Peer
 	random   *rand.Rand
 
-	ids     map[string]string // messages, by their recipients
-	known   int               // how many of begunFor are settled
+	ids     map[string]string // ids of messages, by recipient
+	known   int               // how many entries of begunFor are settled
 	settled int               // uncertain messages that an echo settled
 
 	mu    sync.Mutex
 	asked []string        // recipients, in the order of the calls
 	left  int             // how many more calls are answered
-	hold  *heldCall       // the call after those; nil: it is answered like the others
+	hold  *heldCall       // the call after these, which is held; nil: no call is held
 	never map[string]bool // recipients whose messages the gateway did not send
 }
 
-// heldCall is the call that the server makes when it is killed.
+// heldCall is the call that is under way when the server is killed.
 type heldCall struct {
 	how  int           // one of the constants below
-	to   string        // the call's recipient
-	came chan struct{} // closed once the call is there
-	end  chan struct{} // closed once the server is dead
+	to   string        // the recipient of the call
+	came chan struct{} // closed when the call has arrived
+	end  chan struct{} // closed after the server was killed
 }
 
 const (
-	sendsBefore = iota // the gateway sends the message, and the server is killed before the answer
-	sendsAfter         // the server is killed, and the gateway sends the message then
-	sendsNever         // the server is killed, and the gateway gives up
-	answers            // the gateway answers, and the server is killed at any moment after that
+	sendsBefore = iota // the gateway sends the message; the server is killed before it gets the answer
+	sendsAfter         // the server is killed, and then the gateway sends the message
+	sendsNever         // the server is killed, and the gateway does not send the message
+	answers            // the gateway answers, and the server is killed at some moment after that
 	ways
 )
 
-// TestGatewayKilled kills the server with SIGKILL while it sends through a gateway: a hundred times in the long run. Some
-// answers are lost or say nothing. The gateway's ledger has no message twice. A message whose call was answered is
-// COMPLETED. Every other begun message is uncertain, and becomes COMPLETED exactly if an echo comes.
+// TestGatewayKilled kills the server with SIGKILL while it sends through a gateway: a hundred times in the long run.
+// Some answers are lost or say nothing. The gateway's ledger has no message twice. A message whose call was answered is
+// COMPLETED. Every other message that was begun is uncertain. It becomes COMPLETED if, and only if, an echo comes.
 func TestGatewayKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {
@@ -119,7 +119,7 @@ func (g *killedGateway) online() {
 	})
 }
 
-// answer is the gateway's answer to a call. A few calls fail by themselves.
+// answer decides the gateway's answer to a call. A few calls fail without a kill.
 func (g *killedGateway) answer(s gatewaytest.Sent) gatewaytest.Reply {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,7 +139,7 @@ func (g *killedGateway) answer(s gatewaytest.Sent) gatewaytest.Reply {
 	return gatewaytest.Reply{}
 }
 
-// answerHeld answers the call that the kill meets. With the lock held.
+// answerHeld answers the call that is under way during the kill. The caller holds the lock.
 func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	held := g.hold
 	g.hold, held.to = nil, to
@@ -156,7 +156,7 @@ func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	return gatewaytest.Reply{Wait: held.end, Break: true}
 }
 
-// arm answers some of the next calls, and holds the one after them.
+// arm answers some of the next calls, and holds the call after them.
 func (g *killedGateway) arm(each int) *heldCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +174,7 @@ func (g *killedGateway) waitFor(held *heldCall) {
 	}
 }
 
-// release ends the call that was held. What the gateway sends then is in its ledger afterwards.
+// release ends the call that was held. If the gateway then sends the message, its ledger has the message afterwards.
 func (g *killedGateway) release(held *heldCall) {
 	g.t.Helper()
 	close(held.end)
@@ -207,7 +207,7 @@ func (m gatewayMessage) uncertain() bool {
 	return m.State == "PENDING" && strings.Contains(m.Detail, "esito incerto")
 }
 
-// details are the recipients' messages.
+// details returns the messages to these recipients.
 func (g *killedGateway) details(phones []string) map[string]gatewayMessage {
 	g.t.Helper()
 	all := map[string]gatewayMessage{}
@@ -270,8 +270,8 @@ func (g *killedGateway) report(event string, payload any) {
 	}
 }
 
-// compare holds all messages against the ledger, after an ack for each. It returns how many were never sent: the gateway
-// gave them up, or the server was killed right before the call.
+// compare compares all messages with the ledger, after an ack for each. It returns how many were never sent: the
+// gateway gave them up, or the server was killed right before the call.
 func (g *killedGateway) compare() (unsent int) {
 	g.t.Helper()
 	sent := map[string]bool{}

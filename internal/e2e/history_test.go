@@ -13,27 +13,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is all that was done about one message. Each event has two moments, and took effect between them. The
-// history is right if there is an order of these effects that the machine below allows. In it a message exists once a
-// start answered it. The next stop or cancel must name it. Once an answer named it as cancelled, it never leaves. It is
-// sent once at most.
+// A history has all that was done about one message. Each event took effect between its two moments. The history is
+// right if the effects can have an order that the state machine below allows. A message exists after a start was
+// answered with it. The next stop or cancel must name the message. After an answer named it as cancelled, it never
+// leaves. It is sent at most once.
 //
 //	absent ──start──▶ open ──named by a stop or cancel──▶ cancelled
 //	                   └──sent──▶ sent
 type history []event
 
-// event is one thing done about a message.
+// event is one thing that was done about a message.
 type event struct {
 	kind     eventKind
-	from, to int64 // microseconds since 1970; to is the greatest value where no answer showed the end
+	from, to int64 // in microseconds since 1970; to is the greatest value if no answer showed the end
 }
 
 type eventKind string
 
 const (
 	starts     eventKind = "start"
-	takes      eventKind = "cancelled it"     // a stop or cancel was answered and named the message
-	passes     eventKind = "cancelled others" // a stop or cancel was answered and did not name the message
+	takes      eventKind = "cancelled it"     // the answer to a stop or cancel named the message
+	passes     eventKind = "cancelled others" // the answer to a stop or cancel did not name the message
 	unanswered eventKind = "cancel, no answer"
 	sends      eventKind = "sent"
 	isOpen     eventKind = "is PENDING"
@@ -43,7 +43,7 @@ const (
 
 const endless = math.MaxInt64
 
-// steps says what each event does to a state. A state that is missing does not allow the event.
+// steps has, for each event, the states in which it is allowed, with the states that may follow.
 var steps = map[eventKind]map[string][]any{
 	starts:     {"absent": {"open"}},
 	takes:      {"open": {"cancelled"}},
@@ -82,7 +82,7 @@ func (h history) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestHistoriesAreJudged shows that the checker finds wrong histories. Each is one that a broken mechanism would make.
+// TestHistoriesAreJudged: the checker finds wrong histories. Each row is a history that a broken mechanism would make.
 func TestHistoriesAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		history history

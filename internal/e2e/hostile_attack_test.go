@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// hostileMix is many connections. Each repeats its own attack for as long as the mix lasts.
+// hostileMix is a number of connections. Each repeats its own attack until the mix ends.
 type hostileMix struct {
 	Addr        string
 	Connections int
 	Attacks     []hostileAttack
 }
 
-// hostileAttack is what one connection sends. If it drips, it sends one more byte from time to time. A connection does not
-// read its answer unless the attack reads.
+// hostileAttack is what one connection sends. If it drips, the connection sends one more byte from time to time. Only
+// some attacks read the answer.
 type hostileAttack struct {
 	Name, Request string
 	Drips, Reads  bool
 }
 
-// hostileCount is what the attackers saw so far.
+// hostileCount is what the attackers have seen so far.
 type hostileCount struct {
-	Open    int            // connections, the most at once
-	Refused int            // dials
-	Made    map[string]int // connections by attack
+	Open    int            // the most connections that were open at once
+	Refused int            // how many dials were refused
+	Made    map[string]int // how many connections were made, by attack
 }
 
 func (c hostileCount) String() string {
@@ -46,11 +46,11 @@ func (c hostileCount) String() string {
 	return fmt.Sprintf("%d connections at most, %d in all, %d dials failed", c.Open, made, c.Refused)
 }
 
-// attackersEnv tells this test's binary to act as the attackers.
+// attackersEnv names an environment variable. It makes the test's binary act as the attackers.
 const attackersEnv = "PUNTUALE_ATTACKERS"
 
-// attackers are a process of their own. Real attackers use the processors of other machines, so these have the lowest
-// priority on this one.
+// attackers are a separate process. Real attackers use the processors of other machines, so this process has the lowest
+// priority.
 type attackers struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -82,15 +82,15 @@ func (m hostileMix) begin(t *testing.T) *attackers {
 	return a
 }
 
-// seen asks the attackers what they saw so far.
+// seen asks the attackers what they have seen so far.
 func (a *attackers) seen() (count hostileCount) {
 	if err := a.asks.Encode("count"); err == nil {
-		_ = a.reply.Decode(&count) // a missing count fails the test
+		_ = a.reply.Decode(&count) // if the count is missing, the test fails later
 	}
 	return count
 }
 
-// end returns what the attackers saw in all, and ends them.
+// end ends the attackers, and returns what they have seen.
 func (a *attackers) end(t *testing.T) hostileCount {
 	t.Helper()
 	count := a.seen()
@@ -103,7 +103,7 @@ func (a *attackers) end(t *testing.T) hostileCount {
 
 // attack runs in the attackers' process. It ends when its input ends.
 func attack() int {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // where it is refused, the test is only harder
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // if this is refused, the test is only harder
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	r := &raid{ended: make(chan struct{}), count: hostileCount{Made: map[string]int{}}}
 	if err := in.Decode(&r.mix); err != nil {
@@ -143,7 +143,7 @@ func (r *raid) seen() hostileCount {
 func (r *raid) begin() {
 	for i := range r.mix.Connections {
 		r.done.Go(func() {
-			r.pause(time.Duration(i) * time.Millisecond) // connections do not come all at once, because the kernel's queue of new ones is short
+			r.pause(time.Duration(i) * time.Millisecond) // so that connections do not come all at once, because the kernel's queue of new connections is short
 			for n := i; !r.over(); n++ {
 				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
 				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
@@ -152,7 +152,7 @@ func (r *raid) begin() {
 	}
 }
 
-// attack keeps one connection open for as long as the server does, at most 14 seconds.
+// attack keeps one connection open as long as the server allows, but at most 14 seconds.
 func (r *raid) attack(a *hostileAttack) {
 	conn, err := net.DialTimeout("tcp", r.mix.Addr, 5*time.Second)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// What hostile connections may cost.
+// Bounds of the test with hostile connections.
 const (
 	hostileMemory = 400 // MB
 	hostileDelay  = 250 * time.Millisecond
 
-	keptConnections    = 4096 // how many the server keeps
-	hostileConnections = 5300 // a fifth of them is between two attacks, and the server closes those above its limit
+	keptConnections    = 4096 // how many connections the server keeps
+	hostileConnections = 5300 // a fifth of them pause between two attacks, and the server closes those above its limit
 )
 
-// TestHostileMix opens more connections than the server keeps. Each tries in its own way to take memory or a slot.
-// There are bodies that never end, for every kind of route, and answers that are not read. There are also imports, and
+// TestHostileMix opens more connections than the server keeps. Each connection tries in its own way to take memory or a
+// slot. Some send bodies that never end, for every kind of route. Some do not read the answers. Some send imports, or
 // webhooks of sessions that do not exist. The server stays below its memory bound, and another client's starts are
 // answered in time.
 func TestHostileMix(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHostileMix(t *testing.T) {
 		}
 		attackers := mix.begin(t)
 		var delays []time.Duration
-		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // memory gets one try
+		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // the bound of memory must hold at the first try
 			took := hostTook(func() { delays = startDelays(t, s, victim, window) })
 			seen := attackers.seen()
 			t.Logf("%d starts, p50 %v, p99 %v, max %v; %d MB at most; %v; the host took %.0f %%", len(delays),
@@ -82,7 +82,7 @@ func TestHostileMix(t *testing.T) {
 	})
 }
 
-// startDelays calls again and again, as a usual client does, and returns how long each start took.
+// startDelays makes one start after the other, as a usual client does. It returns how long each start took.
 func startDelays(t *testing.T, s *server, who tenant, within time.Duration) (delays []time.Duration) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < within; {
@@ -157,7 +157,7 @@ func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 	return m
 }
 
-// signedIn returns the header of a user who signed in to the partner's dashboard and entered a client.
+// signedIn returns the cookie header of a user who signed in to the partner's dashboard and entered a client's.
 func signedIn(t *testing.T, s *server, client string) string {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

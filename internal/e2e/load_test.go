@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// A load is callers that start, send, repeat, stop and cancel on one or several servers, and the ledger of their
-// answers. A call that may have an idempotency key has one, and is repeated with it until it is answered, as a careful
-// integrator does. So in the end the ledger holds every call that had an effect. verify compares it with the simulated
-// network's ledger and with the rows.
+// A load has callers that start, send, repeat, stop and cancel on one or several servers. It also has the ledger of
+// their answers. If a call may have an idempotency key, the caller repeats it with the same key until it is answered. A
+// careful integrator does the same. So at the end the ledger has every call that had an effect. verify compares the
+// ledger with the simulated network's ledger and with the rows.
 type load struct {
 	mix
 	bases   []string
@@ -29,27 +29,27 @@ type load struct {
 	mu     sync.Mutex
 	book   []*promise
 	wrong  []string
-	starts int // acknowledged
-	calls  int // requests sent, repeats included
-	repeat int // repeats of an answered call
+	starts int // how many were acknowledged
+	calls  int // how many requests were sent, including repeats
+	repeat int // how many requests repeated a call that was already answered
 }
 
-// promise is one acknowledged message as its caller knows it.
+// promise is one message, as the caller knows it from the answer.
 type promise struct {
 	id        string
 	tenant    tenant
 	text      string
-	after     time.Duration // due this long after its call was accepted,
-	at        time.Time     // or at this moment, if it is not zero
-	asked     bool          // a stop or cancel may concern it
-	cancelled bool          // a 200 named it as cancelled
-	doubted   bool          // a stop or cancel that may concern it was never answered
+	after     time.Duration // the message is due this long after its call was accepted
+	at        time.Time     // or it is due at this moment, if the moment is not zero
+	asked     bool          // true: a stop or cancel may concern the message
+	cancelled bool          // true: an answer with status 200 named the message as cancelled
+	doubted   bool          // true: a stop or cancel that may concern the message was never answered
 }
 
-// far is so late that every test ends before.
+// far is so long that every test ends earlier.
 const far = time.Hour
 
-// loadSteps are when the messages of a load's sequence are due after its start.
+// loadSteps are the times, after a start, at which the messages of a load's sequence are due.
 var loadSteps = []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, far}
 
 // loadTenants makes clients, each with a session of its own and a sequence with loadSteps.
@@ -65,30 +65,30 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 	return tenants
 }
 
-// callers is how many call at once. They keep several nodes busy, but do not overload the machine, which would cause
-// lateness.
+// callers is how many callers call at once. They keep several nodes busy. More callers would overload the machine, and
+// messages would be late.
 const callers = 12
 
-// mix says how many call, and what.
+// mix says how many callers there are, and what they call.
 type mix struct {
 	callers int
-	singles int // one in singles calls creates a single message, the others start; 0: all start
-	stops   int // of stops creating calls, one is stopped at once, one a second later, and one is cancelled
+	singles int // of singles calls, one creates a single message, and the others start runs; 0: all start runs
+	stops   int // of stops calls that create, one is stopped at once, one is stopped a second later, and one is cancelled
 }
 
-// everything is a mix of all calls. manyStarts makes at least 300 starts a second on a machine that is fast enough. This
-// needs many callers, because each waits for its answers and rests.
+// everything has all kinds of calls. manyStarts makes at least 300 starts a second, if the machine is fast enough. It
+// needs many callers, because each caller waits for its answers, and pauses.
 var (
 	everything = mix{callers: callers, singles: 4, stops: 8}
 	manyStarts = mix{callers: 150, stops: 32}
 )
 
-// newLoad begins to call.
+// newLoad begins a load with the mix everything.
 func newLoad(seed uint64, tenants []tenant, bases ...string) *load {
 	return newLoadOf(everything, seed, tenants, bases...)
 }
 
-// newLoadOf is newLoad with another mix.
+// newLoadOf begins a load with a given mix.
 func newLoadOf(m mix, seed uint64, tenants []tenant, bases ...string) *load {
 	l := &load{mix: m, bases: bases, tenants: tenants, begun: time.Now(), stop: make(chan struct{})}
 	for w := range m.callers {
@@ -104,7 +104,7 @@ func newLoadOf(m mix, seed uint64, tenants []tenant, bases ...string) *load {
 	return l
 }
 
-// end ends it once every call under way was answered.
+// end ends the load, after every call under way was answered.
 func (l *load) end() {
 	close(l.stop)
 	l.workers.Wait()
@@ -124,7 +124,7 @@ func (l *load) rest(d time.Duration) bool {
 type caller struct {
 	*load
 	random *rand.Rand
-	name   string // used in texts: different for each caller
+	name   string // used in texts; each caller has its own
 	phone  string
 	tenant tenant
 }
@@ -140,9 +140,9 @@ func (c *caller) run() {
 	c.book = append(c.book, made...)
 	c.mu.Unlock()
 	switch c.random.IntN(c.stops) {
-	case 0: // at once
+	case 0: // stop at once
 		c.stopRun(made)
-	case 1: // about when something is due
+	case 1: // stop at about the moment when a message is due
 		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)
 		c.stopRun(made)
 	case 2:
@@ -177,7 +177,7 @@ func (c *caller) single() []*promise {
 	return []*promise{{id: ids[0], tenant: c.tenant, text: text, at: at}}
 }
 
-// create repeats the call until it is answered, and sometimes once more: the same key must give the same answer.
+// create repeats the call until it is answered, and sometimes once more. The same key must give the same answer.
 func (c *caller) create(path string, body any) []string {
 	key := []string{"Idempotency-Key", c.name}
 	first := c.until("POST", path, body, key...)
@@ -195,7 +195,7 @@ func (c *caller) create(path string, body any) []string {
 	return ids
 }
 
-// stopRun stops the sequence, which does not concern a single message.
+// stopRun stops the sequence for the recipient. This does not concern single messages.
 func (c *caller) stopRun(made []*promise) {
 	made = slices.DeleteFunc(slices.Clone(made), func(p *promise) bool { return !p.at.IsZero() })
 	c.take("/api/stop/"+c.tenant.sequence, map[string]any{"phone": c.phone}, made, c.ids)
@@ -235,7 +235,7 @@ func (c *caller) take(path string, body any, made []*promise, read func(answer) 
 	}
 }
 
-// until repeats a call, on any of the servers, until it is answered.
+// until repeats a call until it is answered. Each try goes to any of the servers.
 func (c *caller) until(method, path string, body any, header ...string) answer {
 	for {
 		if a, ok := c.try(method, path, body, header...); ok {
@@ -245,7 +245,7 @@ func (c *caller) until(method, path string, body any, header ...string) answer {
 	}
 }
 
-// try calls one of the servers; false means that nobody knows what it did.
+// try calls one of the servers. false means that nobody knows what the server did.
 func (c *caller) try(method, path string, body any, header ...string) (answer, bool) {
 	c.mu.Lock()
 	c.calls++
@@ -257,10 +257,11 @@ func (c *caller) try(method, path string, body any, header ...string) (answer, b
 	return a, true
 }
 
-// impatient gives up soon on a server that does not answer, as a caller with several servers does.
+// impatient is an HTTP client that soon gives up on a server which does not answer, as a caller with several servers
+// does.
 var impatient = &http.Client{Timeout: 2 * time.Second, Transport: web.Transport}
 
-// busy reports whether an earlier try of the same call, which the caller gave up, is still under way.
+// busy reports whether an earlier try of the same call is still under way, although the caller gave it up.
 func busy(a answer) bool {
 	var problem struct {
 		Code string `json:"code"`

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// A test that measures the server's delays proves nothing while the host gives the processors to other machines. We saw
-// the host take a third of their time for a minute, and delays were ten times as long.
+// A test that measures the server's delays proves nothing while the host gives the processors to other machines. On one
+// host this was a third of the processors' time for a minute, and delays were ten times as long.
 const (
-	hostShare     = 0.05 // share of the processors' time; more is a disturbance
-	mostDisturbed = 20   // measurements that a disturbance may spoil
+	hostShare     = 0.05 // a larger share of the processors' time is a disturbance
+	mostDisturbed = 20   // how many measurements may be spoilt by a disturbance
 )
 
-// hostTook runs f and returns the share of the processors' time that the host gave to others meanwhile. It is 0 where Linux
-// does not say.
+// hostTook runs f. It returns the share of the processors' time that the host gave to other machines meanwhile. It
+// returns 0 if the system does not tell.
 func hostTook(f func()) float64 {
 	all, stolen := processors()
 	f()
@@ -25,7 +25,8 @@ func hostTook(f func()) float64 {
 	return (stolenThen - stolen) / max(allThen-all, 1)
 }
 
-// processors returns the time of all processors since the machine's start, and the part that the host took; see proc_stat(5).
+// processors returns the time of all processors since the start of the machine, and the part that the host took; see
+// proc_stat(5).
 func processors() (all, stolen float64) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -38,8 +39,8 @@ func processors() (all, stolen float64) {
 	return user + nice + system + idle + iowait + irq + softirq + stolen, stolen
 }
 
-// withoutDisk puts the folders of a test into memory where there is room, as scripts/with-postgres does with its cluster.
-// The test measures the server's own delays, but we saw a disk take 0.3 s for one fsync while nothing ran.
+// withoutDisk puts the folders of a test into memory if there is room, as scripts/with-postgres does with its cluster.
+// The test measures the server's own delays, and one fsync on a disk may take 0.3 s even if nothing else runs.
 func withoutDisk(t *testing.T) {
 	t.Helper()
 	const memory = "/dev/shm"

@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// TestManual pastes the examples of docs/api.md and then of docs/sessions.md, one after the other. None of them may be refused.
+// TestManual pastes the examples of docs/api.md, and then those of docs/sessions.md, one after the other. No example
+// may be refused.
 func TestManual(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "puntuale.db")
-	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // no server answers at this address
+	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // no server listens at this address
 	script := ""
 	for _, name := range []string{"api.md", "sessions.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
@@ -42,8 +43,8 @@ func TestManual(t *testing.T) {
 	})
 }
 
-// TestInstall pastes the commands under "Install" of docs/operate.md, with folders of its own. The last one is a server, which
-// serves until it is stopped.
+// TestInstall pastes the commands under "Install" in docs/operate.md, with its own folders. The last command is a
+// server, which runs until it is stopped.
 func TestInstall(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
@@ -60,7 +61,7 @@ func TestInstall(t *testing.T) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	ready := make(chan bool, 1)
 	go func() {
-		for range 600 { // the build takes a while
+		for range 600 { // the build may take some minutes
 			if response, err := http.Get("http://" + addr + "/readyz"); err == nil {
 				response.Body.Close()
 				if response.StatusCode == http.StatusOK {
@@ -72,17 +73,18 @@ func TestInstall(t *testing.T) {
 		}
 		ready <- false
 	}()
-	out, _ := paste(t, copySources(t), script) // timeout's own code says that it stopped the server
+	out, _ := paste(t, copySources(t), script) // timeout stops the server and leaves its own exit code
 	if !strings.Contains(out, "pk_") || !<-ready {
 		t.Errorf("there is no partner, or no server: %s", out)
 	}
 }
 
-// programName is the first line of a program on docs/recipes.md.
+// programName matches the first line of a program in docs/recipes.md.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|mjs))\n`)
 
-// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. In the end two
-// messages of one booking are left. Two numbers of the list are in the blacklist, and the output names the third.
+// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. At the end, two
+// messages of one booking are left. Two numbers of the list are in the blacklist, and the output names the third
+// number.
 func TestRecipes(t *testing.T) {
 	for _, program := range []string{"php", "node", "python3"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -134,7 +136,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// failing makes a message that fails because the client's number is not linked, and links the number again.
+// failing is a script. It makes a message that fails because the client's number is not linked, and then links the
+// number again.
 const failing = `
 unlinked=$(echo "$client" | sed -E 's/.*"id_sessione":"([^"]+)".*/\1/')
 curl -sf -X DELETE $base/api/sessions/$unlinked/pair -H "Authorization: Bearer $KEY"
@@ -145,7 +148,7 @@ until curl -sf "$base/api/messages?state=FAILED" -H "Authorization: Bearer $KEY"
 python3 report.py $(TZ=Europe/Rome date +%F)
 `
 
-// examples joins a page's blocks of one language.
+// examples returns all code blocks of one language in a page, joined.
 func examples(page, language string) string {
 	var all strings.Builder
 	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(page, -1) {

@@ -15,7 +15,7 @@ import (
 // before is the last commit with the tables of the previous version (migration 1).
 const before = "655358c"
 
-// binaryBefore builds the program of the previous version, where git has its sources.
+// binaryBefore builds the program of the previous version. It needs the git repository, which has the sources.
 func binaryBefore(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -41,8 +41,8 @@ func binaryBefore(t *testing.T) string {
 }
 
 // TestUpgradeUnderLoad: a server of this version brings the tables up to date while one of the previous version goes
-// on. Both work side by side, and then the old one is stopped. No call fails, and the ledgers agree. An old program
-// that starts now refuses the tables.
+// on. Both work side by side, and then the old one is stopped. No call fails, and the ledgers agree. After that, a
+// program of the previous version refuses to start on these tables.
 func TestUpgradeUnderLoad(t *testing.T) {
 	database := postgres(t)
 	seed := rand.Uint64()

@@ -14,19 +14,19 @@ import (
 )
 
 // TestMovingUp moves an installation from SQLite to PostgreSQL in the middle of a load. Every message that was
-// acknowledged before leaves exactly once, from either of the two.
+// acknowledged before the move leaves exactly once, from one of the two installations.
 func TestMovingUp(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)
 }
 
-// TestMovingAfterCrash moves the data of a killed server, with attempts whose answers are lost.
+// TestMovingAfterCrash moves the data of a killed server. Some attempts have lost their answers.
 func TestMovingAfterCrash(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, true, "--sandbox-latency", "300ms")
 }
 
-// TestMovingDown is the way back.
+// TestMovingDown moves an installation from PostgreSQL to SQLite.
 func TestMovingDown(t *testing.T) {
 	moved(t, postgres(t), filepath.Join(t.TempDir(), "puntuale.db"), false)
 }
@@ -38,7 +38,7 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 	tenants := loadTenants(t, old.base, createPartner(t, from), 3)
 	l := newLoad(seed, tenants, old.base)
 	time.Sleep(2 * time.Second)
-	l.end() // many are due within the next seconds
+	l.end() // many messages are due within the next seconds
 	first := &caller{load: l, random: rand.New(rand.NewPCG(seed, 0)), name: "first", phone: "+393479900000", tenant: tenants[0]}
 	l.book = append(l.book, first.start()...)
 	before := must(t, "GET", old.base+"/api/sandbox/messages", tenants[0].key, nil)
@@ -72,7 +72,7 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 	l.verify(t, fresh.base, 60*time.Second)
 }
 
-// TestImportKilled: after SIGKILL during an import the database is empty, and the import can be done again.
+// TestImportKilled: after an import was killed with SIGKILL, the database is empty, and the import can be repeated.
 func TestImportKilled(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "puntuale.db")
 	createPartner(t, from)
@@ -101,7 +101,7 @@ func TestImportKilled(t *testing.T) {
 		if err := half.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := in.Write(file[:len(file)-100]); err != nil { // megabytes, and the pipe holds little: most of it was read
+		if _, err := in.Write(file[:len(file)-100]); err != nil { // the file has megabytes and the pipe holds little, so the import has read most of it
 			t.Fatal(err)
 		}
 		if err := half.Process.Kill(); err != nil {
@@ -110,7 +110,7 @@ func TestImportKilled(t *testing.T) {
 		if err := half.Wait(); err == nil {
 			t.Fatal("it was done before it was killed")
 		}
-		eventually(t, 10*time.Second, "the import is done again", func() bool { // PostgreSQL may not have noticed yet
+		eventually(t, 10*time.Second, "the import is done again", func() bool { // PostgreSQL may not have noticed the kill yet
 			return exec.Command(binary, append(args, "--from", name)...).Run() == nil
 		})
 		out, err := exec.Command(binary, append(args, "--from", name)...).CombinedOutput()
@@ -120,7 +120,7 @@ func TestImportKilled(t *testing.T) {
 	})
 }
 
-// count asks a PostgreSQL for a number.
+// count returns the number that a query on a PostgreSQL gives.
 func count(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
@@ -134,7 +134,7 @@ func count(t *testing.T, database, query string) (n int) {
 	return n
 }
 
-// keyOf returns the flags with the key that a SQLite server made for itself.
+// keyOf returns the flags that name the key which a SQLite server made.
 func keyOf(t *testing.T, database string) []string {
 	t.Helper()
 	if _, err := os.Stat(database + ".key"); err != nil {

@@ -21,10 +21,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// insideNetwork tells the test's second process that it has a network of its own.
+// insideNetwork names an environment variable. It tells the test's second process that it has a separate network.
 const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
-// inOwnNetwork runs the test once more in a network and with mounts of its own, and fails if that run fails.
+// inOwnNetwork runs the test again in a process with a separate network and separate mounts. If this run fails, the
+// test fails.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -82,7 +83,7 @@ func TestHostProvenByDNS(t *testing.T) {
 	}
 }
 
-// zone is what DNS knows: texts by name.
+// zone has the texts that DNS knows, by name.
 type zone struct {
 	mu    sync.Mutex
 	texts map[string][]string
@@ -94,7 +95,7 @@ func (z *zone) set(name string, texts ...string) {
 	z.texts[name] = texts
 }
 
-// serveDNS answers on this network's loopback, and makes this process and its children ask there.
+// serveDNS answers DNS questions on the loopback of this network. It makes this process and its children ask there.
 func serveDNS(t *testing.T) *zone {
 	t.Helper()
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
@@ -121,7 +122,7 @@ func serveDNS(t *testing.T) *zone {
 		for question := make([]byte, 1500); ; {
 			n, from, err := conn.ReadFrom(question)
 			if err != nil {
-				return // closed
+				return // the connection was closed
 			}
 			if answer := z.answer(question[:n]); answer != nil {
 				_, _ = conn.WriteTo(answer, from)
@@ -135,7 +136,7 @@ func serveDNS(t *testing.T) *zone {
 	return z
 }
 
-// answer is the DNS answer to a question; nil if the bytes are no question.
+// answer returns the DNS answer to a question, or nil if the bytes are no question.
 func (z *zone) answer(question []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(question) != nil || len(m.Questions) != 1 {
@@ -170,14 +171,14 @@ type reader struct {
 	jar  http.CookieJar
 }
 
-// get returns a page, asked for under a host name; "" is the address itself.
+// get returns a page. host is the host name in the request; "" means the address itself.
 func (r *reader) get(path, host string) string {
 	r.t.Helper()
 	_, body := r.do(http.MethodGet, path, host, nil)
 	return body
 }
 
-// post sends a form, whose answer must have a status.
+// post sends a form. The answer must have the status want.
 func (r *reader) post(want int, path string, form url.Values) {
 	r.t.Helper()
 	if status, body := r.do(http.MethodPost, path, "", form); status != want {

@@ -18,7 +18,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// public is the address under which Meta would reach the server. It belongs to a proxy, and the test acts as the proxy.
+// public is the address under which Meta would reach the server. A proxy would have this address; the test acts as the
+// proxy.
 const public = "https://messaggi.example.com"
 
 // officialStory is a business that sets up an Official number in the dashboard, and sends with it.
@@ -28,17 +29,17 @@ type officialStory struct {
 	s       *server
 	peer    *graphtest.Peer
 	number  graphtest.Number
-	files   string // address of its files
-	pages   string // address of the client's dashboard
+	files   string // the address of its files
+	pages   string // the address of the client's dashboard
 	key     string // the client's API key
-	session string // path of its page
+	session string // the path of the session's page
 	webhook string // the address that Meta uses
 }
 
-// TestOfficialStory: a partner makes a client. The client sets up an Official number on the guided page, first with a wrong
-// token. It enters the webhook at Meta and reads its templates. In the editor it makes a sequence with a text, an image, a
-// document, a place and a template. A start through the contract's API sends all five, and Meta's statuses bring them to
-// read.
+// TestOfficialStory: a partner makes a client. The client sets up an Official number on the guided page, first with a
+// wrong token. The client enters the webhook at Meta, and reads its templates. In the editor it makes a sequence with a
+// text, an image, a document, a place and a template. A start through the contract's API sends all five messages.
+// Meta's statuses then say that all were read.
 func TestOfficialStory(t *testing.T) {
 	files := newFiles(t)
 	program := builtToFetch(t, strings.TrimPrefix(files, "http://"))
@@ -64,7 +65,7 @@ func TestOfficialStory(t *testing.T) {
 	})
 }
 
-// visitReminder is a template with an image above, named places and two buttons.
+// visitReminder returns a template with an image in its header, named placeholders and two buttons.
 func visitReminder() graphtest.ListedTemplate {
 	t := graphtest.NewTemplate("promemoria_visita", "Gentile {{nome}}, ti aspettiamo {{giorno}}.")
 	t.Format = "NAMED"
@@ -96,7 +97,7 @@ func newFiles(t *testing.T) string {
 	return s.URL
 }
 
-// builtToFetch builds the program so that it also fetches files from a host on loopback. Nothing else differs.
+// builtToFetch builds the program so that it may also fetch files from a host on loopback. Nothing else differs.
 func builtToFetch(t *testing.T, from string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "puntuale")
@@ -115,7 +116,7 @@ func (o *officialStory) signIn(path, email, password string) {
 	o.b.until(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
 }
 
-// client: the partner makes the client and passes on the password that is shown once. Then the client signs in.
+// client makes the partner create the client and pass on the password, which is shown once. Then the client signs in.
 func (o *officialStory) client() {
 	t, b := o.t, o.b
 	o.signIn("/login", "rossi@example.com", "una frase lunga 42")
@@ -137,7 +138,7 @@ func (o *officialStory) client() {
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
 
-// setUp enters the keys on the guided page. The token is wrong at first, and then only the token is replaced.
+// setUp enters the keys on the guided page. The token is wrong at first. Then only the token is replaced.
 func (o *officialStory) setUp() {
 	t, b, n := o.t, o.b, o.number
 	b.visit(o.pages + "/sessions/new")
@@ -184,10 +185,10 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters the shown values at Meta. Meta asks for the verify token and then delivers there.
+// subscribe enters the shown values at Meta. Meta asks for the verify token, and then delivers to the webhook.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
-	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would do this
+	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would replace the address in this way
 	if o.peer.Subscribe(o.webhook, "something else") {
 		o.t.Error("the webhook takes any word")
 	}
@@ -203,7 +204,7 @@ func (o *officialStory) deliver(body []byte) {
 	}
 }
 
-// templates reads the templates by a click on their page, and fills one from the fields of sequences.
+// templates reads the templates with a click on their page. It fills one template from the fields of sequences.
 func (o *officialStory) templates() {
 	b := o.b
 	late := graphtest.NewTemplate("auguri_compleanno", "Auguri, {{1}}!")
@@ -229,7 +230,7 @@ func (o *officialStory) templates() {
 	b.looks("8-templates")
 }
 
-// edit makes the sequence in the editor and returns its id. The editor warns where a template is needed.
+// edit makes the sequence in the editor, and returns its id. The editor warns if a step needs a template.
 func (o *officialStory) edit() string {
 	b := o.b
 	b.visit(o.pages + "/sequences/new")
@@ -293,7 +294,7 @@ func (o *officialStory) send(sequence string) {
 	o.told(started.ID)
 }
 
-// told checks the history of each message on its page.
+// told checks the history of each message on the message's page.
 func (o *officialStory) told(ids []string) {
 	b := o.b
 	b.visit(o.pages + "/messages")
@@ -311,7 +312,7 @@ func (o *officialStory) told(ids []string) {
 	}
 }
 
-// inMetasForm checks the messages that Meta took.
+// inMetasForm checks the form of the messages that Meta took.
 func (o *officialStory) inMetasForm(taken []graphtest.Taken) {
 	o.t.Helper()
 	var kinds []string

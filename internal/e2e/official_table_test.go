@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// metaTable says what each of Meta's codes asks for, after Meta's documentation. It is written independently of the
-// product's table.
+// metaTable is the action that each code of Meta must cause, after Meta's documentation. It is written independently of
+// the product's table.
 var metaTable = map[string][]int{
 	"again":     {1, 2, 131000, 131016, 131057, 133004, 4, 80007, 130429},
 	"pair":      {131056},
@@ -30,21 +30,22 @@ var metaTable = map[string][]int{
 	"tomorrow":  {131049, 130472},
 }
 
-// tableCode is one code, with a number, persons and messages of its own, so that codes do not affect each other.
+// tableCode is the test of one code. It has its own number, persons and messages, so that codes do not affect each
+// other.
 type tableCode struct {
 	*metaTableRig
 	row     string
 	code    int
 	number  graphtest.Number
-	session string            // its id
-	webhook string            // its address
-	by      map[string]string // sequences, by the template of their one step
+	session string            // the session's id
+	webhook string            // the webhook's address
+	by      map[string]string // ids of sequences, by the template of their only step
 	person  string            // the person that Meta refuses
 	other   string
 	first   string // the message that was refused
-	second  string // the message that was begun during the refusal
+	second  string // the message that was begun while the refusal had its effect
 	third   string
-	free    string // a message by another template
+	free    string // a message with another template
 }
 
 // metaTableRig is what all codes share.
@@ -55,12 +56,12 @@ type metaTableRig struct {
 	peer *graphtest.Peer
 
 	mu      sync.Mutex
-	refuses map[string]int // the code to refuse with, by person: each is used once
-	asked   map[string]int // requests by person
+	refuses map[string]int // the code with which Meta refuses a person's message; each is used once
+	asked   map[string]int // how many requests Meta got, by person
 }
 
-// TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. It checks codes that
-// Meta answers, and codes that come by webhook after Meta took the message.
+// TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. Some codes come in
+// Meta's answer, and some come by webhook after Meta took the message.
 func TestOfficialTable(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		r := &metaTableRig{t: t, peer: graphtest.New(t), refuses: map[string]int{}, asked: map[string]int{}}
@@ -68,7 +69,7 @@ func TestOfficialTable(t *testing.T) {
 		r.s = serve(t, database, "--official-api-url", r.peer.URL)
 		partner := createPartner(t, database)
 		r.who = createTenant(t, r.s.base, partner, "full", step("x", 0, ""))
-		must(t, "PATCH", r.s.base+"/api/client/"+r.who.id, partner, map[string]any{"quotas": map[string]any{"sessions": 100}}) // each code needs one session
+		must(t, "PATCH", r.s.base+"/api/client/"+r.who.id, partner, map[string]any{"quotas": map[string]any{"sessions": 100}}) // each code needs its own session
 		for _, name := range []string{"uno", "due"} {
 			must(t, "POST", r.s.base+"/api/templates", r.who.key, map[string]any{"name": name, "text": "Ciao", "official": map[string]any{"name": name, "language": "it"}})
 		}
@@ -105,7 +106,7 @@ func (r *metaTableRig) answer(m graphtest.Message) graphtest.Reply {
 	return graphtest.Reply{Code: code, Refuse: true, Details: "per prova"}
 }
 
-// askedFor is how often Meta was asked to take a message to a person.
+// askedFor returns how many times Meta was asked to take a message to a person.
 func (r *metaTableRig) askedFor(phone string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +156,7 @@ func (c *tableCode) online() {
 	eventually(c.t, time.Minute, fmt.Sprintf("the number of code %d is online", c.code), func() bool { return c.link().State == "online" })
 }
 
-// start begins a message by a template to a person.
+// start begins a message with a template to a person.
 func (c *tableCode) start(template, phone string) string {
 	c.t.Helper()
 	var made struct{ ID []string }
@@ -187,7 +188,7 @@ func (c *tableCode) becomes(id, state string) (m messageShown) {
 	return m
 }
 
-// word is the text by which a detail names the code.
+// word returns the text with which a detail names the code.
 func (c *tableCode) word() string { return fmt.Sprintf("Meta %d", c.code) }
 
 // refuse begins the message that Meta refuses.
@@ -203,7 +204,7 @@ func (c *tableCode) refuse() {
 func (c *tableCode) refused() {
 	c.t.Helper()
 	switch c.row {
-	case "again", "pair": // the message may have left meanwhile
+	case "again", "pair": // the message may have left already
 		eventually(c.t, time.Minute, fmt.Sprintf("%d was asked", c.code), func() bool { return c.askedFor(c.person) > 0 })
 	case "message", "recipient", "opted out":
 		if m := c.becomes(c.first, "FAILED"); !strings.Contains(m.Detail, c.word()+": per prova") || m.Says == "" {
@@ -228,7 +229,8 @@ func (c *tableCode) refused() {
 	}
 }
 
-// meanwhile begins messages while the refusal has its effect: to the same person, to others, and with other templates.
+// meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with other
+// templates.
 func (c *tableCode) meanwhile() {
 	c.t.Helper()
 	held := map[string]string{"number": "linked", "access": "unlinked"}[c.row]
@@ -238,13 +240,13 @@ func (c *tableCode) meanwhile() {
 	c.second = c.start("uno", c.other)
 	switch c.row {
 	case "template":
-		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // another number, because messages to c.other wait for each other
+		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // to another number, because messages to c.other wait for each other
 	case "message", "recipient", "opted out":
 		c.third = c.start("uno", c.person)
 	}
 }
 
-// after checks the outcomes of these messages, and undoes what a person can undo.
+// after checks the outcomes of these messages. Then it undoes the effects that a person can undo.
 func (c *tableCode) after() {
 	c.t.Helper()
 	switch c.row {
@@ -266,14 +268,14 @@ func (c *tableCode) after() {
 			c.says("asked %d times", c.askedFor(c.person))
 		}
 	case "opted out":
-		c.becomes(c.third, "COMPLETED") // a service message: the person refused only marketing
+		c.becomes(c.third, "COMPLETED") // this is a service message, and the person refused only marketing
 		c.withdrew()
 	}
 	c.becomes(c.second, "COMPLETED")
 }
 
-// letGo checks that nothing leaves from a held number. Then it tests the session, as a person does who solved the
-// problem.
+// letGo checks that nothing leaves from a number that is held. Then it tests the session, as a person does after
+// solving the problem.
 func (c *tableCode) letGo() {
 	c.t.Helper()
 	if m := c.message(c.second); m.State != "PENDING" || c.askedFor(c.other) != 0 {
@@ -286,8 +288,8 @@ func (c *tableCode) letGo() {
 	}
 }
 
-// withdrew finds the person's withdrawal in the ledger, once and with proof, and not on the blacklist. Marketing does not leave
-// until they agree again.
+// withdrew checks that the ledger has the person's withdrawal once, with proof. The blacklist must not have the person.
+// Marketing does not leave until the person agrees again.
 func (c *tableCode) withdrew() {
 	c.t.Helper()
 	var all struct {
@@ -322,19 +324,19 @@ func (c *tableCode) advertise() string {
 	return made.ID[0]
 }
 
-// fails: Meta takes a message, and reports the code afterwards.
+// fails makes Meta take a message, and report the code afterwards.
 func (c *tableCode) fails() {
 	c.t.Helper()
 	c.person = strings.Replace(c.person, "+39331", "+39333", 1)
 	template := "uno"
-	if c.row == "template" { // the first template is held by now
+	if c.row == "template" { // the first template is held already
 		template = "due"
 	}
 	id := c.start(template, c.person)
 	c.becomes(id, "COMPLETED")
 	taken := c.peer.Taken()
 	i := slices.IndexFunc(taken, func(m graphtest.Taken) bool { return m.Message.To == c.person })
-	for range 2 { // reported twice, it takes effect once
+	for range 2 { // the second report changes nothing
 		if status := c.peer.Deliver(c.webhook, c.number.ID, c.peer.Status(taken[i], "failed", time.Now(), c.code)); status != http.StatusOK {
 			c.says("the webhook answered %d", status)
 		}

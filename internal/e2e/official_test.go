@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialKilled kills the server with SIGKILL while an Official number sends. Many messages are in flight, and some
-// answers are lost. The long run does this a hundred times. Meta's ledger has no message twice. Once the statuses came, a
-// message is COMPLETED exactly if Meta has it. Every other begun message is uncertain.
+// TestOfficialKilled kills the server with SIGKILL while an Official number sends. Many messages are in flight, and
+// some answers are lost. The long run does this a hundred times. Meta's ledger has no message twice. After the statuses
+// came, the messages that Meta has are COMPLETED. All other messages that were begun are uncertain.
 func TestOfficialKilled(t *testing.T) {
 	kills, each := 4, 80
 	if long {
@@ -122,7 +122,7 @@ func TestOfficialKilled(t *testing.T) {
 func rowsOf(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db := open(t, database)
-	defer db.Close() // it is called often
+	defer db.Close() // the function is called often
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}

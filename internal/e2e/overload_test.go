@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// TestOverload floods a server with calls of one client, far more than it can take. Meanwhile another client makes a few
-// calls, and messages become due. The server refuses most of the flood early and says when to come again. The other
-// client's calls are answered, stops reach their messages, due messages leave, and memory stays bounded. Afterwards all
-// is as before. Exactly the accepted calls are stored and counted.
+// TestOverload floods a server with calls of one client, far more than the server can take. Meanwhile another client
+// makes a few calls, and messages become due. The server refuses most of the flood early and says when to come again.
+// The other client's calls are answered, stops reach their messages, due messages leave, and memory stays bounded.
+// After the flood, the server works as before. Exactly the accepted calls are stored and counted.
 func TestOverload(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database, "--calls=32")
@@ -79,7 +79,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// stopUnderFlood repeats a start until it is accepted, and then stops the run. A stop is never refused.
+// stopUnderFlood repeats a start until it is accepted. Then it stops the run, and the stop must never be refused.
 func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	t.Helper()
 	phone := fmt.Sprintf("+39340%07d", n)
@@ -96,7 +96,7 @@ func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	}
 }
 
-// normal waits until a call is answered as before the flood.
+// normal waits until a call is answered as it was before the flood.
 func normal(t *testing.T, base string, who tenant) {
 	t.Helper()
 	ended := time.Now()
@@ -107,7 +107,7 @@ func normal(t *testing.T, base string, who tenant) {
 	t.Logf("accepted %v after the flood's end", time.Since(ended))
 }
 
-// arrivedOnce compares what is due with the simulated network's own ledger.
+// arrivedOnce checks in the simulated network's ledger that each due message arrived once.
 func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 	t.Helper()
 	eventually(t, 20*time.Second, "all that is due arrives", func() bool { return len(ledger(t, base, who.key)) >= messages })
@@ -116,8 +116,8 @@ func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 	}
 }
 
-// stored compares a flood's record with the rows: exactly the accepted calls are there, and counted. calls, messages
-// and stopped count the other calls, their messages, and how many of these were stopped.
+// stored compares a flood's record with the rows: the database has exactly the accepted calls, and counts them. calls,
+// messages and stopped count the other calls, their messages, and how many of these were stopped.
 func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
 	t.Helper()
 	db := open(t, database)
@@ -143,7 +143,7 @@ func stored(t *testing.T, database string, f *flood, who tenant, calls, messages
 	}
 }
 
-// buckets are the histogram of the server's lateness.
+// buckets is the histogram of the server's lateness.
 type buckets struct {
 	upTo, count []float64
 }
@@ -188,7 +188,7 @@ func (b buckets) String() string {
 	return text
 }
 
-// peak is the most memory, in MB, that the server's process ever had.
+// peak returns the most memory, in MB, that the server's process has used.
 func peak(t *testing.T, s *server) int {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))

@@ -35,7 +35,7 @@ func (b *browser) visit(address string) {
 // until waits until a script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two looks
 		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 		if err == nil && done {
 			return
@@ -74,8 +74,8 @@ func (b *browser) reads(words string) {
 	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
 }
 
-// looks checks the page on a desktop and on a phone, in light and dark colours. Nothing is wider than the screen, and no text
-// is missing. It keeps pictures.
+// looks checks the page on a desktop and on a phone, in light and dark colours. No element may be wider than the
+// screen, and no text may be missing. looks keeps pictures of the page.
 func (b *browser) looks(name string) {
 	b.t.Helper()
 	for _, screen := range []struct {

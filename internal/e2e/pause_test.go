@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// paused is a campaign as it was right after its pause was answered.
+// paused is a campaign, as it was right after the answer to its pause.
 type paused struct {
 	*mass
 	db       *sql.DB
 	campaign int
 	fed      int
-	attempts map[int64]int // of each message that was fed
+	attempts map[int64]int // attempts of each message that was fed
 }
 
 // pause pauses a campaign that must run.
@@ -34,7 +34,7 @@ func (m *mass) pause(id string) *paused {
 	return p
 }
 
-// begun is how often a claim began to send each of the campaign's messages.
+// begun returns how many times a claim began to send each of the campaign's messages.
 func (p *paused) begun() map[int64]int {
 	p.t.Helper()
 	rows, err := p.db.Query("select id, attempt from message where campaign_id = " + strconv.Itoa(p.campaign))
@@ -57,7 +57,7 @@ func (p *paused) begun() map[int64]int {
 	return all
 }
 
-// among counts the campaign's messages of a kind.
+// among counts the campaign's messages that match a condition.
 func (p *paused) among(which string, args ...any) (n int) {
 	p.t.Helper()
 	if err := p.db.QueryRow("select count(*) from message where campaign_id = "+strconv.Itoa(p.campaign)+" and "+which, args...).Scan(&n); err != nil {
@@ -72,8 +72,8 @@ func (p *paused) settle() {
 	eventually(p.t, 20*time.Second, "what was on its way has arrived", func() bool { return p.among("intent > 0") == 0 })
 }
 
-// kill kills the server, whose attempts end with it, and starts it again. It waits until PostgreSQL has finished the killed
-// server's statements.
+// kill kills the server, and all its attempts with it, and starts the server again. It waits until PostgreSQL has ended
+// the statements of the killed server.
 func (p *paused) kill() {
 	p.t.Helper()
 	p.s.kill()
@@ -90,7 +90,8 @@ func (p *paused) kill() {
 	p.s.start()
 }
 
-// arrived counts the campaign's messages that the network has. Each must have been begun before the pause was answered.
+// arrived counts the campaign's messages that the network has. Each must have been begun before the answer to the
+// pause.
 func (p *paused) arrived() (n int) {
 	p.t.Helper()
 	for _, r := range ledger(p.t, p.s.base, p.key) {
@@ -105,12 +106,12 @@ func (p *paused) arrived() (n int) {
 	return n
 }
 
-// still shows that nothing more leaves, and nothing is begun or fed, while the same session sends other messages. The caller makes
-// sure that nothing is in flight.
+// still checks that none of the campaign's messages leaves, is begun or is fed, while the same session sends other
+// messages. The caller makes sure that nothing is in flight.
 func (p *paused) still() {
 	p.t.Helper()
 	eventually(p.t, 20*time.Second, "some of the campaign would leave or be fed now, were it not paused", func() bool {
-		if p.among("state = 0") == 0 { // all that was fed has left
+		if p.among("state = 0") == 0 { // all messages that were fed have left
 			return p.state(strconv.Itoa(p.campaign)).Counts.Waiting > 0
 		}
 		return p.among("state = 0 and intent = 0 and next_at <= $1", time.Now().UnixMicro()) > 0
@@ -130,7 +131,7 @@ func (p *paused) still() {
 	}
 }
 
-// single sends a message outside the campaign by the same session, and waits until it has left.
+// single sends a message that belongs to no campaign, by the same session. It waits until the message has left.
 func (p *paused) single() {
 	p.t.Helper()
 	p.singles++
@@ -146,7 +147,7 @@ func (p *paused) single() {
 	})
 }
 
-// changed names some of the messages that changed.
+// changed returns some of the messages whose number of attempts changed.
 func changed(before, after map[int64]int) string {
 	var out strings.Builder
 	n := 0

@@ -21,17 +21,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// mostBytes is how large a picture of docs/images may be.
+// mostBytes is how large a picture in docs/images may be.
 const mostBytes = 150 << 10
 
-// patients are the people of the pictures. Nobody has such a number.
+// patients are the people in the pictures. Their numbers belong to nobody.
 var patients = []string{"Anna Ferrari", "Luca Moretti", "Giulia Conti", "Marco Ricci", "Sara Gallo", "Paolo Greco", "Elena Marini", "Davide Costa",
 	"Chiara Fontana", "Matteo Villa", "Francesca Leone", "Andrea Serra", "Martina Longo", "Stefano Riva", "Laura Bassi", "Simone Ferri"}
 
 func patientPhone(i int) string { return fmt.Sprintf("+39333%07d", 4120300+i*137) }
 
-// TestPictures makes the pictures of docs/images ("make pictures"). It fills a sandbox server with a practice's day, and opens the
-// pages in Chromium, in English, at 1280 pixels and one at 390.
+// TestPictures makes the pictures of docs/images ("make pictures"). It fills a sandbox server with a practice's day,
+// and opens the pages in Chromium, in English. All pictures are 1280 pixels wide, except one of 390.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv("PUNTUALE_PICTURES")
 	if folder == "" {
@@ -56,7 +56,7 @@ func TestPictures(t *testing.T) {
 
 	take := func(name string) {
 		t.Helper()
-		<-time.After(400 * time.Millisecond) // fonts load, and parts of the page renew themselves
+		<-time.After(400 * time.Millisecond) // fonts load meanwhile, and parts of the page renew themselves
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestPictures(t *testing.T) {
 	p.mass()
 	b.visit(pages + "/campaigns/" + p.campaign)
 	b.until(`parseInt(document.querySelector("#campaign-live .stats")?.innerText.match(/\d+/)?.[0]) >= 40`)
-	b.visit(pages + "/campaigns/" + p.campaign) // the list of recipients renews itself later than the counts
+	b.visit(pages + "/campaigns/" + p.campaign) // the list of recipients renews itself later than the counts, so the page is loaded again
 	take("campaign")
 }
 
@@ -133,7 +133,7 @@ func packed(t *testing.T, picture []byte) []byte {
 
 const practicePassword = "una frase lunga 42"
 
-// practice is a dentist's account, with a day that looks like one.
+// practice is a dentist's account, with a realistic day.
 type practice struct {
 	t                  *testing.T
 	base, key, email   string
@@ -157,7 +157,7 @@ func newPractice(t *testing.T, base, partner string) *practice {
 	return p
 }
 
-// day is the date that is days from today, as forms write it.
+// day returns the date that is days after today, as forms write it.
 func (p *practice) day(days int) string {
 	return time.Now().In(p.rome).AddDate(0, 0, days).Format(time.DateOnly)
 }
@@ -170,7 +170,7 @@ func (p *practice) sequence(name string, steps ...map[string]any) string {
 	return made.ID
 }
 
-// fill makes sequences, and starts them for the day's patients.
+// fill makes sequences, and starts them for the patients of the day.
 func (p *practice) fill() {
 	p.t.Helper()
 	before := func(amount int, unit, at string) map[string]any {
@@ -196,7 +196,7 @@ func (p *practice) fill() {
 		first, _, _ := strings.Cut(name, " ")
 		body := map[string]any{"phone": patientPhone(i), "nome": first}
 		id := recall
-		if i < 5 { // they have their appointment today
+		if i < 5 { // these patients have their appointment today
 			id = p.reminder
 			body["appuntamento"] = time.Now().In(p.rome).Add(time.Duration(i*35+75) * time.Minute).Truncate(15 * time.Minute).Format("2006-01-02 15:04")
 		}
@@ -205,7 +205,7 @@ func (p *practice) fill() {
 	for _, single := range [][2]string{
 		{patientPhone(12), "Ciao Martina, la fattura 118 è pronta."},
 		{"+393334129901", "Ciao Bruno, il referto è pronto."}, // the sandbox refuses this number
-		{patientPhone(5), "Ciao Paolo, il referto è pronto."}, // in the blacklist
+		{patientPhone(5), "Ciao Paolo, il referto è pronto."}, // this number is in the blacklist
 	} {
 		must(p.t, "POST", p.base+"/api/messages", p.key, map[string]any{"phone": single[0], "text": single[1]})
 	}
@@ -215,7 +215,7 @@ func (p *practice) fill() {
 	})
 }
 
-// mass begins a campaign.
+// mass starts a campaign.
 func (p *practice) mass() {
 	p.t.Helper()
 	recipients := make([]map[string]any, 2400)

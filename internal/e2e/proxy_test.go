@@ -16,27 +16,27 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// proxy stands between a server and PostgreSQL: a network that can be cut.
+// proxy is between a server and PostgreSQL. It acts as a network that can be cut.
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
-	address  string // address of the database, through the proxy
+	address  string // the address of the database, through the proxy
 
 	mu    sync.Mutex
 	heals chan struct{} // closed when the network works again; nil: it works
-	gone  bool          // connections are reset
-	how   int           // what happens at the next COMMIT
+	gone  bool          // true: connections are reset
+	how   int           // what happens at the next COMMIT: one of the constants below
 	armed bool
 	open  map[net.Conn]bool
 }
 
-// What a proxy may do at a COMMIT: afterwards the network is gone.
+// What a proxy may do at a COMMIT. After that the network no longer works.
 const (
-	cutBefore = iota // the server does not get it
-	cutAfter         // the server gets it, and the answer is lost
+	cutBefore = iota // the database does not get the COMMIT
+	cutAfter         // the database gets the COMMIT, and its answer is lost
 )
 
-// newProxy gives the database another address.
+// newProxy gives a database another address, through a proxy.
 func newProxy(t *testing.T, database string) *proxy {
 	t.Helper()
 	address, err := url.Parse(database)
@@ -90,13 +90,13 @@ func (p *proxy) relay(client net.Conn) {
 		server.Close()
 		return
 	}
-	answered := make(chan struct{}) // closed when the server's answers no longer reach the client
+	answered := make(chan struct{}) // closed when the database's answers no longer reach the client
 	go func() {
 		defer close(answered)
 		defer end(client)
 		p.copy(client, server, nil)
 	}()
-	stores := false // this connection stores runs
+	stores := false // true: this connection stores runs
 	commit := p.copy(server, client, func(said []byte) bool {
 		stores = stores || bytes.Contains(said, []byte("insert into run"))
 		return stores && storetest.Commits(said) && p.cuts()
@@ -104,14 +104,14 @@ func (p *proxy) relay(client net.Conn) {
 	if commit != nil {
 		if p.how == cutAfter {
 			end(client)
-			// Only this connection is not reset, because a reset would discard what the database has not read yet.
+			// This connection is not reset, because a reset would discard what the database has not read yet.
 			p.mu.Lock()
 			delete(p.open, server)
 			p.mu.Unlock()
 			_, _ = server.Write(commit)
 			p.reset()
 			<-answered
-			_ = server.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) // the first answer may be of a statement before the COMMIT
+			_ = server.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) // the first answer may belong to a statement before the COMMIT
 			_, _ = io.Copy(io.Discard, server)
 		} else {
 			p.reset()
@@ -120,7 +120,7 @@ func (p *proxy) relay(client net.Conn) {
 	server.Close()
 }
 
-// keep notes a connection, so that it can be reset; false: the network is gone.
+// keep notes a connection, so that it can be reset. It returns false if the network does not work.
 func (p *proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *proxy) cutAt(how int) {
 	p.how, p.armed = how, true
 }
 
-// pass waits while the network swallows what is sent. The bytes arrive later, as with TCP.
+// pass waits while the network does not deliver. The bytes arrive later, as with TCP.
 func (p *proxy) pass() {
 	p.mu.Lock()
 	heals := p.heals
@@ -175,14 +175,14 @@ func (p *proxy) pass() {
 	}
 }
 
-// swallow lets nothing through, and says nothing.
+// swallow makes the network deliver nothing, without an error.
 func (p *proxy) swallow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heals = make(chan struct{})
 }
 
-// reset ends all connections, and each new one.
+// reset ends all connections, and also each new connection.
 func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +204,7 @@ func (p *proxy) heal() {
 	}
 }
 
-// end closes a connection in the way that the peer notices as a reset.
+// end closes a connection so that the peer sees a reset.
 func end(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// readmeAddr is where the README's server listens; the test gives it a port that nobody uses.
+// readmeAddr is the address of the server in the README. The test replaces it by a free port.
 const readmeAddr = "127.0.0.1:8080"
 
 // TestReadme pastes the README's commands under "Use it" into a shell, in a copy of the sources, as a newcomer does.
@@ -43,7 +43,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// paste runs a script in a shell of its own, and ends all that it left running.
+// paste runs a script in a new shell. At the end it ends all processes that the script left.
 func paste(t *testing.T, dir, script string, env ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -67,7 +67,8 @@ func paste(t *testing.T, dir, script string, env ...string) (string, error) {
 	return out.String(), err
 }
 
-// copySources copies the module without what was built or served in it, so that a test leaves nothing there.
+// copySources copies the module, without files that were built or served in it. So a test changes nothing in the
+// module.
 func copySources(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -22,9 +22,9 @@ import (
 )
 
 // TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta repeats each delivery until the
-// answer is 200. It sends some twice at once, and some again afterwards. The phone of the sandbox does the same. In the
-// end each reply is kept once, with its effect. Each opt-out has one proof, one entry in the blacklist and one answer.
-// A reply that is no opt-out withdrew nothing. The long run kills a hundred times.
+// answer is 200. Meta sends some deliveries twice at once, and some again later. The phone of the sandbox does the
+// same. At the end each reply is kept once, with its effect. Each opt-out has one proof, one entry in the blacklist and
+// one answer. Other replies withdrew nothing. The long run kills a hundred times.
 func TestRepliesKilled(t *testing.T) {
 	kills := 10
 	if long {
@@ -80,17 +80,17 @@ func TestRepliesKilled(t *testing.T) {
 	})
 }
 
-// behaviour is what a person does, and what must come of it.
+// behaviour is what a person does, and the effects that it must have.
 type behaviour struct {
 	name      string
-	words     []string // one after another, each once the one before was answered
-	effects   []string // of each reply, as the API names them; "": none
+	words     []string // the person writes them one after another, each after the one before was answered
+	effects   []string // the effects of each reply, as the API names them; "": none
 	changes   []string // changes of consent
 	blacklist bool
 	confirmed bool
-	marketing string // the state of what is pending in an hour
-	waiting   string // state of a sequence that stops on a reply
-	due       string // state of the message that is due soon
+	marketing string // the state of the marketing that is pending for an hour later
+	waiting   string // the state of a sequence that stops on a reply
+	due       string // the state of the message that is due soon
 }
 
 const (
@@ -98,7 +98,7 @@ const (
 	preferenceText = "(preference)" // the person sets this in WhatsApp, and writes no message
 )
 
-// The sandbox has all but the last.
+// The sandbox has all behaviours except the last one.
 var behaviours = []behaviour{
 	{name: "opt-out", words: []string{optOutText}, effects: []string{"opt_out"}, changes: []string{"withdraw"}, blacklist: true, confirmed: true,
 		marketing: "CANCELLED", waiting: "CANCELLED", due: "BLACKLISTED"},
@@ -109,27 +109,27 @@ var behaviours = []behaviour{
 	{name: "preference", words: []string{"ciao", preferenceText}, effects: []string{"stopped"}, changes: []string{"withdraw"}, marketing: "CANCELLED", waiting: "CANCELLED", due: "COMPLETED"},
 }
 
-// soon is how many seconds after the start the messages leave that are due soon.
+// soon is how many seconds after the start the messages leave that are due first.
 const soon = 15
 
 // writer is one person of the test.
 type writer struct {
 	behaviour
 	phone    string
-	messages map[string]string // by sequence
+	messages map[string]string // ids of messages, by sequence
 	dueAt    time.Time
-	optedOut atomic.Int64 // when the opt-out was answered, microseconds
+	optedOut atomic.Int64 // when the opt-out was answered, in microseconds since 1970
 }
 
-// talk is a client, its people, and the way in which they write.
+// talk is a client, its people, and the way in which these write.
 type talk struct {
 	t          *testing.T
 	base, key  string
-	prefix     int // begins the phones' numbers
+	prefix     int // the beginning of the phones' numbers
 	behaviours []behaviour
 	sequences  map[string]string
 	people     []*writer
-	tell       func(p *writer, id, text string) bool // once; true: it was answered
+	tell       func(p *writer, id, text string) bool // delivers a text once; true: it was answered
 }
 
 const confirmation = "Non ricevi più nulla."
@@ -140,7 +140,7 @@ func newTalk(t *testing.T, base, partner string, prefix int, all []behaviour) *t
 	return &talk{t: t, base: base, key: who.key, prefix: prefix, behaviours: all, sequences: map[string]string{}}
 }
 
-// through makes the sequences of a session.
+// through makes the sequences of the test, for one session.
 func (k *talk) through(session string) {
 	for name, body := range map[string]map[string]any{
 		"due":       {"steps": []any{step("promemoria", soon, "seconds")}},
@@ -169,10 +169,10 @@ func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	})
 	webhook := k.base + session.Webhook
 	k.tell = func(p *writer, id, text string) bool {
-		at := time.Now().Add(time.Second) // Meta drops fractions: not before the start of the run
+		at := time.Now().Add(time.Second) // Meta drops fractions of a second, and the text must not be before the start of the run
 		body := peer.Inbound(number.ID, p.phone, id, at, "text", map[string]any{"body": text})
 		if text == preferenceText {
-			body = peer.Prefers(number.ID, p.phone, "stop", time.Unix(p.dueAt.Unix()-soon, 0)) // each time the same
+			body = peer.Prefers(number.ID, p.phone, "stop", time.Unix(p.dueAt.Unix()-soon, 0)) // the delivery is the same each time
 		}
 		return post(webhook, body, "X-Hub-Signature-256", graphtest.Signature(number.Secret, body))
 	}
@@ -211,7 +211,7 @@ func post(address string, body []byte, header ...string) bool {
 	return err == nil && answer.StatusCode == http.StatusOK
 }
 
-// add starts every sequence for a new person.
+// add makes a new person, and starts every sequence for the person.
 func (k *talk) add(b behaviour) *writer {
 	p := &writer{behaviour: b, phone: fmt.Sprintf("+393%d%07d", k.prefix, len(k.people)), messages: map[string]string{}}
 	for name, sequence := range k.sequences {
@@ -224,7 +224,7 @@ func (k *talk) add(b behaviour) *writer {
 	return p
 }
 
-// told is one delivery of a network. The deliveries of one person come one after another.
+// told is one delivery of a network. The deliveries about one person come one after another.
 type told struct {
 	tell     func() bool
 	answered func()
@@ -244,18 +244,18 @@ func (k *talk) tells(p *writer) (all []told) {
 
 func (p *writer) networkID(i int) string { return fmt.Sprintf("wamid.in.%s.%d", p.phone[1:], i) }
 
-// tellers make the deliveries of networks, as networks do.
+// tellers make deliveries in the way in which networks do.
 type tellers struct {
 	queue                 chan []told
 	all                   sync.WaitGroup
 	calls, answered, lost atomic.Int64
 
 	mu     sync.Mutex
-	wanted int64 // answers until enough is closed
+	wanted int64 // how many answers are missing until enough is closed
 	enough chan struct{}
 }
 
-// whenAnswered returns a channel that is closed once more deliveries were answered, as many as more says.
+// whenAnswered returns a channel. It is closed after more further deliveries were answered.
 func (n *tellers) whenAnswered(more int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -277,7 +277,7 @@ func (n *tellers) work(random *rand.Rand) {
 		for _, d := range part {
 			n.deliver(random, d)
 			before = append(before, d)
-			if random.IntN(3) == 0 { // an answer was lost
+			if random.IntN(3) == 0 { // acts as if this answer was lost
 				n.deliver(random, before[random.IntN(len(before))])
 			}
 		}
@@ -295,7 +295,7 @@ func (n *tellers) deliver(random *rand.Rand, d told) {
 		return true
 	}
 	if random.IntN(4) == 0 {
-		n.all.Go(func() { again() }) // twice at once
+		n.all.Go(func() { again() }) // two deliveries at once
 	}
 	for !again() {
 		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the pause of a network before it delivers again
@@ -314,7 +314,7 @@ func (n *tellers) end() {
 	n.all.Wait()
 }
 
-// textsOf are the texts that Meta took, by person.
+// textsOf returns the texts that Meta took, by person.
 func textsOf(all []graphtest.Taken) map[string][]string {
 	texts := map[string][]string{}
 	for _, m := range all {
@@ -327,7 +327,7 @@ func textsOf(all []graphtest.Taken) map[string][]string {
 	return texts
 }
 
-// pages reads a list to its end.
+// pages reads a list to its end, page by page.
 func pages[T any](k *talk, address, member string) (all []T) {
 	k.t.Helper()
 	for cursor := ""; ; {
@@ -421,7 +421,7 @@ func (k *talk) verify(network func() map[string][]string) {
 			fail("it was confirmed: %v, %d arrived", c, sent)
 		case p.confirmed && len(c) != 1:
 			fail("confirmations: %v", c)
-		case p.confirmed && sent != 1 && (sent > 1 || !uncertain(found[c[0]])): // killed between the intent and the answer
+		case p.confirmed && sent != 1 && (sent > 1 || !uncertain(found[c[0]])): // the server was killed between the intent and the answer
 			fail("%d confirmations reached the network: %v", sent, found[c[0]])
 		}
 		for name, want := range map[string]string{"marketing": p.marketing, "waiting": p.waiting} {
@@ -432,7 +432,7 @@ func (k *talk) verify(network func() map[string][]string) {
 		due, sent := found[p.messages["due"]], timesIn(arrived[p.phone], "promemoria")
 		inTime := p.optedOut.Load() == 0 || time.UnixMicro(p.optedOut.Load()).Before(p.dueAt.Add(-time.Second))
 		switch {
-		case !inTime: // it may have left before the opt-out came
+		case !inTime: // the message may have left before the opt-out came
 		case due.State != p.due && !uncertain(due), sent > 1, due.State == "COMPLETED" && sent != 1, due.State == "BLACKLISTED" && sent != 0:
 			fail("what was due is %v, should be %s; %d arrived", due, p.due, sent)
 		default:
@@ -444,7 +444,7 @@ func (k *talk) verify(network func() map[string][]string) {
 	}
 }
 
-// uncertain reports whether nobody knows if a message arrived.
+// uncertain reports whether nobody knows if the message arrived.
 func uncertain(m detail) bool {
 	return m.State == "PENDING" && m.Detail != nil && strings.Contains(*m.Detail, "esito incerto")
 }
@@ -463,7 +463,7 @@ func (p *writer) verifyReplies(all []listedReply, fail func(string, ...any)) {
 		fail("wrote %d times, and has %d replies: %+v", len(p.effects), len(all), all)
 		return
 	}
-	slices.Reverse(all) // newest first
+	slices.Reverse(all) // the list has the newest first
 	for i, y := range all {
 		effect := ""
 		if y.Effect != nil {

@@ -26,7 +26,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// binary is built once for all tests.
+// binary is the program's path. It is built once for all tests.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -46,7 +46,7 @@ func run(m *testing.M) int {
 		binary = given
 		return runCompared(m)
 	}
-	build := exec.Command("go", "build", "-tags", os.Getenv("PUNTUALE_TAGS"), "-o", binary, "puntuale/cmd/puntuale") // scripts/mutations gives some
+	build := exec.Command("go", "build", "-tags", os.Getenv("PUNTUALE_TAGS"), "-o", binary, "puntuale/cmd/puntuale") // scripts/mutations sets further tags
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot build the binary:", err)
@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return runCompared(m)
 }
 
-// runCompared fails a run in which a call or an answer was not as in the OpenAPI document.
+// runCompared fails the run if some call or answer did not fit the OpenAPI document.
 func runCompared(m *testing.M) int {
 	code := m.Run()
 	if document.report(os.Stderr) {
@@ -64,7 +64,7 @@ func runCompared(m *testing.M) int {
 	return code
 }
 
-// databases runs a test on both, each with a fresh database.
+// databases runs a test on both databases. Each run gets a new database.
 func databases(t *testing.T, test func(t *testing.T, database string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, filepath.Join(t.TempDir(), "puntuale.db"))
@@ -72,7 +72,7 @@ func databases(t *testing.T, test func(t *testing.T, database string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgres(t)) })
 }
 
-// postgres creates a database of its own on the run's cluster and returns its address.
+// postgres creates a new database on the run's cluster, and returns its address.
 func postgres(t *testing.T) string {
 	t.Helper()
 	admin := os.Getenv("PUNTUALE_TEST_POSTGRES")
@@ -108,7 +108,7 @@ func postgres(t *testing.T) string {
 	return address.String()
 }
 
-// databaseFlag turns what databases gives into the flag's value.
+// databaseFlag turns the text that databases passes to a test into the value of the flag.
 func databaseFlag(database string) string {
 	if strings.HasPrefix(database, "postgres") {
 		return database
@@ -121,9 +121,9 @@ type server struct {
 	t        *testing.T
 	program  string
 	args     []string
-	env      []string // besides the test's own
+	env      []string // added to the environment of the test
 	base     string
-	log      string // path; appended to over restarts
+	log      string // the path of the log; restarts append to the same file
 	database string
 	cmd      *exec.Cmd
 	exited   chan error
@@ -148,7 +148,7 @@ func serve(t *testing.T, database string, more ...string) *server {
 	return s
 }
 
-// prepare is serve for a server that is started later.
+// prepare is serve, but the server is started later.
 func prepare(t *testing.T, database string, more ...string) *server {
 	t.Helper()
 	addr := freeAddr(t)
@@ -174,7 +174,7 @@ func (s *server) start() {
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.env...)
 	if !slices.ContainsFunc(s.args, func(arg string) bool { return strings.HasPrefix(arg, "--calls") }) {
-		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be very slow, and these tests do not measure that
+		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be very slow, and these tests do not measure waits
 	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -197,7 +197,7 @@ func (s *server) start() {
 	})
 }
 
-// kill is kill -9; it returns once the process is gone.
+// kill ends the process with SIGKILL. It returns after the process has ended.
 func (s *server) kill() {
 	if s.cmd == nil {
 		return
@@ -208,7 +208,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// signal sends a signal that the process survives.
+// signal sends a signal that does not end the process.
 func (s *server) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
@@ -232,7 +232,7 @@ func (s *server) terminate(within time.Duration) int {
 	return code
 }
 
-// events returns the last lines of a log that are not about an answered request.
+// events returns the last lines of a log, without the lines about answered requests.
 func events(path string, n int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -273,7 +273,7 @@ func command(t *testing.T, args ...string) string {
 	return commandOf(t, binary, args...)
 }
 
-// commandOf is command for another program than ours.
+// commandOf runs another program than the tested binary to its end, and returns its output.
 func commandOf(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -287,13 +287,13 @@ func commandOf(t *testing.T, program string, args ...string) string {
 	return out.String()
 }
 
-// createPartner runs `puntuale partner create` beside whatever is running on the database.
+// createPartner runs `puntuale partner create`. A server may run on the same database.
 func createPartner(t *testing.T, database string, more ...string) (key string) {
 	t.Helper()
 	return createPartnerBy(t, binary, database, more...)
 }
 
-// createPartnerBy is createPartner by another program than ours.
+// createPartnerBy is createPartner with another program than the tested binary.
 func createPartnerBy(t *testing.T, program, database string, more ...string) (key string) {
 	t.Helper()
 	out := commandOf(t, program, append([]string{"partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),

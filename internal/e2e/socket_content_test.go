@@ -41,13 +41,13 @@ func (s *shop) groups(t *testing.T, anna, bert *whatsapptest.Phone) {
 	}
 }
 
-// publicAddress is where the files of TestSocketMedia are. It is an allowed address, in a network of the test's own
-// that nothing leaves.
+// publicAddress is where the files of TestSocketMedia are. It is a public address, so the server may fetch from it. The
+// test has a separate network, so no request leaves the machine.
 const publicAddress = "11.22.33.44"
 
-// TestSocketMedia sends a file of each kind, from a start in the contract's form to the phone. The server fetches the file
-// from a public address, without the proxy, and uploads it. The phone decrypts it, and the test compares it. The test runs
-// in a network of its own, where it can use a public address.
+// TestSocketMedia sends a file of each kind, from a start in the contract's form to the phone. The server fetches the
+// file from a public address, without the proxy, and uploads it. The phone decrypts the file, and the test compares it.
+// The test runs in a separate network, where it can use a public address.
 func TestSocketMedia(t *testing.T) {
 	if os.Getenv(insideNetwork) == "" {
 		inOwnNetwork(t)
@@ -73,7 +73,7 @@ func TestSocketMedia(t *testing.T) {
 	}
 	var sequence struct{ ID string }
 	must(t, "POST", s.base+"/api/sequences", s.who.key, map[string]any{"name": "file", "id_sessione": s.session, "steps": steps}).into(t, &sequence)
-	for range 2 { // the second time WhatsApp has them already
+	for range 2 { // the second time, WhatsApp already has the files
 		files.send(t, s, anna, sequence.ID)
 	}
 	for name, n := range files.fetched() {
@@ -81,7 +81,7 @@ func TestSocketMedia(t *testing.T) {
 			t.Errorf("%s was fetched %d times for two runs", name, n)
 		}
 	}
-	// A file that the server must not fetch: its address is not public.
+	// The server must not fetch this file, because its address is not public.
 	id := s.start1(t, map[string]any{"phone": "+" + annaNumber, "media": "http://127.0.0.1/foto.png", "id_sessione": s.session})
 	s.becomes(id, 20*time.Second, `"stato":"FAILED"`, "non ammesso")
 	hosts := s.proxy.Tunnels()
@@ -98,7 +98,7 @@ func (s *shop) start1(t *testing.T, body map[string]any) string {
 	return made.ID[0]
 }
 
-// fileHost has a file of each kind at the public address, and counts how often each is fetched.
+// fileHost has a file of each kind at the public address. It counts how many times each is fetched.
 type fileHost struct {
 	all []sentFile
 
@@ -157,7 +157,7 @@ func (h *fileHost) fetched() map[string]int {
 	return h.times
 }
 
-// send starts the sequence of all files, and compares what the phone shows with them.
+// send starts the sequence with all files. It compares the files with what the phone shows.
 func (h *fileHost) send(t *testing.T, s *shop, anna *whatsapptest.Phone, sequence string) {
 	t.Helper()
 	var made struct{ ID []string }

@@ -28,8 +28,8 @@ type shop struct {
 	proxy   *whatsapptest.Proxy
 	account *whatsapptest.Account
 	who     tenant
-	session string   // its id
-	codes   []string // that were shown
+	session string   // the session's id
+	codes   []string // the codes that were shown
 }
 
 // newShop starts the server and links a number through its API.
@@ -56,7 +56,7 @@ func newShop(t *testing.T, database string, more ...string) *shop {
 
 func (s *shop) at(path string) string { return s.base + "/api/sessions/" + s.session + path }
 
-// pair links the number by QR.
+// pair links the number by QR code.
 func (s *shop) pair() {
 	s.t.Helper()
 	var shown struct{ QR string }
@@ -97,7 +97,7 @@ type linkState struct {
 	Limited            string `json:"limited_until"`
 }
 
-// is waits for a state of the session.
+// is waits until the session is in a state.
 func (s *shop) is(state string) (v linkState) {
 	s.t.Helper()
 	eventually(s.t, 30*time.Second, "the session is "+state, func() bool {
@@ -140,7 +140,7 @@ func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	})
 }
 
-// noLogin fails the test if there was a login since a moment, or if one comes within a while.
+// noLogin fails the test if there was a login after the first since logins, or if one comes within a time.
 func (s *shop) noLogin(since int, within time.Duration) {
 	s.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
@@ -150,7 +150,8 @@ func (s *shop) noLogin(since int, within time.Duration) {
 	}
 }
 
-// logins counts the logins since a moment: those that the network refused, and those that it took.
+// logins counts the logins after the first since ones. It returns how many the network refused, and how many it
+// accepted.
 func (s *shop) logins(since int) (refused, taken int) {
 	for _, l := range s.net.Logins()[since:] {
 		if l.Failure != 0 {
@@ -164,7 +165,7 @@ func (s *shop) logins(since int) (refused, taken int) {
 
 const completed = `"stato":"COMPLETED"`
 
-// TestSocket shows a linked number's life with the built binary. A phone reads its messages, and their receipts come
+// TestSocket shows all phases of a linked number with the built binary. A phone reads its messages, and receipts come
 // back. Neither SIGKILL nor any fault of the network loses or doubles a message.
 func TestSocket(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
@@ -261,7 +262,7 @@ func (s *shop) askedAgain(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "illeggibile")
 	s.becomes(id, 10*time.Second, completed)
 	s.kill()
-	if err := anna.SwitchOn(t.Context()); err != nil { // she cannot read it, and asks for it
+	if err := anna.SwitchOn(t.Context()); err != nil { // the phone cannot read the message, and asks for it again
 		t.Fatal(err)
 	}
 	s.start()
@@ -306,7 +307,7 @@ func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "mentre un altro è collegato")
 	before := len(s.net.Logins())
 	s.kill()
-	s.start() // a restart is no reason to log in either
+	s.start() // the number does not log in after a restart either
 	s.is("replaced")
 	s.noLogin(before, 3*time.Second)
 	must(t, "POST", s.at("/reconnect"), s.who.key, nil)
@@ -345,8 +346,8 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
 		t.Errorf("logins: %+v", logins)
 	}
-	// There were two logins, and a read of the version page between them. All went through the proxy, the only way
-	// there.
+	// There were two logins, and the version page was read between them. All requests went through the proxy, because
+	// there is no other way to the network.
 	if n := s.net.VersionReads() - reads; n != 1 {
 		t.Errorf("the page with the version was read %d times", n)
 	}
@@ -371,7 +372,7 @@ func (s *shop) loggedOut(t *testing.T, anna *whatsapptest.Phone) {
 	anna.Await(t, whatsapptest.Text("con altre chiavi"))
 }
 
-// owns reports whether a server has the number, and it is online there.
+// owns reports whether the number is online at this server.
 func owns(s *server) bool {
 	a, err := call("GET", s.base+"/metrics", "", nil)
 	return err == nil && strings.Contains(string(a.body), `puntuale_numbers{state="online",type="Socket"} 1`)
@@ -393,7 +394,7 @@ func TestSocketMoves(t *testing.T) {
 		}
 		text := fmt.Sprintf("dal server %d", i)
 		base := s.base
-		s.base = other.base // any server answers calls
+		s.base = other.base // any server can answer calls
 		id := s.write(annaNumber, text)
 		s.becomes(id, 10*time.Second, completed)
 		anna.Await(t, whatsapptest.Text(text))
@@ -440,8 +441,8 @@ func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 	s.becomes(id, 10*time.Second, completed)
 }
 
-// copied starts another server with a copy of the folders from before the last messages. The number is linked there,
-// and phones show what it writes.
+// copied starts another server with a copy of the folders from before the last messages. The number is still linked
+// there, and phones show what it sends.
 func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
 	since := time.Now()
@@ -463,7 +464,8 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.shows(anna, "da una copia")
 }
 
-// restored restores a backup from before the last messages, to databases of both kinds. The number is linked there.
+// restored restores a backup from before the last messages, on both kinds of database. The number is still linked
+// there.
 func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	file := filepath.Join(t.TempDir(), "backup.zip")

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// TestStopWithHalfRequests: peers that never finish a request do not delay a stop.
+// TestStopWithHalfRequests: peers that never complete their request do not delay a stop.
 func TestStopWithHalfRequests(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"))
 	for _, said := range []string{
 		"POST /api/client/create?api_key=x HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n{\"a\":",
 		"POST /api/client/create HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\"",
-		"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /hea", // a second request on a connection kept alive
+		"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /hea", // a second request on the same connection
 		"GET /he",
 		"",
 	} {

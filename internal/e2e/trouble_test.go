@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// These are the promised times while the database is away, longer here because the machine may be busy.
+// The promised times while the database is away. Outside of the long run they are longer, because the machine may be
+// busy.
 var (
 	refusedWithin = pick(3*time.Second, time.Second)
 	wellWithin    = pick(10*time.Second, 5*time.Second)
 )
 
-// troubled is a server on a PostgreSQL that has trouble, under load.
+// troubled is a server under load, on a PostgreSQL with a problem.
 type troubled struct {
 	t  *testing.T
 	pg *dbServer
@@ -44,7 +45,7 @@ func newTroubled(t *testing.T, pg *dbServer) *troubled {
 	return x
 }
 
-// asks makes one call and returns its status. It fails the test if the answer takes longer than a refusal may.
+// asks makes one call and returns its status. If the answer takes longer than a refusal may, it fails the test.
 func (x *troubled) asks() int {
 	x.t.Helper()
 	x.next++
@@ -74,7 +75,7 @@ func (x *troubled) ready() bool {
 	return err == nil && a.status == http.StatusOK
 }
 
-// away watches the server while the database is away: it refuses, and says that it is not ready.
+// away watches the server while the database is away. The server must refuse calls, and say that it is not ready.
 func (x *troubled) away(lasts time.Duration) {
 	x.t.Helper()
 	until := time.Now().Add(lasts)
@@ -90,7 +91,7 @@ func (x *troubled) away(lasts time.Duration) {
 	}
 }
 
-// back measures how long the server takes after the database answers again.
+// back measures how long the server takes to work again after the database is back.
 func (x *troubled) back() {
 	x.t.Helper()
 	began := time.Now()
@@ -102,7 +103,7 @@ func (x *troubled) back() {
 	}
 }
 
-// agrees ends the load and compares the ledgers.
+// agrees ends the load, and compares the ledgers.
 func (x *troubled) agrees(late time.Duration) {
 	x.t.Helper()
 	time.Sleep(2 * time.Second)
@@ -146,9 +147,9 @@ func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFullUnderLoad: calls that find no room are refused, and accepted ones are kept. With room again, all
-// works. PostgreSQL's write-ahead log has its own disk here. A PostgreSQL that cannot write its log stops: another test
-// covers that.
+// TestDatabaseDiskFullUnderLoad: calls that need more room are refused, and accepted calls are kept. When there is room
+// again, all works. In this test, PostgreSQL's write-ahead log is on another disk. If PostgreSQL cannot write its log,
+// it stops; another test covers this.
 func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	disk := t.TempDir()
 	if err := os.Chmod(filepath.Dir(disk), 0o755); err != nil {
@@ -157,7 +158,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=128m,mode=0777", "tmpfs", disk).CombinedOutput(); err != nil {
 		t.Skipf("a small disk cannot be had here: %v %s", err, out)
 	}
-	// This cleanup is registered before the server's, so it runs after that.
+	// This cleanup is registered before the server's cleanup, so it runs after it.
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", disk).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v %s", err, out)
@@ -176,7 +177,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x := newTroubled(t, pg)
 	fill := filepath.Join(disk, "fill")
 	full := make(chan struct{})
-	go func() { // fills at once every block that becomes free
+	go func() { // takes every block that becomes free, at once
 		defer close(full)
 		f, err := os.Create(fill)
 		if err != nil {
@@ -213,8 +214,8 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x.agrees(time.Minute)
 }
 
-// TestPartitionUnderLoad cuts one of three servers off from the database. It refuses calls and is not ready, and the
-// others take its sessions. When the network is back, it takes part again.
+// TestPartitionUnderLoad cuts one of three servers off from the database. This server refuses calls and is not ready,
+// and the other servers take its sessions. When the network is back, the server takes part again.
 func TestPartitionUnderLoad(t *testing.T) {
 	for name, cut := range map[string]func(*proxy){"swallowed": (*proxy).swallow, "reset": (*proxy).reset} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +233,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 				cut(p)
 				x.away(lease() + 4*time.Second)
 				f.nodes = two
-				f.settled() // the other servers have its sessions
+				f.settled() // the other servers own the sessions now
 				p.heal()
 				x.back()
 				f.nodes = three
@@ -247,7 +248,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 }
 
 // TestCommitInDoubt: the network fails during COMMIT. The answer says that the call may have been accepted, and that a
-// repeat with the same key shows this. A repeat shows it.
+// repeat with the same key tells. Then a repeat tells.
 func TestCommitInDoubt(t *testing.T) {
 	for name, how := range map[string]int{"before": cutBefore, "after": cutAfter} {
 		t.Run(name, func(t *testing.T) {

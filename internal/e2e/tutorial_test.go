@@ -16,7 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// startDemo runs `puntuale demo` until the test ends, and returns its address, the one that signs in, and a client's key.
+// startDemo runs `puntuale demo` until the test ends. It returns the address, the address that signs in, and a client's
+// key.
 func startDemo(t *testing.T) (base, ticket, key string) {
 	t.Helper()
 	addr := freeAddr(t)
@@ -58,10 +59,10 @@ func startDemo(t *testing.T) (base, ticket, key string) {
 // tutorial is a reader who follows docs/tutorial.md.
 type tutorial struct {
 	*browser
-	page string // the text
+	page string // the text of docs/tutorial.md
 }
 
-// press clicks on what has this label, which the page has in bold.
+// press clicks on the element with this label. The tutorial must have the label in bold.
 func (r tutorial) press(label string) {
 	r.t.Helper()
 	if !strings.Contains(r.page, "**"+label+"**") {

@@ -12,9 +12,9 @@ import (
 )
 
 // verify waits until all due messages have left. Then it compares three ledgers: the callers' answers, the simulated
-// network's ledger, and the rows with their outcomes. No message is lost or doubled, no cancelled message was sent, and
-// none left before its moment or more than late after it. It returns the lateness of each message that reached the
-// network.
+// network's ledger, and the rows with their outcomes. No message may be lost or doubled. No cancelled message may be
+// sent. No message may leave before its moment, or more than late after it. It returns the lateness of each message
+// that reached the network.
 func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Duration {
 	t.Helper()
 	for _, w := range l.wrong {
@@ -55,7 +55,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	return lateness
 }
 
-// quantile returns a quantile of sorted durations. With q 1 it is the greatest.
+// quantile returns a quantile of sorted durations. With q 1 it returns the longest.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -63,25 +63,25 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))].Round(time.Microsecond)
 }
 
-// verifier is all that is known about one client's messages.
+// verifier has all that is known about one client's messages.
 type verifier struct {
 	t        *testing.T
 	base     string
 	tenant   tenant
 	mine     map[string]*promise
 	rows     map[string]detail
-	arrived  map[string]time.Time // when the network had it
-	sent     map[string]int       // how often the outcomes list it as sent
-	late     time.Duration        // the most that is allowed
+	arrived  map[string]time.Time // when the message reached the network
+	sent     map[string]int       // how many times the list of outcomes has the message as sent
+	late     time.Duration        // how late a message may be at most
 	lateness []time.Duration
-	count    map[string]int // messages by state
+	count    map[string]int // how many messages are in each state
 }
 
 func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *verifier {
 	return &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
 }
 
-// settle reads the rows until every message that was due is closed.
+// settle reads the rows again and again, until every due message is closed.
 func (v *verifier) settle() {
 	v.t.Helper()
 	v.rows = map[string]detail{}
@@ -110,8 +110,8 @@ func (v *verifier) settle() {
 	}
 }
 
-// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for a
-// delivery receipt.
+// held reports whether the message was stopped in flight and its answer was lost. Such a message is not repeated, and
+// waits for a delivery receipt.
 func (v *verifier) held(id string) bool {
 	row := v.rows[id]
 	return v.mine[id].asked && row.State == "PENDING" && row.Detail != nil && strings.HasPrefix(*row.Detail, "esito incerto")
@@ -121,7 +121,7 @@ func (v *verifier) held(id string) bool {
 func (v *verifier) network() {
 	v.t.Helper()
 	v.arrived = map[string]time.Time{}
-	copies := map[string]int{} // by phone and text: a copy under any id counts
+	copies := map[string]int{} // by phone and text, so that copies under other ids count, too
 	for _, r := range ledger(v.t, v.base, v.tenant.key) {
 		at, err := time.Parse(stamp, r.Received)
 		if err != nil {
@@ -141,7 +141,7 @@ func (v *verifier) network() {
 	}
 }
 
-// outcomes reads the list of outcomes, which is a little behind, until it has as many as the rows.
+// outcomes reads the list of outcomes until it has as many entries as the rows. The list is a little behind the rows.
 func (v *verifier) outcomes(since time.Time) {
 	v.t.Helper()
 	want := 0
@@ -171,7 +171,7 @@ func (v *verifier) outcomes(since time.Time) {
 	}
 }
 
-// compare finds what does not agree about one message.
+// compare finds contradictions between the ledgers about one message.
 func (v *verifier) compare(id string) {
 	v.t.Helper()
 	p, row := v.mine[id], v.rows[id]
@@ -182,7 +182,7 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s: an answer said cancelled, the row says %s", id, row.State)
 	case v.held(id):
 		v.count["held"]++
-		return // the network may have it or not
+		return // nobody knows whether the network has the message
 	case row.State == "CANCELLED" && !p.cancelled && !p.asked:
 		v.t.Errorf("message %s is CANCELLED and nobody asked for that", id)
 	case row.State != "COMPLETED" && there:
@@ -193,7 +193,7 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
 	}
 	if row.State == "CANCELLED" && !p.cancelled && !p.doubted {
-		v.count["unnamed"]++ // it was stopped in flight, and its attempt was refused
+		v.count["unnamed"]++ // the message was stopped in flight, and its attempt was refused
 	}
 	want := 0
 	if row.State == "COMPLETED" {
@@ -216,7 +216,8 @@ func (v *verifier) compare(id string) {
 	}
 }
 
-// due is the promised moment. It follows from the call and from the moment when the call was accepted.
+// due returns the promised moment of a message. It follows from the call, and from the moment when the call was
+// accepted.
 func (v *verifier) due(p *promise, row detail) time.Time {
 	v.t.Helper()
 	accepted, err := time.Parse(stamp, row.Accepted)
@@ -226,7 +227,7 @@ func (v *verifier) due(p *promise, row detail) time.Time {
 	switch {
 	case p.at.IsZero():
 		return accepted.Add(p.after)
-	case p.at.Before(accepted): // the call took longer than that
+	case p.at.Before(accepted): // the call took longer than the time until that moment
 		return accepted
 	}
 	return p.at
@@ -237,7 +238,7 @@ type outcome struct {
 	Status string `json:"status"`
 }
 
-// outcomesSince reads all outcomes from a moment's minute on.
+// outcomesSince reads all outcomes from the minute of a moment on.
 func outcomesSince(t *testing.T, base, key string, since time.Time) (all []outcome) {
 	t.Helper()
 	rome, err := time.LoadLocation("Europe/Rome")

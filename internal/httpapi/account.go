@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallInQueryToo    puntuale.ReasonCode = "call.in_query_too"
 	faultCallMustBeStrings puntuale.ReasonCode = "call.must_be_strings"
@@ -34,13 +34,13 @@ func registerAccounts(a *api) {
 		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
 }
 
-// expirationBody documents the body of a question for expiration dates.
+// expirationBody documents the body of the call that asks for clients' expiration dates.
 type expirationBody struct {
 	IDs []int64 `json:"client_ids,omitempty" maxItems:"1000" doc:"IDs of the clients; texts are taken too"`
 }
 
-// expirationInput documents the query, for callers that cannot send a body with GET. The code reads the list from the
-// call.
+// expirationInput documents the query, for callers that cannot send a body with GET. The handler reads the list from
+// [call], not from this type.
 type expirationInput struct {
 	IDs []string `query:"client_ids[],explode" doc:"The same list, in the query"`
 }
@@ -101,7 +101,7 @@ func clientSnapshot(ctx context.Context, p *account.Partner, c *call, in *snapsh
 	return account.SnapshotOf(found), nil
 }
 
-// listedClient is a snapshot with all other values that a partner sets.
+// listedClient is a client's snapshot, together with all other values that a partner sets.
 type listedClient struct {
 	ID string `json:"id_client"`
 	account.Snapshot
@@ -165,8 +165,8 @@ func listedOf(c puntuale.Client) listedClient {
 	return l
 }
 
-// changeBody documents the body of a change. Null means "none" where a value may be missing, and otherwise the same as
-// leaving the member out.
+// changeBody documents the body of a client's change. Null means "none" if the value may be missing. Otherwise null
+// means the same as leaving the member out.
 type changeBody struct {
 	Cap        *int64   `json:"daily_api_cap,omitempty" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
 	Credits    credits  `json:"credits,omitzero" doc:"An integer, or Illimitati"`
@@ -188,7 +188,7 @@ type changeBody struct {
 	Quotas *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
 }
 
-// quotasBody documents a client's limits. Null stands for the default.
+// quotasBody documents a client's limits. Null means the default limit.
 type quotasBody struct {
 	Sessions  *int64 `json:"sessions,omitempty" nullable:"true" minimum:"0" maximum:"10000" doc:"10 by default"`
 	Sequences *int64 `json:"sequences,omitempty" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
@@ -197,10 +197,10 @@ type quotasBody struct {
 	Keys      *int64 `json:"keys,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"API keys that were not replaced; 20 by default"`
 }
 
-// credits documents how credits are given; nothing is ever kept in it.
+// credits documents how credits are given. A value of this type never holds data.
 type credits struct{}
 
-// Schema tells huma that there are two forms.
+// Schema tells huma that credits may have two forms.
 func (credits) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeInteger, Minimum: new(0.0)}, {Type: huma.TypeString, Enum: []any{puntuale.UnlimitedCredits}},
@@ -227,7 +227,7 @@ func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeIn
 	return account.SnapshotOf(changed), nil
 }
 
-// readChange reads what a partner changes of a client.
+// readChange reads the changes that a partner makes to a client.
 func readChange(o *object) account.ClientChange {
 	r := account.ClientChange{
 		Profile: textChange(o, "profile"), Refill: textChange(o, "refill_period"), Name: textChange(o, "name"),
@@ -317,7 +317,7 @@ func deleteClient(ctx context.Context, p *account.Partner, _ *call, in *oneInput
 	return messageAnswer{"Cliente eliminato"}, nil
 }
 
-// dateOrNull is null for no day.
+// dateOrNull returns a date as text, or nil for no date, which becomes null in JSON.
 func dateOrNull(d puntuale.Date) *string {
 	if d.IsZero() {
 		return nil

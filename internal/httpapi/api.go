@@ -18,22 +18,22 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// DocumentPath is where the OpenAPI document is served; it takes no key.
+// DocumentPath is where the OpenAPI document is served. Reading it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all but Observe, Rate, Admit and Refuse must be set.
+// Config is what [New] needs. All members except Observe, Rate, Admit and Refuse must be set.
 type Config struct {
 	Control  *control.Control
 	Accounts *account.Accounts
 	Webhooks *webhook.Webhooks
 	Logger   *slog.Logger
-	Now      func() time.Time                                   // for the access log and the rate
-	Rate     float64                                            // calls a second under one key; 0: no limit
+	Now      func() time.Time                                   // the clock of the access log and of the rate
+	Rate     float64                                            // how many calls a second one key may make; 0: no limit
 	Observe  func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Admit    admission.Limits                                   // shared with the dashboards and the webhooks
-	Refuse   *admission.RefusalPacer                            // keeps refusals from taking all of the server's time; nil: none
+	Refuse   *admission.RefusalPacer                            // delays refusals, so that refusals cannot take all of the server's time; nil: no refusal is delayed
 	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Scratch  string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
+	Scratch  string                                             // the folder of answers that are too long for memory, made when it is first needed; "": the system's folder
 }
 
 // pacedKey is a key whose rate is limited.
@@ -56,16 +56,17 @@ type api struct {
 	scratch    string
 	now        func() time.Time
 
-	strictBodies map[string]bool // schemas of bodies that take no undocumented member
+	strictBodies map[string]bool // schemas of bodies that may have only documented members
 }
 
 func init() {
-	// An array of ours is never null. The setting is huma's, and global.
+	// Arrays in this API are never null. This variable is huma's, so it applies to the whole process.
 	huma.DefaultArrayNullable = false
 }
 
-// New returns the handler of every path below /api and /device, of the OpenAPI documents and of their page. The handler has
-// request ids, access log and recovery. New fails only when a file of the page is missing.
+// New returns the handler of every path below /api and /device. The handler also serves the OpenAPI documents and the
+// page that shows them. The handler has request ids, access log and recovery. New fails only if a file of the page is
+// missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
@@ -101,8 +102,8 @@ func New(cfg Config) (http.Handler, error) {
 	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// settings turns off two things that huma adds by itself: a "$schema" in every answer, and pages that load scripts from
-// other servers.
+// settings turns off two things that huma adds by itself: a member "$schema" in every answer, and pages that load
+// scripts from other servers.
 func settings() huma.Config {
 	config := huma.DefaultConfig(productName, "1.0.0")
 	config.CreateHooks = nil
@@ -115,9 +116,9 @@ func settings() huma.Config {
 	return config
 }
 
-// open lets objects have more members than the document describes. Answers may get more in later versions, and bodies
-// may have more today. Bodies of strict calls may not. It must run after everything is registered and before the first
-// call.
+// open lets objects have more members than the document describes. Answers may get more members in later versions, and
+// bodies may have more now. Only the bodies in strictBodies may not. open must run after all operations are registered,
+// and before the first call.
 func (a *api) open() {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which no answer has
 		delete(a.OpenAPI().Components.Schemas.Map(), name)

@@ -35,7 +35,7 @@ func behaviourRecipients(t *testing.T, s *service) {
 			t.Errorf("%q: %s", given, got)
 		}
 	}
-	// A text that is almost a group id counts as a phone number, and an invalid one.
+	// A text that looks almost like a group id counts as a phone number that is not valid.
 	for _, given := range []string{" 20482973843@lid", "AbCdEfGhIjKlMnOpQrStUvW", "x@g.us", "333-1@lid", "AbCdEfGhIjKlMnOpQrStU", "800 12 34 56x", "899123456"} {
 		s.refusedAt(422, "POST", "/api/start/"+id, a.Key, `{"phone":"`+given+`","testo":"t"}`, "body.phone")
 		s.refusedAt(422, "POST", "/api/stop/"+id, a.Key, `{"phone":"`+given+`"}`, "body.phone")
@@ -45,8 +45,8 @@ func behaviourRecipients(t *testing.T, s *service) {
 	}
 }
 
-// Each client has a blacklist of its own, which is checked when a message is due. Removing a number brings no message
-// back.
+// Each client has a blacklist of its own. The blacklist is checked when a message is due. After a number is removed,
+// messages that were stopped stay stopped.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
 	start := func(c clientAccount) string {
@@ -76,7 +76,7 @@ func behaviourBlacklist(t *testing.T, s *service) {
 	}
 }
 
-// The simulated network's ledger has the messages of the key's client that reached it, oldest first, in pages.
+// The simulated network's ledger has the messages that reached it from the key's client, oldest first, in pages.
 func behaviourSandboxLedger(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 	receive := func(c clientAccount, id int, at time.Time, content puntuale.Content) {
@@ -112,8 +112,8 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 	s.refusedAt(422, "GET", "/api/sandbox/messages?phone=x", a.Key, "", "query.phone")
 }
 
-// A session is made with the server's defaults unless the call says otherwise. It shows that it is a sandbox, and its
-// type never changes.
+// A session is made with the server's defaults unless the call says otherwise. A sandbox session says that it is a
+// sandbox. A session's type never changes.
 func behaviourSandboxSessions(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"quotas":{"sessions":20}}`)
@@ -129,7 +129,7 @@ func behaviourSandboxSessions(t *testing.T, s *service) {
 			if state := map[string]string{"true": `"state":"online"`, "false": `"state":"unlinked"`}[want]; !strings.Contains(one.body, state) {
 				t.Errorf("%s%s: %s", kind, member, one.body)
 			}
-			for method, want := range map[string]int{"PUT": 422, "PATCH": 405} { // its pace may change, its type never
+			for method, want := range map[string]int{"PUT": 422, "PATCH": 405} { // PATCH may change the session's pace; no method changes its type
 				if got := s.call(method, "/api/sessions/"+made.ID, a.Key, `{"connection_type":"Socket"}`); got.status != want {
 					t.Errorf("%s: %d", method, got.status)
 				}
@@ -140,8 +140,8 @@ func behaviourSandboxSessions(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/sessions", a.Key, `{}`, "body.name", "body.connection_type")
 }
 
-// A page of a list has a hundred rows by default and a thousand at most. New rows do not change the pages of a list
-// that is being read.
+// A page of a list has a hundred rows by default and a thousand at most. If rows are added while a caller reads a list,
+// the pages of this list do not change.
 func behaviourListSizes(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepLater, 50), ","))
@@ -173,7 +173,7 @@ func behaviourListSizes(t *testing.T, s *service) {
 	}
 	clear(seen)
 	rows, next := read("")
-	late := start() // comes before the first page
+	late := start() // this row is added before the first page is read
 	more, end := read("cursor=" + next)
 	if rows != 100 || more != 50 || end != "" {
 		t.Errorf("%d rows, then %d, then %q", rows, more, end)

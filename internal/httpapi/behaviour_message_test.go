@@ -35,20 +35,20 @@ func behaviourResendMoments(t *testing.T, s *service) {
 		{`,"date":"2026-11-20"`, "2026-11-20T10:30:00.123456Z", "2026-11-20T10:30:00.123456Z"},
 		{`,"date":"2026-11-21"`, "2026-11-21T10:30:00.123456Z", "2026-11-21T10:30:00.123456Z"},
 		{`,"date":" 2026-11-21\n","time":" 08:15"`, "2026-11-21T07:15:00.000000Z", "2026-11-21T07:15:00.000000Z"},
-		{`,"date":"2026-11-20","time":"10:26"`, "2026-11-20T09:30:00.123456Z", "2026-11-20T09:30:00.123456Z"}, // four minutes ago
+		{`,"date":"2026-11-20","time":"10:26"`, "2026-11-20T09:30:00.123456Z", "2026-11-20T09:30:00.123456Z"}, // four minutes in the past, so the message leaves now
 	} {
 		d := again(fresh(id), c.members)
 		if c.desired == "" && d.Desired != nil || c.desired != "" && *d.Desired != c.desired || d.Planned != c.planned {
 			t.Errorf("%s: %+v", c.members, d)
 		}
 	}
-	// Today, and its time of day is past: now.
+	// The date is today and the time of day has passed, so the message leaves now.
 	early := fresh(id)
 	s.clock.Advance(2 * time.Hour)
 	if d := again(early, `,"date":"2026-11-20"`); d.Planned != "2026-11-20T11:30:00.123456Z" {
 		t.Errorf("%+v", d)
 	}
-	// The window holds for a re-send too.
+	// The window also applies to a message that is sent again.
 	windowed := fresh(s.newSequence(a.Key, `{"text":"x","timing":{"anchor":"start","offset":{"amount":0},"window":{"weekdays":[1],"from":"09:00","to":"10:00"}}}`))
 	if d := again(windowed, `,"date":"2026-11-24","time":"12:00"`); *d.Desired != "2026-11-24T11:00:00.000000Z" || d.Planned != "2026-11-30T08:00:00.000000Z" {
 		t.Errorf("%+v", d)
@@ -79,12 +79,12 @@ func behaviourResendStates(t *testing.T, s *service) {
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567"}`)
 	s.begin(a, run.ID[2], "+393331234567")
 	s.must(nil, "DELETE", "/api/blacklist/remove", a.Key, `{"phone":"3331234567"}`)
-	// All or none: an unknown id is named, and nothing is sent again.
+	// All messages are sent again, or none: the refusal names each unknown id, and nothing is sent.
 	got := s.refusedAt(404, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","1","`+run.ID[1]+`","x"]}`, "body.id[1]", "body.id[3]")
 	if strings.Contains(got.body, run.ID[0]) {
 		t.Error(got.body)
 	}
-	order := []string{run.ID[4], run.ID[2], run.ID[1], run.ID[0], run.ID[2]} // a repeated id once
+	order := []string{run.ID[4], run.ID[2], run.ID[1], run.ID[0], run.ID[2]} // an id that is repeated makes one message
 	s.must(&again, "POST", resendAll, a.Key, `{"id":["`+strings.Join(order, `","`)+`"]}`)
 	if len(again.ID) != 4 {
 		t.Fatal(again)
@@ -96,18 +96,18 @@ func behaviourResendStates(t *testing.T, s *service) {
 	if states != "COMPLETED RESCHEDULED RESCHEDULED PENDING RESCHEDULED PENDING PENDING PENDING PENDING " {
 		t.Error(states)
 	}
-	// A message that was sent again has a successor, which the refusal names. A completed message may be sent again any
-	// number of times.
+	// If a message was sent again, the refusal of a second time names the new message. A completed message may be sent
+	// again any number of times.
 	got = s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","`+run.ID[0]+`","`+run.ID[1]+`"]}`, "body.id[2]")
 	if !strings.Contains(got.body, again.ID[2]) {
 		t.Error(got.body)
 	}
 	s.must(nil, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`"]}`)
-	// Stop reaches what was sent again.
+	// A stop also cancels messages that were made by sending again.
 	if got := s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567"}`); !strings.HasPrefix(got.body, `{"message":"6 messaggi annullati"`) {
 		t.Error(got.body)
 	}
-	// A message whose attempt is under way is neither cancelled nor sent again.
+	// A message whose attempt is under way can neither be cancelled nor sent again.
 	s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 	s.begin(a, run.ID[0], "+393331234567")
 	s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`"]}`, "body.id[0]")
@@ -125,19 +125,19 @@ func behaviourPeriods(t *testing.T, s *service) {
 		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567"}`)
 		s.end(a, run.ID[0], "+393331234567", sent)
 	}
-	outcome(time.Date(2027, 10, 31, 0, 30, 59, 999999000, time.UTC)) // 02:30 in Rome, the first time
-	outcome(time.Date(2027, 10, 31, 1, 30, 0, 0, time.UTC))          // 02:30, the second time
+	outcome(time.Date(2027, 10, 31, 0, 30, 59, 999999000, time.UTC)) // clocks in Rome show 02:30 for the first time
+	outcome(time.Date(2027, 10, 31, 1, 30, 0, 0, time.UTC))          // clocks in Rome show 02:30 for the second time
 	s.clock.Advance(2 * time.Minute)
 	const path = "/api/messages/statusByPeriod?"
 	for query, want := range map[string]int{
-		"start=31/10/2027%2002:30&end=31/10/2027%2002:30":                                   2, // from the first time to the second
+		"start=31/10/2027%2002:30&end=31/10/2027%2002:30":                                   2, // from the first 02:30 to the second 02:30
 		"from=31/10/2027+02:30&to=31/10/2027+03:00":                                         2,
 		"start_date=31/10/2027 02:31&end_date=31/10/2027 23:59":                             1,
 		"inizio=31%2F10%2F2027%2000%3A00&fine=31/10/2027%2003%3A00":                         2,
 		"start=31/10/2027%2001:00&end=31/10/2027%2001:59":                                   0,
-		"start=31/10/2027%2002:00&end=31/10/2027%2002:29":                                   1, // the second 02:29 is before the second 02:30
+		"start=31/10/2027%2002:00&end=31/10/2027%2002:29":                                   1, // ends at the second 02:29, before the second 02:30
 		"start=%2031/10/2027%2002:30%20&from=31/10/2027%2002:30&end=31/10/2027%2002:30&x=1": 2,
-		"start=28/03/2027%2002:40&end=28/03/2027%2003:10":                                   0, // a skipped hour is no fault
+		"start=28/03/2027%2002:40&end=28/03/2027%2003:10":                                   0, // an hour that a clock change skips is no fault
 	} {
 		if got := messages(t, s.must(nil, "GET", path+strings.ReplaceAll(query, " ", "+"), a.Key, "")); len(got) != want {
 			t.Errorf("%s: %d, want %d", query, len(got), want)
@@ -328,9 +328,9 @@ func behaviourCancelIDs(t *testing.T, s *service) {
 	}
 }
 
-// A caller that follows the outcomes misses none, even if one was committed late. The answer about a period that is over
-// waits until nothing more can be recorded in the period. So does a page that another page follows. A question about a
-// period that is still running is answered at once, with the newest outcomes.
+// A caller that reads all outcomes by periods misses none, even if an outcome was committed late. If the period is
+// over, the answer waits until nothing more can be recorded in the period. If another page follows, the answer waits,
+// too. If the period is still running, the answer comes at once, with the newest outcomes.
 func behaviourOutcomesComplete(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
@@ -354,7 +354,8 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}()
 		return rows
 	}
-	// While the clock stands still, a call that waits is not answered. late records something meanwhile.
+	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it runs late,
+	// which records an outcome.
 	waits := func(query string, late func()) (got []json.RawMessage) {
 		t.Helper()
 		waiting := s.clock.Waiters()
@@ -379,20 +380,20 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}
 	}
 	s.recordAs(sent, morning, items[:1]...)
-	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 1 { // still running
+	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 1 { // the period is still running
 		t.Errorf("%d outcomes", len(got))
 	}
 	s.clock.Set(time.Date(2026, 11, 20, 9, 31, 0, 500_000_000, time.UTC))
-	got := waits("end=20/11/2026%2010:30", func() { // recorded in the period, and committed after it
+	got := waits("end=20/11/2026%2010:30", func() { // late records an outcome in the period, and commits it after the period's end
 		s.recordAs(sent, morning.Add(59*time.Second), items[1])
 	})
 	if len(got) != 2 {
 		t.Errorf("%d outcomes", len(got))
 	}
-	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 2 { // now it is complete
+	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 2 { // the period is complete now
 		t.Errorf("%d outcomes", len(got))
 	}
-	// A page that is followed by another.
+	// The answer waits, too, if another page follows.
 	now := s.clock.Now()
 	for range 21 {
 		s.recordAs(sent, now, start()...)
@@ -403,7 +404,7 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 	}
 }
 
-// A message that is in flight when it is stopped is not in the answer, and is not tried again.
+// A message that is in flight when it is stopped is missing from the answer to the stop. It is not tried again.
 func behaviourStoppedInFlight(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow+","+stepLater)
@@ -428,7 +429,7 @@ func behaviourStoppedInFlight(t *testing.T, s *service) {
 		if d.Stato != "CANCELLED" || d.Risposta != "Annullato" || d.Left != nil || *d.Detail != "occupato" {
 			t.Errorf("%s: back for a retry it is %+v", c.path, d)
 		}
-		// If the network took it, it was sent.
+		// If the network took the message, it was sent.
 		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 		item, _ = s.begin(a, run.ID[0], "+393331234567")
 		s.must(nil, "POST", c.path, a.Key, strings.ReplaceAll(c.body, "%s", run.ID[0]))

@@ -14,7 +14,7 @@ func behaviourSkipped(t *testing.T, s *service) {
 	past := `{"text":"x","timing":{"anchor":"quando","offset":{"amount":1,"unit":"hours","direction":"before"}}}`
 	id := s.newSequence(a.Key, stepLater+","+past)
 	for when, want := range map[string]string{
-		"20/11/2026 11:26":    `,"daily_api_used"`, // four minutes ago counts as now
+		"20/11/2026 11:26":    `,"daily_api_used"`, // a moment four minutes ago counts as now
 		"20/11/2026 11:25":    `"skipped":[{"step":1,"moment":"2026-11-20T09:25:00.000000Z","reason":`,
 		"2026-11-20T10:00:00": `"skipped":[{"step":1,"moment":"2026-11-20T08:00:00.000000Z","reason":`,
 	} {
@@ -38,7 +38,8 @@ func behaviourSkipped(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+reject, a.Key, `{"phone":"3331234567","testo":"t","quando":"2026-11-20"}`, "steps[1].timing")
 }
 
-// A message before a date stays before it, at its own time of day where that is possible. Jitter keeps the order.
+// A message that must leave before a date leaves before the date. It leaves at its own time of day if that is possible.
+// Jitter keeps the order of messages.
 func behaviourBefore(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	planned := func(steps, when string) string {
@@ -64,7 +65,7 @@ func behaviourBefore(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+s.newSequence(a.Key, jitter), a.Key, `{"phone":"(+39) +333 1234567"}`, "body.phone")
 }
 
-// A dry run shows the bounds of jitter, and refuses what a start refuses.
+// A dry run shows the earliest and latest moment that jitter may give. It refuses what a start refuses.
 func behaviourDryRun(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, `{"text":"{{nome}}","media":"{{foto|}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"},"jitter":600}},`+stepDate)
@@ -91,7 +92,7 @@ func behaviourDryRun(t *testing.T, s *service) {
 	}
 }
 
-// A start freezes session, content, window and names. Two starts are two runs.
+// A start freezes the session, the content, the window and the names. Two starts make two runs.
 func behaviourFrozen(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	var second struct{ ID string }
@@ -125,7 +126,7 @@ func behaviourFrozen(t *testing.T, s *service) {
 	}
 }
 
-// The details of a message in each of its states.
+// The details show a message in each of its states.
 func behaviourDetails(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow)
@@ -146,7 +147,7 @@ func behaviourDetails(t *testing.T, s *service) {
 		}
 	}
 	const accepted = "2026-11-20T09:30:00.123456Z"
-	// In flight and in retry: PENDING; a retry moves invio_previsto.
+	// A message in flight, and one in retry, is PENDING. A retry changes invio_previsto.
 	message, item := begin()
 	if d := show(message); d.Stato != "PENDING" || d.Risposta != "In attesa di invio" || d.Left != nil || d.Detail != nil || d.Planned != accepted ||
 		d.Richiesta != ` {"phone": 3331234567}` {
@@ -157,14 +158,15 @@ func behaviourDetails(t *testing.T, s *service) {
 		t.Errorf("in retry: %+v", d)
 	}
 	credits("100")
-	// Uncertain: PENDING, the detail says so, and a cancellation does not reach it. It keeps its credit.
+	// An uncertain message is PENDING, and its detail says that it is uncertain. It cannot be cancelled. It keeps its
+	// credit.
 	message, item = begin()
 	s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(24 * time.Hour), Detail: puntuale.Quoted("esito incerto: la rete potrebbe averlo")}, item)
 	if d := show(message); d.Stato != "PENDING" || !strings.Contains(*d.Detail, "esito incerto") || d.Planned != accepted || d.Left != nil {
 		t.Errorf("uncertain: %+v", d)
 	}
 	credits("99")
-	// It is given up, and later evidence corrects this.
+	// The message is given up. Evidence that comes later changes its state again.
 	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}
 	if err := s.network.queue.Settle(t.Context(), 0, s.clock.Now(), settle); err != nil {
 		t.Fatal(err)
@@ -196,7 +198,7 @@ func behaviourCapDays(t *testing.T, s *service) {
 			t.Errorf("%s: %s", kind, got.body)
 		}
 	}
-	// The day is the client's: in New York it ends five hours after Greenwich's.
+	// Calls count by the client's day. In New York a day ends five hours later than in Greenwich.
 	a := s.newAccount("ny@x", "test")
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"timezone":"America/New_York","daily_api_cap":1}`)
 	start := "/api/start/" + s.newSequence(a.Key, stepNow)

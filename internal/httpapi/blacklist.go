@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// The contract's two sentences, and ours for an addition.
+// The contract's two sentences about the blacklist, and our sentence for an addition.
 const (
 	saysRemoved = "Numero di telefono rimosso dalla blacklist"
 	saysAbsent  = "Numero di telefono non trovato in blacklist"
@@ -24,13 +24,13 @@ func registerBlacklist(a *api) {
 		summary: "Remove a number from the blacklist; what it kept back is not sent"}, removeBlacklisted)
 }
 
-// blacklistBody documents the body of an addition.
+// blacklistBody documents the body of the call that adds to the blacklist.
 type blacklistBody struct {
 	Phone  string `json:"phone" doc:"A number is taken too"`
 	Reason string `json:"reason,omitempty" maxLength:"200"`
 }
 
-// unlistBody documents the body of a removal.
+// unlistBody documents the body of the call that removes from the blacklist.
 type unlistBody struct {
 	Phone string `json:"phone" doc:"A number is taken too"`
 }

@@ -13,11 +13,12 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// productName is in the document and on the page. At a partner's own host name the partner's name replaces it.
+// productName is in the document and on the page. At a partner's own host name, the partner's name replaces
+// productName.
 const productName = "Puntuale"
 
-// hostAt returns the partner whose own host name the request has, or whose pages the browser showed last. Codes:
-// not_found.
+// hostAt returns the partner to whose host name the request was sent. Otherwise it returns the partner whose pages the
+// browser showed last. Codes: not_found.
 func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 	h, err := a.accounts.PartnerAt(r.Context(), r.Host, "")
 	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
@@ -26,8 +27,9 @@ func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 	return h, err
 }
 
-// labelAt returns the name under which a caller knows the service, and the address of its style ("": the product's).
-// They belong to a partner, or else to the product. If the store cannot say which, the name is neutral.
+// labelAt returns the name under which a caller knows the service, and the address of its style sheet. Name and style
+// are a partner's, or else the product's. An empty style is the product's. If the store cannot tell the partner, the
+// name is neutral.
 func (a *api) labelAt(r *http.Request) (name, style string) {
 	h, err := a.hostAt(r)
 	switch {
@@ -45,14 +47,15 @@ func (a *api) labelAt(r *http.Request) (name, style string) {
 	return cmp.Or(h.Brand.Name, h.Partner.Name), style
 }
 
-// writeNamed writes the document with this name. It makes no copy, because many callers may ask for it and read slowly.
+// writeNamed writes the document with this name in place of the product's. It makes no copy of the document, because
+// many callers may read it slowly at the same time.
 func writeNamed(w io.Writer, document []byte, name string) {
 	ours, _ := json.Marshal(productName) // a string always has a JSON form
 	theirs, _ := json.Marshal(name)
 	title := []byte(`"title":`)
 	before, after, _ := bytes.Cut(document, append(title, ours...))
 	for _, part := range [][]byte{before, title, theirs, after} {
-		_, _ = w.Write(part) // fails only when the caller is gone
+		_, _ = w.Write(part) // this fails only if the caller has hung up
 	}
 }
 

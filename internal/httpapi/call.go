@@ -24,22 +24,22 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// call is one call with a valid key: its caller, and what came with the request.
+// call is one call with a valid key. It has the caller, and the parts of the request.
 type call struct {
-	client  *control.Client  // with a client's key
-	partner *account.Partner // with a partner's key
-	key     string           // under which an answer with a secret is kept
-	device  *control.Device  // with a device's token
-	scope   string           // method and path, for idempotency
-	body    []byte           // without byte order mark; nil when not one byte was sent
-	query   url.Values       // as the edge left it
+	client  *control.Client  // set if the key is a client's
+	partner *account.Partner // set if the key is a partner's
+	key     string           // the key, under which an answer with a secret is sealed
+	device  *control.Device  // set if the key is a device's token
+	scope   string           // method and path, which an idempotency key belongs to
+	body    []byte           // without byte order mark; nil: the request had no body
+	query   url.Values       // as [api.edge] rewrote it
 	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and those with two values
-	header  http.Header      // of the answer
-	match   []string         // the header If-Match, as it came
+	header  http.Header      // the header of the answer
+	match   []string         // the request's header If-Match, unchanged
 	file    io.Reader        // the body of an upload
-	kind    string           // and its content type
+	kind    string           // the content type of file
 	pass    *admission.Permit
-	account *admission.MemoryGrant // counts the memory that the call takes
+	account *admission.MemoryGrant // counts the memory that this call takes
 }
 
 type callKey struct{}
@@ -49,22 +49,23 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // object reads the body as a JSON object. Codes: unreadable.
 func (c *call) object() (*object, error) { return readObject(c.body, httpkit.MaxValues) }
 
-// list is object for a body that brings recipients.
+// list reads the body like object, but allows the many values of a list of recipients.
 func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
-// unhurried is for a verb that reads and writes very much. It holds no seat, and its time does not count as waiting for the
-// server.
+// unhurried prepares a call whose verb reads and writes very much. The call gives its seat back, and its time does not
+// count as waiting for the server.
 func (c *call) unhurried(ctx context.Context) context.Context {
 	c.pass.Rest()
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))
 }
 
-// byteOrderMark is dropped from the beginning of a body.
+// byteOrderMark may stand at the beginning of a body, and is removed.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // enter admits a call. It checks in the documented order of refusals: key, side and state of the account, size of the
-// body, query. The call needs a seat at the gate before its key is looked up, or no call would be answered in time.
-// known are the call's query parameters, filled in once it is documented.
+// body, query. The call needs a seat at the gate before its key is looked up. Without this, too many look-ups at once
+// would delay all answers. known are the query parameters of the operation. They are filled in after the operation is
+// documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -76,7 +77,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
-		if plausible { // otherwise it is refused without asking the store
+		if plausible { // a key without the right form is refused, and the store is not asked
 			who, found := a.callerKeys.of(hash)
 			if !found {
 				who, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
@@ -93,7 +94,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		c, err := a.admit(patient, r, key, side, op)
 		a.callerKeys.found(hash, c, err)
 		if err != nil {
-			pass.Rest() // a refusal may be delayed, and others need the seat
+			pass.Rest() // a refusal may be delayed, and other calls need the seat
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
 			a.turnAway(w, r, err)
@@ -114,7 +115,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 	}
 }
 
-// read reads the call's body and query. While the body arrives, other calls may have its seat.
+// read reads the call's body and query. While the body arrives, the call gives its seat to other calls.
 func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, op operation, known map[string]bool) (context.Context, error) {
 	if a.admits.Budget != nil && op.takesMemory() {
 		ctx = puntuale.WithMemoryGrant(ctx, c.account)
@@ -122,7 +123,7 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if op.upload > 0 {
 		c.pass.Rest() // each of its transactions waits for a seat of its own
 		c.file = admission.ReadOn(w, r, a.now)
-		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
@@ -137,7 +138,7 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return c.pass.Return(ctx)
 }
 
-// refuseRead answers a call whose body could not be read, or that found no seat after reading it.
+// refuseRead refuses a call after its body could not be read, or after it got no seat when the body had arrived.
 func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, err error) {
 	unread := false
 	switch puntuale.CodeOf(err) {
@@ -157,7 +158,7 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	a.refuse(w, r, err)
 }
 
-// unknown returns the error for a call without a valid key. It is rate_limited if the caller came too often.
+// unknown returns the error for a call without a valid key. The error is rate_limited if the caller came too often.
 func (a *api) unknown(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
@@ -169,11 +170,11 @@ func (a *api) unknown(r *http.Request, err error) error {
 	return err
 }
 
-// takesMemory reports whether an operation's answer, or the data that it reads, may be long. It is false for an operation
-// that changes many things in several transactions, because such a call must not be stopped in the middle.
+// takesMemory reports whether an operation's answer, or the data that it reads, may be long. It returns false for
+// operations that make changes in several transactions, because lack of memory must not stop them in the middle.
 func (op operation) takesMemory() bool { return op.method == http.MethodGet || op.proven != nil }
 
-// admit finds the caller of a call, and whether the caller calls too often. Codes: unauthorized, forbidden,
+// admit finds the caller of a call. It also checks whether the caller calls too often. Codes: unauthorized, forbidden,
 // rate_limited.
 func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
 	var c *call
@@ -207,7 +208,7 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 	return c, a.pace.Take(pacedKey{side, caller.Key()})
 }
 
-// received begins a call, if the caller may make it. Codes: forbidden.
+// received makes the call of a caller, if the caller may make it. Codes: forbidden.
 func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	if side == eitherSide {
@@ -228,8 +229,8 @@ func (a *api) received(caller *control.Caller, side puntuale.Side, op operation,
 	return c, err
 }
 
-// confirmed returns the error for a refused call. If the caller came from memory and may no longer call, that refusal
-// comes first.
+// confirmed returns the error for a refused call. A client that was found in memory may have lost its rights since.
+// Then the refusal for this reason comes first.
 func (c *call) confirmed(ctx context.Context, err error) error {
 	if c.client == nil {
 		return err
@@ -240,7 +241,7 @@ func (c *call) confirmed(ctx context.Context, err error) error {
 	return err
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallNotDecoded       puntuale.ReasonCode = "call.not_decoded"
 	faultCallTwiceDifferently puntuale.ReasonCode = "call.twice_differently"
@@ -249,7 +250,7 @@ const (
 	faultCallerTwoKeys        puntuale.ReasonCode = "caller.two_keys"
 )
 
-// read reads the body and checks the query. Codes: too_large, unreadable.
+// read reads the body of a call and checks its query. Codes: too_large, unreadable.
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
 	switch {
 	case op.upload > 0:
@@ -291,7 +292,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 	return nil
 }
 
-// repeated finds query parameters that come several times with different values: the caller can mean only one.
+// repeated finds query parameters that come several times with different values. The caller can mean only one of the
+// values, so this is a fault.
 func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
 	for _, name := range names {
 		values := c.query[name]
@@ -302,15 +304,15 @@ func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
 	return faults
 }
 
-// allow lets query parameters of a strict call pass that the document leaves out.
+// allow removes query parameters from the faults of a strict call. The document does not name these parameters.
 func (c *call) allow(names ...string) {
 	c.unknown = slices.DeleteFunc(c.unknown, func(f puntuale.Fault) bool {
 		return slices.Contains(names, strings.TrimPrefix(f.Location, "query."))
 	})
 }
 
-// presentedKey returns the key that a request shows, in a header or in the query. Codes: unauthorized when it shows
-// two that differ.
+// presentedKey returns the key that a request shows, in a header or in the query. Codes: unauthorized if it shows two
+// different keys.
 func presentedKey(r *http.Request) (string, error) {
 	shown := r.URL.Query()["api_key"]
 	for _, header := range r.Header.Values("Authorization") {
@@ -330,12 +332,12 @@ func presentedKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// always reports true, for calls that create or send with any content.
+// always reports true. It is the creates function of calls that always create or send.
 func always(*http.Request) bool { return true }
 
 func unreadable(faults ...puntuale.Fault) error {
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallUnreadable), Faults: faults}
 }
 
-// most is how many bytes the operation's body may have.
+// most returns how many bytes the operation's body may have.
 func (op *operation) most() int64 { return cmp.Or(op.bodyBytes, admission.MaxBody) }

@@ -9,19 +9,19 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// callerKeys remembers which caller each lately used key belongs to. So the gate can tell callers apart before their keys
-// are looked up. It decides only which calls wait together: the store checks each time whether a key is valid. Safe for
-// concurrent use.
+// callerKeys remembers the callers of keys that were used lately. So the gate can tell callers apart before their keys
+// are looked up. This decides only which calls wait together: the store still checks each time whether a key is valid.
+// Its methods may be called by many goroutines at once.
 type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
-// mostCallerKeys bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with the calls of unknown
-// callers.
+// mostCallerKeys bounds how many keys are remembered. If there are more, a random key is forgotten. Then the key's next
+// call waits together with the calls of unknown callers.
 const mostCallerKeys = 1 << 16
 
-// of returns the caller key of an API key that was found lately.
+// of returns the caller of an API key, if the key was used lately.
 func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bo
 	return who, found
 }
 
-// found notes which caller a key belongs to. It forgets a key that is no longer valid.
+// found notes which caller a key belongs to. If err says that the key is not valid, found forgets the key.
 func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *call) callerKey() admission.CallerKey {
 	return admission.CallerKey{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
 }
 
-// priority is how the gate treats an operation's calls.
+// priority returns the gate's priority for an operation's calls.
 func (op operation) priority() admission.Priority {
 	switch {
 	case op.prevents:
@@ -74,8 +74,7 @@ func (op operation) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// turnAway refuses a call before any part of it was checked. It lets a small body arrive, because a new connection would
-// cost both sides more.
+// turnAway refuses a call before any part of it was checked. Its line in the access log has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
@@ -85,5 +84,5 @@ func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	a.refuse(w, r, err)
 }
 
-// smallBody is the size, in bytes, up to which net/http may throw a body away before it answers.
+// smallBody is the length, in bytes, up to which net/http reads and drops a body before it answers.
 const smallBody = 16 << 10

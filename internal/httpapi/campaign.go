@@ -20,8 +20,8 @@ import (
 // Bounds of files and bodies with recipients.
 const (
 	maxList    = 100 << 20 // bytes of a file
-	maxInline  = 16 << 20  // of a body
-	listValues = 200_000   // values in such a body
+	maxInline  = 16 << 20  // bytes of a body
+	listValues = 200_000   // values in a body
 )
 
 func registerCampaigns(a *api) {
@@ -92,7 +92,7 @@ type campaignBody struct {
 	From       *fromBody           `json:"from,omitempty" doc:"Contacts as recipients"`
 }
 
-// fromBody documents how contacts become recipients.
+// fromBody documents how a campaign takes its recipients from the contacts.
 type fromBody struct {
 	Tags []string `json:"tags" minItems:"1" maxItems:"50" doc:"Contacts that have any of these tags"`
 }
@@ -172,7 +172,7 @@ type CampaignAnswer struct {
 	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
 }
 
-// campaignCounts counts recipients, and the messages of the recipients that were fed.
+// campaignCounts counts a campaign's recipients, and the messages of those recipients that were fed.
 type campaignCounts struct {
 	Recipients  int `json:"recipients" doc:"refused, waiting and fed together"`
 	Refused     int `json:"refused"`
@@ -269,7 +269,7 @@ func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	return out, err
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCampaignCheckAgain  puntuale.ReasonCode = "campaign.check_again"
 	faultCampaignOtherDigest puntuale.ReasonCode = "campaign.other_digest"
@@ -318,7 +318,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
 		if asked.PerMinute = pace.whole("per_minute"); asked.PerMinute < 1 {
-			asked.PerMinute = -1 // refused together with all other faults
+			asked.PerMinute = -1 // control refuses this number, together with all other faults
 		}
 	}
 	if w := body.object("window"); w != nil {
@@ -333,12 +333,12 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	return asked, recipients, nil
 }
 
-// readRecipients reads the rows in a body. It also takes JSON numbers as texts.
+// readRecipients reads the recipients in a body. It also accepts JSON numbers where texts are expected.
 func readRecipients(body *object) []control.Recipient {
 	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
 }
 
-// readFrom reads the tags of the contacts that become recipients; nil where none are asked for.
+// readFrom reads the tags of the contacts that become recipients. It returns nil if the body asks for none.
 func readFrom(body *object) []string {
 	from := body.object("from")
 	if from == nil {
@@ -479,7 +479,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	return retriedAnswer{again}, err
 }
 
-// listRefused writes the rows page by page, because there may be a million. A slow reader holds no seat.
+// listRefused writes the refused rows page by page, because there may be a million. While it writes, it holds no seat,
+// because the reader may be slow.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: exportRows}
 	return a.csvPages(ctx, in, "refused.csv", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
@@ -495,10 +496,11 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 	})
 }
 
-// refusedAllows is how long sending a page of an export may take.
+// refusedAllows is how long one page of an export may take until the reader has it.
 const refusedAllows = 30 * time.Second
 
-// inert keeps a spreadsheet from running a cell as a formula. The plus sign of a phone number is harmless.
+// inert changes a cell so that a spreadsheet does not run it as a formula. A plus sign is left alone, because phone
+// numbers begin with it and it does no harm.
 func inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
 		return "'" + cell
@@ -535,7 +537,7 @@ func listOf(r control.Recipients) listAnswer {
 	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping)}
 }
 
-// columnsOf are the columns of a list, each with the field that it fills.
+// columnsOf returns the columns of a list, each with the field that it fills.
 func columnsOf(names []string, mapping map[string]int) []columnAnswer {
 	all := []columnAnswer{}
 	for i, name := range names {

@@ -16,12 +16,12 @@ import (
 	"puntuale/internal/clock"
 )
 
-// feed runs a campaign's feeder on the owner's node until the campaign is as wanted.
+// feed runs a campaign's feeder on the owner's node until wanted returns true for the campaign.
 func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign) bool) (c puntuale.Campaign) {
 	s.t.Helper()
 	client, campaignID := idsOf(s.t, a, id)
 	stored := s.owner.store.Tenant(client)
-	fake := clock.NewFake(s.clock.Now()) // nobody else waits by it
+	fake := clock.NewFake(s.clock.Now()) // a clock of its own, so that only the feeder waits for it
 	f := campaign.New(campaign.Config{
 		Store: s.owner.store, Queue: s.owner.store, Bound: s.owner.store.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
 		Node: func() puntuale.NodeID { return s.owner.node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
@@ -32,7 +32,7 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 	defer func() { stop(); <-ended }()
 	for rounds := 0; rounds == 0 || !wanted(c); rounds++ {
 		within, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder ended a round
+		err := fake.Waiting(within, 1) // the feeder waits, so it has ended a round
 		cancel()
 		var failed error
 		if c, failed = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || failed != nil || rounds > 20 {
@@ -45,7 +45,7 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 
 func nobodyWaits(c puntuale.Campaign) bool { return c.Feed.Waiting == 0 }
 
-// fed feeds all recipients, and returns their first messages in the order of the list.
+// fed starts a campaign, feeds all its recipients, and returns their first messages in the order of the list.
 func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
 	s.t.Helper()
 	client, _ := idsOf(s.t, a, id)
@@ -60,7 +60,7 @@ func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
 	return all
 }
 
-// sending makes an account whose session the owner's node sends for.
+// sending makes an account whose default session the owner's node owns.
 func (s *service) sending(email string) clientAccount {
 	s.t.Helper()
 	a := s.newAccount(email, "full")
@@ -99,8 +99,8 @@ func (s *service) upload(key, id, query, kind, file string) response {
 	return s.send(r)
 }
 
-// TestCampaignReasons: each refused recipient has one reason, the first in the documented order, whether the list came as CSV or
-// as JSON. No refused recipient gets a message.
+// TestCampaignReasons: each refused recipient has one reason. If several apply, it is the first in the documented
+// order. This holds for lists in CSV and in JSON. No refused recipient gets a message.
 func TestCampaignReasons(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -112,7 +112,7 @@ func TestCampaignReasons(t *testing.T) {
 		rows := [][3]string{
 			{"333 0000001", "Anna", day},
 			{"abc", "Nessuno", day},
-			{"+39 333 0000001", "", day}, // also without a name: the first reason counts
+			{"+39 333 0000001", "", day}, // this row also has no name, but the first reason counts
 			{"+393330000004", "", day},
 			{"+393330000005", "Data", "forse domani"},
 			{"+393330000006", "Bloccata", day},
@@ -171,8 +171,8 @@ func TestCampaignReasons(t *testing.T) {
 	})
 }
 
-// TestCampaignInOneCall: one call sends a small list. A repeat under its key sends nothing more. It counts as one call of the daily cap.
-// Its messages know their campaign.
+// TestCampaignInOneCall: one call sends a small list. A repeat with the same idempotency key sends nothing more. The
+// call counts once against the daily cap. The details of its messages name the campaign.
 func TestCampaignInOneCall(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -208,8 +208,8 @@ func TestCampaignInOneCall(t *testing.T) {
 	})
 }
 
-// TestCampaignStartsWhatWasShown: a start that names an old check is refused with the new one, and starts nothing. A repeat of a start
-// changes nothing.
+// TestCampaignStartsWhatWasShown: a start that names an old check is refused, and starts nothing. The refusal holds the
+// new check. A repeat of a start changes nothing.
 func TestCampaignStartsWhatWasShown(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -243,8 +243,9 @@ func TestCampaignStartsWhatWasShown(t *testing.T) {
 	})
 }
 
-// TestCampaignPauseAndCancel: while a campaign is paused nothing of it may leave; afterwards it leaves later by the length of the pause.
-// Cancelled messages never leave. Each change is refused in states where it makes no sense.
+// TestCampaignPauseAndCancel: while a campaign is paused, none of its messages may leave. After the pause, they leave
+// later by the length of the pause. Cancelled messages never leave. Each change of state is refused in the states where
+// it makes no sense.
 func TestCampaignPauseAndCancel(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -289,8 +290,9 @@ func TestCampaignPauseAndCancel(t *testing.T) {
 	})
 }
 
-// TestCampaignCanary: the first recipients go first. The others wait until their messages ended; when more than a third of those failed,
-// the campaign pauses and says why. It does not pause again after a person resumed it, because the person has seen the failures.
+// TestCampaignCanary: the canary's messages leave first. The other recipients wait until the canary's messages ended.
+// If more than a third of these failed, the campaign pauses and says why. It does not pause again after a person
+// resumed it, because the person has seen the failures.
 func TestCampaignCanary(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -339,8 +341,8 @@ func TestCampaignCanary(t *testing.T) {
 	})
 }
 
-// TestCampaignRetry: failed messages are sent again, once each. Uncertain ones are sent again only if the caller says
-// so.
+// TestCampaignRetry: a retry sends each failed message again, once. It sends uncertain messages again only if the
+// caller says so.
 func TestCampaignRetry(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -377,8 +379,8 @@ func TestCampaignRetry(t *testing.T) {
 	})
 }
 
-// TestCampaignColumns: columns are guessed from the header, named by the caller, or given by number. A mapping that names no column of the
-// file is refused and changes nothing.
+// TestCampaignColumns: the service guesses columns from the header, or the caller gives them by name or by number. A
+// mapping that names no column of the file is refused and changes nothing.
 func TestCampaignColumns(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

@@ -16,7 +16,7 @@ func registerClients(a *api) {
 	}, createClient)
 }
 
-// clientBody documents the body of a client's creation.
+// clientBody documents the body of the call that creates a client.
 type clientBody struct {
 	Name     string `json:"name" minLength:"1" maxLength:"200"`
 	Email    string `json:"email" minLength:"3" maxLength:"320" doc:"Login e-mail: an @ between two parts, unique among the partner's logins"`

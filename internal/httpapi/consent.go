@@ -29,7 +29,7 @@ func registerConsent(a *api) {
 	a.documented(everything).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: "object"}}}
 }
 
-// consentBody documents the body of a change of consent.
+// consentBody documents the body of the call that changes a consent.
 type consentBody struct {
 	Phone   string `json:"phone" doc:"A number is taken too"`
 	Purpose string `json:"purpose" enum:"marketing,service"`
@@ -102,11 +102,12 @@ func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ 
 	})
 }
 
-// exportRows is how many rows of an export are read at a time.
+// exportRows is how many rows of an export are read from the store at a time.
 const exportRows = 1000
 
-// csvPages answers a list as CSV, page by page. A slow reader needs no seat. When a later page fails, only a cut connection
-// shows that rows are missing, because the status is sent already.
+// csvPages answers a list as CSV, page by page. While it writes, it holds no seat, because the reader may be slow. If a
+// later page cannot be read, csvPages cuts the connection. The status was sent already, so only this shows that rows
+// are missing.
 func (a *api) csvPages(ctx context.Context, in *call, name string, header []string, read func(ctx context.Context, cursor string) ([][]string, string, error)) (writtenBytes, error) {
 	rows, next, err := read(ctx, "")
 	if err != nil {

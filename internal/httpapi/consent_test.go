@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestConsentAndReplies: a client enters consent with proof, reads what people wrote, and downloads what it has of a person.
+// TestConsentAndReplies: a client enters consent with proof, reads what people wrote, and downloads all data that it
+// has about a person.
 func TestConsentAndReplies(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -57,7 +58,7 @@ func TestConsentAndReplies(t *testing.T) {
 		}
 		s.must(&replies, "GET", "/api/replies?unread=true", a.Key, "")
 		if all := replies.Replies; len(all) != 1 || all[0].Text != "Basta!" || all[0].Effect == nil || *all[0].Effect != "opt_out" || all[0].Read || all[0].Phone != phone {
-			t.Errorf("replies: %+v", all) // the client never wrote to the person who sent this reply
+			t.Errorf("replies: %+v", all) // this person's reply is missing, because the client never wrote to the person
 		}
 		var messages struct {
 			Messages []struct{ Stato string }
@@ -90,7 +91,7 @@ func TestConsentAndReplies(t *testing.T) {
 	})
 }
 
-// TestSettings: the client and its partner change the same settings; a wrong one changes nothing.
+// TestSettings: the client and its partner change the same settings. A value that is not allowed changes nothing.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -109,7 +110,7 @@ func TestSettings(t *testing.T) {
 		read(want)
 		for body, status := range map[string]int{
 			`{"consent":"maybe","takeover_hours":721}`: 422, `{"remember":false,"unknown":1}`: 422, `{"opt_out_words":["!"]}`: 422,
-			`{"keep_replies":null}`: 200, // null is an absent member
+			`{"keep_replies":null}`: 200, // null is the same as leaving the member out
 		} {
 			if got := s.call("PATCH", "/api/settings", a.Key, body); got.status != status {
 				t.Errorf("%s: %d %s", body, got.status, got.body)

@@ -49,7 +49,7 @@ type contactBody struct {
 	Tags     []string       `json:"tags,omitempty" maxItems:"50" doc:"Of at most 50 characters, without comma and semicolon. Their case counts"`
 }
 
-// contactChangeBody documents the body of a change.
+// contactChangeBody documents the body of the call that changes a contact.
 type contactChangeBody struct {
 	Name       *string        `json:"name,omitempty" maxLength:"200" doc:"Empty: none any more. So with language and source"`
 	Language   *string        `json:"language,omitempty"`
@@ -139,7 +139,7 @@ func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	return contactOf(added), nil
 }
 
-// readValues reads the fields of a contact; nil where there are none.
+// readValues reads the fields of a contact. It returns nil if the body has none.
 func readValues(body *object) map[string]control.ContactValue {
 	fields := body.object("fields")
 	if fields == nil {
@@ -218,13 +218,13 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 	}, nil
 }
 
-// mostExportFields is how many columns of fields a table has.
+// mostExportFields is how many columns for fields an exported table has at most.
 const mostExportFields = 1000
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
-// exportContacts looks at all contacts once for the columns, and then writes them page by page, because there may be a million.
-// A slow reader holds no seat.
+// exportContacts looks at all contacts once for the columns, and then writes them page by page, because there may be a
+// million. While it writes, it holds no seat, because the reader may be slow.
 func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p *contactExportInput) (writtenBytes, error) {
 	q := control.ContactQuery{Tag: p.Tag}
 	names := map[string]bool{}
@@ -275,7 +275,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 			}
 			if err != nil {
 				a.logger.ErrorContext(ctx, "exported contacts broke off", "client_id", c.ID(), "error", err)
-				panic(http.ErrAbortHandler) // the status is sent already: only a cut connection shows that rows are missing
+				panic(http.ErrAbortHandler) // the status was sent already, so only a cut connection shows that rows are missing
 			}
 		}
 	}, nil
@@ -285,7 +285,7 @@ func contactPage(ctx context.Context, c *control.Client, q control.ContactQuery,
 	return c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: unknown})
 }
 
-// contactCells are a contact as a row that an import takes again.
+// contactCells returns a contact as a row of a table. An import can read the row again.
 func contactCells(c puntuale.Contact, fields []string) []string {
 	cells := []string{inert(c.Phone), inert(c.Name), c.Language, inert(c.Source), inert(strings.Join(c.Tags, ","))}
 	for _, name := range fields {

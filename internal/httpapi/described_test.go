@@ -26,7 +26,7 @@ import (
 	"puntuale/internal/httpapi"
 )
 
-// document is the OpenAPI document with a router over its paths.
+// document is the OpenAPI document, with a router that finds the operation of a request.
 type document struct {
 	raw     []byte
 	router  routers.Router
@@ -58,7 +58,8 @@ var loadDocument = sync.OnceValues(func() (document, error) {
 	return document{w.Body.Bytes(), router, answers}, err
 })
 
-// answerSchemas are the schemas of answers, each compiled once: compiling takes a hundred times as long as a check.
+// answerSchemas are the schemas of answers. Each is compiled only once, because compiling takes a hundred times as long
+// as a check.
 type answerSchemas struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -72,7 +73,8 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Answers may get members in later versions, but have none today that the document does not name.
+	// Answers may get more members in later versions. In this version, an answer may have only members that the
+	// document names.
 	components, _ := d.(map[string]any)["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
 	if len(schemas) == 0 {
@@ -119,7 +121,7 @@ func (s *answerSchemas) check(route *routers.Route, a response) error {
 		return err
 	}
 	if kind == "text/csv" || kind == "application/octet-stream" {
-		return nil // it has no schema
+		return nil // the document has no schema for this media type
 	}
 	schema, err := s.at(route, a.status, kind)
 	if err != nil {
@@ -142,7 +144,7 @@ func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
 	tidied := r.Clone(r.Context())
 	tidied.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 	route, params, err := d.router.FindRoute(tidied)
-	if err != nil || a.status == http.StatusMethodNotAllowed || strings.Contains(a.body, `"no such path"`) { // no operation of ours
+	if err != nil || a.status == http.StatusMethodNotAllowed || strings.Contains(a.body, `"no such path"`) { // the request reached no operation
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// registerDevices registers a client's calls about the devices of a session, and the calls of devices: docs/device.md.
+// registerDevices registers the calls of a client about the devices of a session. It also registers the calls that
+// devices make: docs/device.md.
 func registerDevices(a *api) {
 	const all = "/api/sessions/{id}/devices"
 	client(a, operation{id: "listDevices", method: http.MethodGet, path: all, strict: true,
@@ -98,7 +99,7 @@ func unlinkDevice(ctx context.Context, c *control.Client, _ *call, p *oneDeviceI
 	return messageAnswer{"Dispositivo scollegato"}, nil
 }
 
-// linkBody documents the body of a link.
+// linkBody documents the body of the call that links a device.
 type linkBody struct {
 	Code     string `json:"code" minLength:"1" maxLength:"40" doc:"The one-time code of the session; case, spaces and hyphens do not matter"`
 	Name     string `json:"name" minLength:"1" maxLength:"100" doc:"To tell the device from others"`
@@ -111,8 +112,8 @@ type linkAnswer struct {
 	Device LinkedDevice `json:"device"`
 }
 
-// registerLink registers the only call without a key: its code replaces the key. Each try counts as one of an unknown
-// caller.
+// registerLink registers the only call without a key: the code in its body takes the place of a key. Each try counts as
+// a call of an unknown caller.
 func registerLink(a *api) {
 	op := operation{id: "linkDevice", method: http.MethodPost, path: "/device/link", body: linkBody{}, summary: "Link a device by a one-time code",
 		refusals: []int{http.StatusNotFound, http.StatusConflict}}
@@ -175,7 +176,7 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	return linkAnswer{token, linkedOf(d)}, nil
 }
 
-// is reads a flag that may be left out.
+// is reads a flag that may be nil. nil counts as false.
 func is(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
@@ -248,7 +249,7 @@ func dueForDevice(ctx context.Context, d *control.Device, _ *call, _ *struct{}) 
 	return dueAnswer{each(due, messageForDevice), each(held, heldOf)}, nil
 }
 
-// takeBody documents the body of a take.
+// takeBody documents the body of the call that takes messages.
 type takeBody struct {
 	Take    string  `json:"take" minLength:"1" maxLength:"64" doc:"The device's own id of this call; repeated, it gives the same messages as far as they are still held"`
 	Max     *int    `json:"max,omitempty" minimum:"1" maximum:"100" default:"10"`
@@ -257,14 +258,15 @@ type takeBody struct {
 	Message *string `json:"message_id,omitempty" doc:"This one only"`
 }
 
-// maxWait bounds how long a take waits.
+// maxWait bounds how long a take waits, in seconds.
 const maxWait = 30
 
 type takeAnswer struct {
 	Messages []heldMessage `json:"messages"`
 }
 
-// take looks once a second while it waits. Other calls may have its seat meanwhile.
+// take takes messages for a device. While it waits for messages, it looks once a second, and gives its seat to other
+// calls.
 func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
 	body, err := in.object()
 	if err != nil {
@@ -295,7 +297,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	return takeAnswer{each(held, heldOf)}, nil
 }
 
-// renewBody documents the body of a renewal.
+// renewBody documents the body of the call that renews a device's hold on messages.
 type renewBody struct {
 	Attempts []string `json:"attempts" minItems:"1" maxItems:"100"`
 	Lease    *int     `json:"lease,omitempty" minimum:"10" maximum:"3600" default:"120" doc:"Seconds from now"`
@@ -334,7 +336,7 @@ type oneReport struct {
 	Detail  string `json:"detail,omitempty" maxLength:"300" doc:"In the device's words"`
 }
 
-// reportBody documents the body of a report.
+// reportBody documents the body of the call that reports outcomes.
 type reportBody struct {
 	Reports []oneReport `json:"reports" minItems:"1" maxItems:"100"`
 }
@@ -371,7 +373,7 @@ func report(ctx context.Context, d *control.Device, in *call, _ *struct{}) (repo
 	return a, nil
 }
 
-// pushBody documents the body of a subscription.
+// pushBody documents the body of the call that subscribes a device to pushes.
 type pushBody struct {
 	Endpoint string `json:"endpoint" format:"uri" maxLength:"2048" doc:"Of the browser's push service"`
 	P256dh   string `json:"p256dh" doc:"The browser's public key, base64url"`

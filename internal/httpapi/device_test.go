@@ -33,7 +33,7 @@ type post struct {
 func newPost(s *service) *post {
 	s.t.Helper()
 	p := &post{s: s, clientAccount: s.newAccount("a@x", "full")}
-	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a take checks whether a server has dealt with the last failover
+	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a take works only after some node has dealt with the last failover, and joining does this
 		s.t.Fatal(err)
 	}
 	var made struct{ ID string }
@@ -69,7 +69,7 @@ func (p *post) report(d linkedDevice, attempt, outcome, detail string) string {
 	return a.Results[0].Result
 }
 
-// The way of a device: from a code to the outcomes that the client reads.
+// TestDevices follows a device from the code that links it to the outcomes that the client reads.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -158,7 +158,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// A take that waits answers as soon as something is due, and never returns messages of a suspended client.
+// A take that waits answers as soon as a message is due. It never returns messages of a suspended client.
 func TestTakeWaits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

@@ -18,23 +18,23 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// DocsPath is where people read the document and try calls; it takes no key, and works offline.
+// DocsPath is the page where people read the document and try calls. The page takes no key, and works offline.
 const DocsPath = "/docs"
 
-// OlderDocumentPath is where the document is served for tools that do not read OpenAPI 3.1.
+// OlderDocumentPath is where the document is served in the form of OpenAPI 3.0, for tools that do not read 3.1.
 const OlderDocumentPath = "/openapi-3.0.json"
 
-// docsPolicy lets the page load its own files from this server, and nothing from other servers. No script or style is
-// written into the page itself.
+// docsPolicy lets the page load files from this server only. It allows no script and no style inside the page itself.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// The page's own files, and those of Swagger UI as they were published (scripts/assets compares them).
+// The page's own files, and the files of Swagger UI as published. scripts/assets compares the latter with the published
+// ones.
 //
 //go:embed static
 var static embed.FS
 
-// docsFiles are the page and what it loads, by path below it.
+// docsFiles are the page and the files that it loads. The key is the part of the path after DocsPath.
 var docsFiles = map[string]string{
 	"":                      "docs.html",
 	"/docs.css":             "docs.css",
@@ -44,13 +44,13 @@ var docsFiles = map[string]string{
 	"/swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",
 	"/LICENSE":              "swagger-ui-dist/LICENSE",
 	"/NOTICE":               "swagger-ui-dist/NOTICE",
-	// the bundle names this address
+	// swagger-ui-bundle.js refers to this address
 	"/swagger-ui-bundle.js.LICENSE.txt": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
 }
 
-// serveDocuments serves the OpenAPI document, its rendering in 3.0, and the page.
+// serveDocuments serves the OpenAPI document, the same document in the form of 3.0, and the page.
 func (a *api) serveDocuments(mux *http.ServeMux) error {
-	// It is made at its first request, because making it takes longer than the rest of a start.
+	// Each document is made at its first request, because making it takes longer than the rest of a start.
 	older := sync.OnceValues(a.OpenAPI().Downgrade)
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.OpenAPI()) })
 	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
@@ -82,12 +82,12 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 	return nil
 }
 
-// asset is one file of the page. It is read at its first request, so a server whose page nobody opens needs no memory
-// for it. A browser keeps it, and asks each time whether it is still the same.
+// asset is one file of the page. The file is read at its first request, so a server whose page nobody opens needs no
+// memory for it. A browser keeps the file, and asks each time whether it has changed.
 type asset struct {
 	kind, tag string
 	plain     []byte
-	squeezed  func() []byte // with gzip, made at the first request; nil when gzip saves nothing
+	squeezed  func() []byte // compressed with gzip, made at the first request; nil: gzip makes the file no smaller
 }
 
 var assetKinds = map[string]string{
@@ -136,7 +136,8 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// takesGzip reads Accept-Encoding: it must name gzip, with a weight above 0.
+// takesGzip reads the header Accept-Encoding, and reports whether the caller accepts gzip. gzip must be named with a
+// weight above 0.
 func takesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")

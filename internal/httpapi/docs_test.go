@@ -21,7 +21,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestOlderDocument: the 3.0 document is valid, says the same about every call, and misses nothing.
+// TestOlderDocument: the 3.0 document is valid, says the same about every call as the 3.1 document, and leaves nothing
+// out.
 func TestOlderDocument(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -58,8 +59,8 @@ func TestOlderDocument(t *testing.T) {
 	compareDocuments(t, "", newer, old)
 }
 
-// compareDocuments compares both documents. They may differ only where 3.0 has another form, such as null as a type.
-// Things that 3.0 cannot say must not be used at all.
+// compareDocuments compares both documents. They may differ only if 3.0 writes the same thing in another form, such as
+// the type null. Our document must not use things that 3.0 cannot express.
 func compareDocuments(t *testing.T, at string, newer, old any) {
 	t.Helper()
 	switch newer := newer.(type) {
@@ -112,8 +113,8 @@ var (
 	inline = regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
 )
 
-// TestDocsPage: the page has nothing inline. This server serves all that the page loads, under a policy that allows
-// nothing else.
+// TestDocsPage: the page has nothing inline. The page loads only files from this server, and its policy forbids all
+// others.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -166,7 +167,8 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
-// TestDocsFilesAreKept: a browser that has a file is told so; one that takes gzip gets the same bytes in fewer.
+// TestDocsFilesAreKept: a browser that already has a file gets the answer that the file has not changed. A browser that
+// accepts gzip gets the same file in fewer bytes.
 func TestDocsFilesAreKept(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

@@ -16,7 +16,7 @@ func registerContacts(a *api) {
 	}, eraseContact)
 }
 
-// eraseBody documents the body of an erasure.
+// eraseBody documents the body of the call that erases a person.
 type eraseBody struct {
 	Phone string `json:"phone" doc:"A phone number, or a group id. A number is taken too."`
 }

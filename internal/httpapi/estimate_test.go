@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// estimate is what a check answers.
+// estimate is a check's answer about cost and time.
 type estimate struct {
 	Valid       int
 	First, Last time.Time
@@ -50,7 +50,7 @@ func (s *service) officialSession(key string) string {
 	return made.ID
 }
 
-// estimated checks a new campaign of a session, with this many recipients.
+// estimated makes a campaign of a session with this many recipients, and checks it.
 func (s *service) estimated(key, session, what string, recipients int) (id string, e estimate) {
 	s.t.Helper()
 	all := make([]map[string]string, recipients)
@@ -94,8 +94,8 @@ func (s *service) limited(e estimate, code string, perMinute, perDay, days int, 
 
 const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
 
-// TestEstimateOfOfficial: free text goes to people whose window is open. Templates go to all, but in one day only to as many
-// new people as the business limit allows.
+// TestEstimateOfOfficial: free text goes to people whose window is open. Templates go to all people. Each day they go
+// to at most as many new people as the business limit allows.
 func TestEstimateOfOfficial(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -117,7 +117,7 @@ func TestEstimateOfOfficial(t *testing.T) {
 		if got := s.must(nil, "GET", "/api/campaigns/"+id+"/refused?reason=no_window", a.Key, "").body; !strings.Contains(got, "3,"+estimatedPhone(2)+",no_window,") || strings.Contains(got, estimatedPhone(1)) {
 			t.Errorf("the refused are %s", got)
 		}
-		if _, e = s.estimated(a.Key, session, byTemplate, 252); e.Valid != 252 || e.Limit != nil || !e.Last.Equal(e.First) { // two of them wrote
+		if _, e = s.estimated(a.Key, session, byTemplate, 252); e.Valid != 252 || e.Limit != nil || !e.Last.Equal(e.First) { // two of the 252 people wrote, so 250 are new and fit into one day
 			t.Errorf("by a template: %+v", e)
 		}
 		_, e = s.estimated(a.Key, session, byTemplate, 600)
@@ -125,7 +125,7 @@ func TestEstimateOfOfficial(t *testing.T) {
 		_, e = s.estimated(a.Key, session, byTemplate+`,"start_at":"2026-11-21T10:00","pace":{"per_minute":1}`, 253)
 		s.limited(e, "portfolio", 0, 250, 2, 24*time.Hour)
 		_, e = s.estimated(a.Key, session, byTemplate+`,"window":{"from":"10:00","to":"11:00"},"pace":{"per_minute":1}`, 253)
-		if e.Limit != nil || e.Last.Sub(e.First) < 4*24*time.Hour { // the window and the pace take longer
+		if e.Limit != nil || e.Last.Sub(e.First) < 4*24*time.Hour { // the window and the pace need more days than the business limit
 			t.Errorf("by its own pace: %+v", e)
 		}
 	})
@@ -166,7 +166,7 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// TestBill: a campaign shows what its check estimated beside what Meta billed.
+// TestBill: a campaign shows the estimate of its check and the bill of Meta.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -227,7 +227,7 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestEstimateOfSocket: the session's own pace decides. New people have another pace.
+// TestEstimateOfSocket: the session's pace decides how long a campaign takes. Cold contacts have a pace of their own.
 func TestEstimateOfSocket(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -255,7 +255,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		if _, e = s.estimated(key, real, freeText+`,"pace":{"per_minute":30}`, 121); e.Limit != nil || e.Last.Sub(e.First) != 4*time.Minute {
 			t.Errorf("by the campaign's pace: %+v", e)
 		}
-		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network knows everybody
+		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network counts nobody as a cold contact
 		s.limited(e, "session_per_day", 0, 40, 3, 48*time.Hour)
 	})
 }

@@ -28,10 +28,11 @@ type eventsAnswer struct {
 	Next   int64             `json:"next_after"`
 }
 
-// mostFeed bounds the events of one answer, in bytes.
+// mostFeed bounds the events in one answer, in bytes.
 const mostFeed = 4 << 20
 
-// listEvents looks again and again while it waits. Other calls may have its seat meanwhile.
+// listEvents reads a client's feed of events. While it waits for events, it looks again and again, and gives its seat
+// to other calls.
 func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *eventsInput) (eventsAnswer, error) {
 	feed, err := a.webhooks.Feed(c, webhook.FeedQuery{After: p.After, Types: p.Types, Limit: p.Limit, Wait: p.Wait, Unknown: in.unknown})
 	if err != nil {

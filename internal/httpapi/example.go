@@ -2,8 +2,8 @@ package httpapi
 
 import "encoding/json"
 
-// bodyExamples are bodies, by operation, with which calls succeed. Without them, the page would make examples from the
-// schema. It would fill in every member, even where only one of several may be present.
+// bodyExamples are examples of bodies, by operation. Calls with these bodies succeed. Without them, the page would make
+// examples from the schemas. These would have every member, even members that exclude each other.
 var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
@@ -60,7 +60,7 @@ var (
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
-// exampleOf returns an operation's example, nil if there is none.
+// exampleOf returns the example body of an operation, or nil if it has none.
 func exampleOf(operation string) any {
 	if example, ok := bodyExamples[operation]; ok {
 		return example

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The page offers a body for each call that takes one. With this body the call succeeds, unless it needs ids.
+// The page offers an example body for each call that takes a body. The call succeeds with the example, unless it needs
+// ids.
 func TestExamplesSucceed(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})
@@ -30,10 +31,10 @@ func TestExamplesSucceed(t *testing.T) {
 			n++
 			own, op := newTenant(s, fmt.Sprintf("example%d@x", n), "+393330000001"), operations[id]
 			key := own.keyFor(s, op.path, op.partner)
-			if id == "startSequence" { // of the sequence that is offered
+			if id == "startSequence" { // starts the sequence that the examples create
 				s.must(nil, "PUT", own.fill("/api/sequences/{sequence}"), key, exampleOf(t, "/api/sequences/{id}"))
 			}
-			if id == "linkDevice" { // by a code that is offered
+			if id == "linkDevice" { // uses a code that the examples make
 				body = []byte(own.fill(op.body))
 			}
 			if a := s.call(op.method, own.fill(op.path), key, string(body)); a.status != 200 {

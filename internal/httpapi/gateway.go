@@ -13,7 +13,8 @@ type gatewayBody struct {
 	InstanceID  string `json:"instance_id,omitempty" maxLength:"64" doc:"Of a number that is there already; without it, linking makes one"`
 }
 
-// gatewayKeysBody documents a change of it: each member that is missing stays as it was.
+// gatewayKeysBody documents the body of the call that changes a gateway's keys. A member that is missing keeps its
+// value.
 type gatewayKeysBody struct {
 	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Another one needs access_token, too, and has no instance_id unless one is given"`
 	AccessToken string `json:"access_token,omitempty" maxLength:"512"`

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. Its keys are checked all at once and
-// never shown; the secret address of its webhook is.
+// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. All faults of its keys are named at
+// once. The keys are never shown. The secret address of its webhook is shown.
 func TestGatewaySessions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -34,10 +34,10 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// transcript records calls and their answers. It replaces values that change from run to run by names.
+// transcript records calls and their answers. It replaces values that differ from run to run by fixed names.
 type transcript struct {
 	*service
-	names []string // pairs of text and name
+	names []string // pairs: a text, and the name that replaces it
 	text  strings.Builder
 }
 
@@ -51,7 +51,7 @@ var prefixes = regexp.MustCompile(`"prefix":"(ck_)[0-9a-z]{8}"`)
 
 var keys = regexp.MustCompile(`([cp]k_)[0-9a-z]{58}`)
 
-// do makes a call and writes it down.
+// do makes a call, and writes the call and its answer into the transcript.
 func (s *transcript) do(note, method, target, key, body string, header ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body, header...)
@@ -72,7 +72,7 @@ func (s *transcript) do(note, method, target, key, body string, header ...string
 	return a
 }
 
-// end compares the transcript with a file.
+// end compares the transcript with a golden file.
 func (s *transcript) end(file string) {
 	s.t.Helper()
 	text := strings.NewReplacer(s.names...).Replace(s.text.String())
@@ -80,7 +80,7 @@ func (s *transcript) end(file string) {
 	golden(s.t, file, keys.ReplaceAllString(text, "$1…"))
 }
 
-// The bodies of every operation, as an integrator sees them: every member, in order.
+// TestGoldenAnswers records the answers of all operations as an integrator sees them, with every member in order.
 func TestGoldenAnswers(t *testing.T) {
 	t.Parallel()
 	s := &transcript{service: newService(t, options{sandbox: true})}
@@ -142,7 +142,7 @@ func TestGoldenAnswers(t *testing.T) {
 	s.end("answers.golden")
 }
 
-// The bodies of the operations on messages, templates and accounts.
+// TestGoldenMore records the answers of the operations on messages, templates and accounts.
 func TestGoldenMore(t *testing.T) {
 	t.Parallel()
 	s := &transcript{service: newService(t, options{sandbox: true})}
@@ -195,7 +195,7 @@ func TestGoldenMore(t *testing.T) {
 	s.end("more.golden")
 }
 
-// The bodies of every class of refusal.
+// TestGoldenRefusals records an answer of each class of refusal.
 func TestGoldenRefusals(t *testing.T) {
 	t.Parallel()
 	s := &transcript{service: newService(t, options{})}

@@ -8,11 +8,11 @@ import (
 	"puntuale"
 )
 
-// mostFlaws is how many flaws of one body are looked for.
+// mostFlaws is how many flaws of one body are named at most.
 const mostFlaws = 100
 
-// flaws finds things that are valid JSON, but that different readers understand differently. These are an object with
-// the same member twice, and an escape of half a character, which is no text. body must be valid JSON.
+// flaws finds parts of valid JSON that different readers understand differently. One kind is an object with the same
+// member twice. The other is an escape of half a character. body must be valid JSON.
 func flaws(body []byte) []puntuale.Fault {
 	w := walker{text: body}
 	w.value()
@@ -23,17 +23,17 @@ func flaws(body []byte) []puntuale.Fault {
 type walker struct {
 	text   []byte
 	i      int
-	path   []jsonStep // from the body to where the walker is
+	path   []jsonStep // the steps from the body to the walker's present place
 	faults []puntuale.Fault
 }
 
-// jsonStep leads from a value to one inside it: a member, or an entry.
+// jsonStep leads from a value to a value inside it: to a member of an object, or an entry of an array.
 type jsonStep struct {
 	name  string
-	entry int // of an array; -1: it is a member
+	entry int // the number of the entry in an array; -1: the step leads to a member
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallHalfCharacter     puntuale.ReasonCode = "call.half_character"
 	faultCallHalfCharacterName puntuale.ReasonCode = "call.half_character_name"
@@ -51,7 +51,7 @@ func (w *walker) value() {
 		if _, whole := w.string(); !whole {
 			w.flaw(faultCallHalfCharacter)
 		}
-	default: // a number or a word: go on until another token begins
+	default: // a number, true, false or null: go on until another token begins
 		for w.i < len(w.text) && !strings.ContainsRune(",]} \t\r\n", rune(w.text[w.i])) {
 			w.i++
 		}
@@ -77,7 +77,7 @@ func (w *walker) object() {
 		}
 		seen[name] = true
 		w.space()
-		w.i++ // the colon
+		w.i++ // skip the colon
 		w.value()
 		w.path = w.path[:len(w.path)-1]
 	}
@@ -98,7 +98,7 @@ func (w *walker) array() {
 	w.i++
 }
 
-// string reads a string, and reports whether its escapes are whole characters.
+// string reads a JSON string. whole says that its escapes are whole characters.
 func (w *walker) string() (text string, whole bool) {
 	begin := w.i
 	whole = true
@@ -129,11 +129,11 @@ func (w *walker) string() (text string, whole bool) {
 	if !escaped {
 		return string(w.text[begin+1 : w.i-1]), whole
 	}
-	_ = json.Unmarshal(w.text[begin:w.i], &text) // it is a valid string
+	_ = json.Unmarshal(w.text[begin:w.i], &text) // the whole body is valid JSON, so this string is valid
 	return text, whole
 }
 
-// low reports whether the second half of a character follows the escape that ends at w.i.
+// low reports whether an escape for the second half of a character follows the escape that ends at w.i.
 func (w *walker) low() bool {
 	if w.text[w.i+1] != '\\' || w.text[w.i+2] != 'u' {
 		return false
@@ -158,7 +158,7 @@ func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const most = 200 // characters of a location that the answer shows
+	const most = 200 // how many characters of a location the answer shows
 	location := "body"
 	for _, t := range w.path {
 		if len(location) > most {

@@ -21,12 +21,12 @@ func registerKeys(a *api) {
 		summary: "Revoke a key at once", refusals: missing}, revokeKey)
 }
 
-// keyBody documents the body of a key's creation.
+// keyBody documents the body of the call that creates a key.
 type keyBody struct {
 	Name string `json:"name" minLength:"1" maxLength:"200" doc:"To tell it from others"`
 }
 
-// rotateBody documents the body of a rotation.
+// rotateBody documents the body of the call that rotates a key.
 type rotateBody struct {
 	Grace *int64 `json:"grace,omitempty" minimum:"0" maximum:"7776000" doc:"Seconds that the old key stays valid; else a day"`
 }
@@ -47,7 +47,7 @@ type keyRotateInput struct {
 	Old string `path:"key" doc:"ID of the key"`
 }
 
-// KeyAnswer is a key as it is listed.
+// KeyAnswer is a key, as a list shows it.
 type KeyAnswer struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// How callers spell a start: all of these are the same call.
+// TestStartIsLenient shows the ways in which callers may write a start. All of these are the same call.
 func TestStartIsLenient(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, startIsLenientTest)
@@ -49,7 +49,7 @@ func startIsLenientTest(t *testing.T, s *service) {
 		if got := a.header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: content type %q", name, got)
 		}
-		// The text is kept byte for byte, but without the byte order mark.
+		// The body is kept byte for byte, except the byte order mark.
 		var details struct {
 			Messages []struct {
 				Phone   string `json:"telefono"`
@@ -103,7 +103,7 @@ func detailsAreLenientTest(t *testing.T, s *service) {
 	}
 }
 
-// A cancellation with any part that is not understood cancels nothing.
+// If any part of a cancellation cannot be understood, nothing is cancelled.
 func TestCancelIsStrict(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, cancelIsStrictTest)
@@ -175,7 +175,7 @@ func cancelIsStrictTest(t *testing.T, s *service) {
 	}
 }
 
-// Nothing that a caller can send gives a 5xx, on either database.
+// No request, however strange, gets a 5xx status, on either database.
 func TestOddInput(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -230,7 +230,7 @@ func TestOddInput(t *testing.T) {
 					t.Errorf("%s=%q: %d %s", name, text, a.status, a.body)
 				}
 			}
-			if !strings.ContainsAny(text, "\x00") { // which no HTTP header can hold
+			if !strings.ContainsAny(text, "\x00") { // an HTTP header cannot hold these characters
 				if a := s.call("POST", "/api/start/"+id, key, `{"phone":"3331234567"}`, "Idempotency-Key", text); a.status >= 500 {
 					t.Errorf("idempotency key %q: %d %s", text, a.status, a.body)
 				}

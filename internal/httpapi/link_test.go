@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// linkView is a session as the API answers it.
+// linkView is a session, as the API answers with it.
 type linkView struct {
 	ID, State, Number, QR string
 	Code                  string `json:"pairing_code"`
@@ -23,7 +23,7 @@ func (s *service) link(method, target, key, body string) (v linkView) {
 	return v
 }
 
-// becomes moves the clock on by steps until the session is in the state.
+// becomes moves the clock on, step by step, until the session is in the state.
 func (s *service) becomes(target, key, state string) (v linkView) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
@@ -37,7 +37,7 @@ func (s *service) becomes(target, key, state string) (v linkView) {
 	}
 }
 
-// A sandbox session is online until it is unlinked; then it is linked by a code, in either form.
+// A sandbox session is online until it is unlinked. Then it can be linked by a QR code or by a typed code.
 func TestLinking(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -49,7 +49,7 @@ func TestLinking(t *testing.T) {
 		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "linked already") {
 			t.Errorf("linked already: %d %s", r.status, r.body)
 		}
-		for range 2 { // unlinking twice is unlinking once
+		for range 2 { // the second time changes nothing
 			if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" {
 				t.Errorf("unlinked: %+v", v)
 			}
@@ -75,7 +75,7 @@ func TestLinking(t *testing.T) {
 		}
 		s.link("DELETE", session+"/pair", a.Key, "")
 		s.link("POST", session+"/pair", a.Key, `{"method":"code","phone":"+393331239901"}`)
-		if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" || v.Code != "" { // a pairing is ended, too
+		if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" || v.Code != "" { // DELETE also ends a pairing
 			t.Errorf("given up: %+v", v)
 		}
 		s.link("POST", session+"/pair", a.Key, `{"method":"code","phone":"+393331239901"}`)
@@ -88,7 +88,8 @@ func TestLinking(t *testing.T) {
 	})
 }
 
-// The order of refusals: the account, the session, the request, the state, and then a node that does not answer.
+// Refusals come in this order: for the account, the session, the request, the state of the session, and a node that
+// does not answer.
 func TestLinkingRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -138,7 +139,8 @@ func TestLinkingRefused(t *testing.T) {
 	})
 }
 
-// If no node carries out a command, the caller learns it in time. A command that expired is not carried out later.
+// If no node carries out a command, the caller is told in time. The command then expires, and no node carries it out
+// later.
 func TestLinkingUnanswered(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -163,7 +165,7 @@ func TestLinkingUnanswered(t *testing.T) {
 	})
 }
 
-// A session without an owner does not show states that only an owner can keep up to date.
+// TestLinkOfNobody: a session without an owner does not show states that only an owner can keep up to date.
 func TestLinkOfNobody(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -189,7 +191,7 @@ func (s *service) count(query string) (n int) {
 	return n
 }
 
-// contains reports whether any value of a table contains a text.
+// contains reports whether any value in a table contains a text.
 func (s *service) contains(table, text string) bool {
 	s.t.Helper()
 	rows, err := s.db.SQL.Query("select * from " + table)
@@ -221,7 +223,7 @@ func (s *service) contains(table, text string) bool {
 	return found
 }
 
-// Pending messages of an unlinked session wait for its next link.
+// The pending messages of an unlinked session wait until the session is linked again.
 func TestUnlinkingKeepsMessages(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

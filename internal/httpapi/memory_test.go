@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// readings counts what starts read.
+// readings counts the reads that starts make.
 type readings struct {
 	puntuale.Operator
 	n *atomic.Int64
@@ -41,7 +41,7 @@ func (r readTenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (punt
 	return r.Tenant.StartInfo(ctx, id)
 }
 
-// twin is another server on the same database.
+// twin returns another server on the same database.
 func (s *service) twin() *service {
 	s.t.Helper()
 	other := *s
@@ -56,16 +56,17 @@ func (s *service) twin() *service {
 	return &other
 }
 
-// A busy client's starts are planned from memory. The next start sees every change that another server made.
+// The starts of a busy client are planned from memory. If another server makes a change, the next start uses the
+// changed data.
 func TestStartsFromMemory(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var reads atomic.Int64 // of this database alone
+			var reads atomic.Int64 // reads of this test's database
 			s := newService(t, options{sandbox: true, driver: driver, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }})
 			for name, c := range memoryCases {
-				t.Run(name, func(t *testing.T) { // one after the other: reads are counted
+				t.Run(name, func(t *testing.T) { // these tests run one after the other, because reads are counted
 					own := *s
 					own.t = t
 					changedElsewhere(t, &own, &reads, c)
@@ -75,12 +76,12 @@ func TestStartsFromMemory(t *testing.T) {
 	}
 }
 
-// memoryCase is a change, and the result of the next start.
+// memoryCase is a change, and what the next start must answer.
 type memoryCase struct {
 	change func(s *service, a clientAccount, sequence string)
-	body   string // of the start; "" is a good one
+	body   string // of the start; "": a good one
 	status int
-	says   string // the stored message, or the refusal, contains this
+	says   string // what the stored message, or the refusal, must contain
 }
 
 const memoryPhone = "+393331234567"
@@ -157,7 +158,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start := func(body string, header ...string) response {
 		return s.call("POST", "/api/start/"+id, a.Key, body, header...)
 	}
-	for i := 0; ; i++ { // until it is planned from memory
+	for i := 0; ; i++ { // start until a start is planned from memory, which reads nothing
 		before := reads.Load()
 		if r := start(good); r.status != 200 {
 			t.Fatalf("%d %s", r.status, r.body)
@@ -172,7 +173,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start(good, "Idempotency-Key", "k")
 	other := s.twin()
 	c.change(other, a, id)
-	if c.status == 401 { // a kept answer is not given again either
+	if c.status == 401 { // a repeat does not get the kept answer either
 		if r := start(good, "Idempotency-Key", "k"); r.status != 401 {
 			t.Errorf("a repeat: %d %s", r.status, r.body)
 		}
@@ -235,7 +236,7 @@ func (s *service) keyID(a clientAccount) string {
 	return all.Keys[0].ID
 }
 
-// counted is how many calls of the client's were counted.
+// counted returns how many calls of the client were counted.
 func (s *service) counted(a clientAccount) int {
 	return s.count("select coalesce(sum(used), 0) from api_usage where client_id = " + a.ID)
 }

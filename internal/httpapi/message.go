@@ -29,13 +29,13 @@ func registerMessages(a *api) {
 	}, details)
 }
 
-// cancelBody documents the body of a cancellation.
+// cancelBody documents the body of the call that cancels messages.
 type cancelBody struct {
 	Phones []string `json:"phones,omitempty" maxItems:"1000" doc:"Only messages to these; without this member, or without a body, all pending messages are cancelled. Numbers are taken too."`
 }
 
-// cancelInput documents the query. The code reads the list from the call, because huma takes a list with one empty
-// entry for no list, and no list means everything.
+// cancelInput documents the query. The handler reads the list from [call], because huma treats a list with one empty
+// entry as no list. Without a list, the call would cancel everything.
 type cancelInput struct {
 	Phones []string `query:"phones[],explode" doc:"The same list, in the query"`
 }
@@ -60,8 +60,8 @@ func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ 
 	})
 }
 
-// cancelled carries out a cancellation and writes its [cancelAnswer]. The number of messages has no limit, and the answer
-// begins with their count. So they are kept on disk until all are cancelled.
+// cancelled carries out a cancellation and writes its [cancelAnswer]. The number of messages has no limit, and the
+// answer begins with their count. So the messages are kept on disk until all are cancelled.
 func (a *api) cancelled(ctx context.Context, cancel func(took func([]puntuale.CancelledMessage) error) (int, error)) (writtenBytes, error) {
 	kept := &spool{folder: a.scratch}
 	list := listWriter{to: kept}
@@ -77,10 +77,10 @@ func (a *api) cancelled(ctx context.Context, cancel func(took func([]puntuale.Ca
 		return nil, errors.Join(err, kept.close())
 	}
 	return func(to huma.Context) {
-		defer func() { _ = kept.close() }() // the file has no name, so nothing of it stays
+		defer func() { _ = kept.close() }() // the file has no name, so the system removes it
 		begin, err := render(cancelAnswer{Message: control.Cancelled(n), Messages: []cancelledMessage{}})
 		if err != nil {
-			panic(err) // a text cannot fail
+			panic(err) // a text can always be written as JSON
 		}
 		to.SetHeader("Content-Type", "application/json")
 		to.SetStatus(http.StatusOK)
@@ -95,14 +95,14 @@ func cancelledMessageOf(m puntuale.CancelledMessage) cancelledMessage {
 	return cancelledMessage{int64(m.ID), stamp(m.Desired)}
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallInBodyToo puntuale.ReasonCode = "call.in_body_too"
 	faultCallNull      puntuale.ReasonCode = "call.null"
 )
 
-// phones reads the recipients whose messages to cancel. all is true only when the body is absent or has no member, and
-// the query has no list. Other members of the body join the call's unknown parameters.
+// phones reads the recipients whose messages to cancel. all is true only if the body is absent or has no members, and
+// the query has no list. phones adds other members of the body to the call's unknown parameters.
 func (c *call) phones() (location string, phones []string, all bool, err error) {
 	queried, inQuery := c.query["phones[]"]
 	if c.body == nil {
@@ -137,7 +137,7 @@ func (c *call) refuse(location string, code puntuale.ReasonCode) {
 	c.unknown = append(c.unknown, puntuale.Fault{Location: location, Code: code})
 }
 
-// detailsInput documents the query. The code reads the list from the call, in the form that edge made.
+// detailsInput documents the query. The handler reads the list from [call], after [api.edge] rewrote the query.
 type detailsInput struct {
 	IDs []string `query:"message_ids[],explode" required:"true" doc:"IDs of the messages, at most 1000"`
 }
@@ -146,7 +146,7 @@ type detailsAnswer struct {
 	Messages []MessageDetail `json:"messages"`
 }
 
-// MessageDetail is the contract's record, member for member.
+// MessageDetail is the contract's record of a message, member for member.
 type MessageDetail struct {
 	Origin    string   `json:"tipologia" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION" doc:"What created the message"`
 	RunName   string   `json:"nome_invio" doc:"Name of the send; empty for a sequence"`
@@ -186,7 +186,7 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 	return detailsAnswer{messages}, nil
 }
 
-// Detail returns the contract's record of a message, for other packages that show one.
+// Detail returns the contract's record of a message. Other packages that show messages use it.
 func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
 
 func detailOf(m *puntuale.MessageDetail) MessageDetail {

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// network stands for the dispatcher and the networks: it decides the outcomes of messages.
+// network takes the place of the dispatcher and the networks: it decides the outcomes of messages.
 type network struct {
 	t      *testing.T
 	queue  puntuale.Queue
@@ -20,7 +20,7 @@ type network struct {
 	tokens map[puntuale.MessageID]int64 // of the last attempt of each message
 }
 
-// account is a client as its creation answers it.
+// clientAccount is the answer to the call that creates a client.
 type clientAccount struct {
 	ID      string `json:"id_client"`
 	Session string `json:"id_sessione"`
@@ -35,14 +35,15 @@ func (s *service) newAccount(email, accountType string) (a clientAccount) {
 	return a
 }
 
-// begin writes a message's intent, as at the beginning of an attempt, and returns the result of the claim.
+// begin writes a message's intent, as at the beginning of an attempt. It returns what was claimed, and the store's
+// answer.
 func (s *service) begin(a clientAccount, id, phone string) (puntuale.ClaimItem, puntuale.ClaimAnswer) {
 	s.t.Helper()
 	items, granted := s.beginAll(a, phone, id)
 	return items[0], granted[0]
 }
 
-// beginAll does so for messages to one recipient.
+// beginAll writes the intents of several messages to one recipient.
 func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.ClaimAnswer) {
 	s.t.Helper()
 	n := s.network
@@ -77,7 +78,7 @@ func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]punt
 	return items, granted
 }
 
-// end brings a message to an outcome.
+// end makes an attempt of a message, with an outcome.
 func (s *service) end(a clientAccount, id, phone string, o puntuale.Outcome) {
 	s.t.Helper()
 	item, granted := s.begin(a, id, phone)
@@ -87,7 +88,7 @@ func (s *service) end(a clientAccount, id, phone string, o puntuale.Outcome) {
 	s.record(o, item)
 }
 
-// record ends the attempts that were begun last.
+// record records an outcome for the attempts that were begun last.
 func (s *service) record(o puntuale.Outcome, items ...puntuale.ClaimItem) {
 	s.t.Helper()
 	s.recordAs(o, s.clock.Now(), items...)

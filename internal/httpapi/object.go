@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallEmpty                puntuale.ReasonCode = "call.empty"
 	faultCallMustBeArray          puntuale.ReasonCode = "call.must_be_array"
@@ -33,17 +33,17 @@ const (
 	faultCallTooManyValues        puntuale.ReasonCode = "call.too_many_values"
 )
 
-// object is a JSON object whose members are read one by one. An absent member and a null one are the same. A member of
-// another type than the asked one is a fault. All faults are collected, with those of inner objects. Names must match
-// exactly, and each may come once.
+// object is a JSON object whose members are read one by one. An absent member and a null member are the same. A member
+// that has not the wanted type is a fault. All faults are collected, also those of inner objects. Names of members must
+// match exactly, and each name may come only once.
 type object struct {
-	at      string // "body", "body.steps[2]"
+	at      string // where the object is in the body: "body" or "body.steps[2]"
 	members map[string]json.RawMessage
 	faults  *[]puntuale.Fault // members of a wrong type
-	refused *[]puntuale.Fault // members that are readable, but not allowed; control adds its own faults and answers
+	refused *[]puntuale.Fault // members that can be read but are not allowed; control returns them together with its own faults
 }
 
-// readObject reads a body with at most this many values. Codes: unreadable.
+// readObject reads a body that has at most this many values. Codes: unreadable.
 func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {
@@ -70,7 +70,7 @@ func readObject(body []byte, values int) (*object, error) {
 	return o, nil
 }
 
-// err returns the faults of a wrong type, nil if there are none.
+// err returns the faults of members with a wrong type, or nil if there are none.
 func (o *object) err() error {
 	if len(*o.faults) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (o *object) err() error {
 	return unreadable(*o.faults...)
 }
 
-// text reads a string; "" when there is none.
+// text reads a string. It returns "" if there is none.
 func (o *object) text(name string) string {
 	raw, ok := o.member(name)
 	if !ok {
@@ -91,7 +91,8 @@ func (o *object) text(name string) string {
 	return unquote(raw)
 }
 
-// id reads an identifier or a phone number: a string, or a number as it is written; "" when there is none.
+// id reads an identifier or a phone number. It may be a string, or a number, which is returned as written. It returns
+// "" if there is none.
 func (o *object) id(name string) string {
 	raw, ok := o.member(name)
 	if !ok {
@@ -104,7 +105,8 @@ func (o *object) id(name string) string {
 	return text
 }
 
-// phone reads a recipient as id does. A number that is not only digits is refused, because it cannot be a recipient.
+// phone reads a recipient as id does. A JSON number must have only digits, because any other number cannot be a
+// recipient.
 func (o *object) phone(name string) string {
 	text := o.id(name)
 	if raw, ok := o.member(name); ok && !isPhone(raw) {
@@ -129,13 +131,13 @@ func (o *object) phones(name string) []string {
 	return texts
 }
 
-// isPhone reports whether a value, if it is a number, is written in digits alone.
+// isPhone reports whether a value may be a phone. If it is a JSON number, it must be written in digits alone.
 func isPhone(raw json.RawMessage) bool {
 	number := raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'
 	return !number || strings.Trim(string(raw), "0123456789") == ""
 }
 
-// needIDs reads a list of identifiers that must be there; nil when it is not.
+// needIDs reads a list of identifiers that is required. If it is missing, needIDs notes a fault and returns nil.
 func (o *object) needIDs(name string) []string {
 	o.need(name)
 	return o.ids(name)
@@ -154,7 +156,7 @@ func (o *object) null(name string) bool {
 
 // need reports whether a member is present. If not, it notes a fault.
 func (o *object) need(name string) bool {
-	if o.members == nil { // the value is no object, and this fault was noted
+	if o.members == nil { // the value is no object, and the fault is already noted
 		return false
 	}
 	_, ok := o.member(name)
@@ -164,10 +166,10 @@ func (o *object) need(name string) bool {
 	return ok
 }
 
-// only refuses members that are no fields of documented, the type that documents the body.
+// only notes a fault for each member that is not a field of documented, which is the type that documents the body.
 func (o *object) only(documented any) {
 	known := map[string]bool{}
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // those of embedded types, too
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // also the fields of embedded types
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known[name] = true
 	}
@@ -178,7 +180,7 @@ func (o *object) only(documented any) {
 	}
 }
 
-// ids reads a list of them. The list is not nil when there is one, even an empty one.
+// ids reads a list of identifiers. It returns nil if there is no list, and a non-nil list if it is empty.
 func (o *object) ids(name string) []string {
 	raws := o.list(name)
 	if raws == nil {
@@ -195,7 +197,7 @@ func (o *object) ids(name string) []string {
 	return ids
 }
 
-// flag reads true or false; nil when there is none.
+// flag reads true or false. It returns nil if there is none.
 func (o *object) flag(name string) *bool {
 	raw, ok := o.member(name)
 	if !ok {
@@ -211,7 +213,7 @@ func (o *object) flag(name string) *bool {
 	return nil
 }
 
-// whole reads a whole number; 0 when there is none.
+// whole reads a whole number. It returns 0 if there is none.
 func (o *object) whole(name string) int {
 	raw, ok := o.member(name)
 	if !ok {
@@ -224,7 +226,7 @@ func (o *object) whole(name string) int {
 	return n
 }
 
-// wholeOrNil is whole for numbers whose absence has a meaning; it is nil then.
+// wholeOrNil reads a whole number, and returns nil if there is none. It is for members whose absence has a meaning.
 func (o *object) wholeOrNil(name string) *int {
 	if _, ok := o.member(name); !ok {
 		return nil
@@ -245,7 +247,7 @@ func (o *object) texts(name string) []string {
 	return all
 }
 
-// whole64 is whole for numbers that may be large.
+// whole64 reads a whole number that may be large. It returns 0 if there is none.
 func (o *object) whole64(name string) int64 {
 	raw, ok := o.member(name)
 	if !ok {
@@ -271,7 +273,7 @@ func (o *object) wholes(name string) []int {
 	return ns
 }
 
-// number reads a number; nil when there is none.
+// number reads a number. It returns nil if there is none.
 func (o *object) number(name string) *float64 {
 	raw, ok := o.member(name)
 	if !ok {
@@ -284,7 +286,7 @@ func (o *object) number(name string) *float64 {
 	return &n
 }
 
-// object reads an inner object; nil when there is none.
+// object reads an inner object. It returns nil if there is none.
 func (o *object) object(name string) *object {
 	raw, ok := o.member(name)
 	if !ok {
@@ -310,7 +312,7 @@ func (o *object) inner(name string, raw json.RawMessage) *object {
 	return inner
 }
 
-// list reads an array; nil when there is none.
+// list reads an array. It returns nil if there is none.
 func (o *object) list(name string) []json.RawMessage {
 	raw, ok := o.member(name)
 	if !ok {
@@ -324,7 +326,8 @@ func (o *object) list(name string) []json.RawMessage {
 	return entries
 }
 
-// member returns a member that is neither absent nor null. The decoder keeps no white space around it.
+// member returns a member that is neither absent nor null. The raw value has no white space around it, because the
+// decoder removes that.
 func (o *object) member(name string) (json.RawMessage, bool) {
 	raw, ok := o.members[name]
 	return raw, ok && len(raw) > 0 && raw[0] != 'n'
@@ -334,7 +337,7 @@ func (o *object) wrong(name string, code puntuale.ReasonCode) {
 	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Code: code})
 }
 
-// blank notes a required member that is empty.
+// blank notes the fault that a required member is empty.
 func (o *object) blank(name string) {
 	if o.members != nil {
 		o.refuse(name, puntuale.FaultRequired, nil)
@@ -358,6 +361,6 @@ func idText(raw json.RawMessage) (string, bool) {
 // unquote decodes a JSON string.
 func unquote(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(raw, &text) // it is a valid string: the whole body was read before
+	_ = json.Unmarshal(raw, &text) // the whole body was read before, so this string is valid
 	return text
 }

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// readAll reads a body as all readers together would, and returns the faults' locations.
+// readAll reads a body with flaws and with readObject, and returns the locations of the faults.
 func readAll(t *testing.T, body string, read func(*object)) []string {
 	t.Helper()
 	o, err := readObject([]byte(body), httpkit.MaxValues)
@@ -113,7 +113,7 @@ func TestObjectRefuses(t *testing.T) {
 	}
 }
 
-// JSON that different readers understand differently is refused at any depth, and the fault names its place.
+// JSON that different readers understand differently is refused at any depth. The fault names the place.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
@@ -138,7 +138,7 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// A phone given as a number is its digits; a number with anything else is no phone.
+// A phone that is a JSON number has the number's digits. A JSON number with other characters is no phone.
 func TestObjectPhones(t *testing.T) {
 	t.Parallel()
 	o, err := readObject([]byte(`{"a":393331234567,"b":"-1","c":-393331234567,"d":3331234567.0,"e":3.9e11,"f":[1,"2",-3,4E1],"g":null}`), httpkit.MaxValues)

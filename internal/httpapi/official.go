@@ -18,7 +18,8 @@ type officialBody struct {
 	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
-// keysBody documents a change of them: each member that is missing stays as it was.
+// keysBody documents the body of the call that changes the keys of an Official session. A member that is missing keeps
+// its value.
 type keysBody struct {
 	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
 	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`
@@ -62,7 +63,7 @@ type testAnswer struct {
 	Templates templatesStatus `json:"templates"`
 }
 
-// templatesStatus says when and how the templates of a session's business were read last.
+// templatesStatus says when the templates of a session's business were last read, and whether that worked.
 type templatesStatus struct {
 	Number  string `json:"phone_number_id,omitempty" doc:"Of the keys that the session has; the other keys are never shown"`
 	Account string `json:"business_account_id,omitempty"`
@@ -87,7 +88,7 @@ func testSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	return testAnswer{OK: t.OK, Message: catalogue.Italian.Say(t.Message), English: catalogue.English.Say(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
 }
 
-// networkTemplateAnswer is a template as Meta has it.
+// networkTemplateAnswer is a template, as Meta lists it.
 type networkTemplateAnswer struct {
 	Name     string       `json:"name"`
 	Language string       `json:"language"`
@@ -125,7 +126,7 @@ type networkTemplatesAnswer struct {
 	Next      *string                 `json:"next_cursor"`
 }
 
-// networkTemplatesInput documents the query of the list.
+// networkTemplatesInput documents the query of the list of templates.
 type networkTemplatesInput struct {
 	ID string `path:"id" doc:"ID"`
 	ListInput

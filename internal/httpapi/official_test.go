@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialSession: keys are taken, tried and replaced, and never shown again.
+// TestOfficialSession: keys can be set, tested and replaced, and are never shown again.
 func TestOfficialSession(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -45,7 +45,8 @@ func TestOfficialSession(t *testing.T) {
 		says(`"ok":false`, `phone_number_id non esiste`)
 		s.must(&made, "PUT", path+"/official", key, officialKeys)
 		says(`"ok":true`)
-		// One key alone: the others stay. Without stored keys, none may be left out.
+		// A call may replace one key alone, and the others stay. If no keys are stored yet, a call must give all of
+		// them.
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":"EAAcanaryold"}`)
 		says(`"ok":false`, `"message":"Token di accesso scaduto o revocato`)
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":" EAAcanary ","app_secret":null}`)
@@ -61,7 +62,7 @@ func TestOfficialSession(t *testing.T) {
 		}
 		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
 		says(`"state":"unlinked"`)
-		s.must(&made, "DELETE", path+"/pair", key, "") // invalid keys can be removed, too
+		s.must(&made, "DELETE", path+"/pair", key, "") // keys that are not valid can be removed, too
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 
@@ -92,7 +93,8 @@ func TestOfficialSession(t *testing.T) {
 	})
 }
 
-// TestReceiptsInDetails: the moments of receipts appear once they are known, after the contract's members.
+// TestReceiptsInDetails: the details show the moments of receipts as soon as they are known. They come after the
+// contract's members.
 func TestReceiptsInDetails(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -131,8 +133,8 @@ func TestReceiptsInDetails(t *testing.T) {
 	})
 }
 
-// TestApprovedTemplates: the API keeps all that an approved template needs. Its fields count as fields of the sequence,
-// and the start fills them in.
+// TestApprovedTemplates: the API keeps all that an approved template needs. The template's fields count as fields of
+// the sequence, and a start fills them in.
 func TestApprovedTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -170,8 +172,8 @@ func TestApprovedTemplates(t *testing.T) {
 	})
 }
 
-// TestNetworkTemplates: testing a session reads the business's templates. The list shows what each needs. Sequences get
-// warnings of what will go wrong, in both languages.
+// TestNetworkTemplates: testing a session reads the business's templates. The list shows which values each template
+// needs. Sequences get warnings about what will go wrong, in both languages.
 func TestNetworkTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -206,7 +208,7 @@ func TestNetworkTemplates(t *testing.T) {
 			t.Errorf("of another session: %s", a.body)
 		}
 		unknown := sequence(`{"name":"nonesi","language":"it"}`, "")
-		if a := s.must(nil, "POST", "/api/sequences", key, unknown); strings.Contains(a.body, "warnings") { // the list was not read yet
+		if a := s.must(nil, "POST", "/api/sequences", key, unknown); strings.Contains(a.body, "warnings") { // the list of templates was not read yet
 			t.Errorf("before the list: %s", a.body)
 		}
 		shows("GET", path+"/templates", "", `{"status":{`, `"templates":[]`)
@@ -265,7 +267,8 @@ func TestNetworkTemplates(t *testing.T) {
 	})
 }
 
-// TestWebhookAddress: the answer always has the path, and the whole address if the service knows its own address.
+// TestWebhookAddress: the answer always has the path. It also has the whole address if the service knows its own
+// address.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{"": "", "https://messages.example.com/": "https://messages.example.com"} {

@@ -18,31 +18,32 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// operation describes a call when it is registered.
+// operation describes a call, for its registration.
 type operation struct {
 	id, method, path, summary string
 
-	body       any                      // a zero value of the type that documents the body; nil: the call takes none
+	body       any                      // a zero value of the type that documents the body; nil: the call takes no body
 	optional   bool                     // the body may be absent
-	upload     int64                    // the verb reads the body while it arrives, at most this many bytes; 0: it does not
-	bodyBytes  int64                    // largest body in bytes; 0: httpkit.MaxBody
+	upload     int64                    // how many bytes the body may have, if the verb itself reads the body while it arrives; 0: the body is read before
+	bodyBytes  int64                    // the largest body, in bytes; 0: admission.MaxBody
 	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: never
-	proven     func(*http.Request) bool // reports whether the store itself checks the caller, so that a remembered caller is enough; nil: never
+	proven     func(*http.Request) bool // reports whether the store checks the caller as part of the verb, so that a caller from memory is enough; nil: never
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // an undocumented member of the body is a fault
-	prevents   bool                     // prevents sending, and so comes before other calls at the gate
-	versioned  bool                     // its answer shows a version
-	idempotent bool                     // a repeat under the same Idempotency-Key gives the first answer
-	refusals   []int                    // statuses of refusals, besides those that every call may have
+	prevents   bool                     // the call prevents sends, so the gate admits it before other calls
+	versioned  bool                     // the answer shows a version
+	idempotent bool                     // a repeat with the same Idempotency-Key gets the first answer
+	refusals   []int                    // further statuses of refusals, which not every call has
 }
 
-// replayedHeader marks the answer of an earlier call.
+// replayedHeader is set in an answer that repeats the answer of an earlier call.
 const replayedHeader = "Idempotent-Replayed"
 
-// answer is the answer that huma sends.
+// answer wraps a body in the form that huma sends.
 type answer[T any] struct{ Body T }
 
-// clientVerb and partnerVerb answer one call. Input has the path, the query and the headers. The body is in the call.
+// clientVerb and partnerVerb answer one call. I has the values of the path, the query and the headers. The body is in
+// the call.
 type (
 	clientVerb[I, T any]  func(context.Context, *control.Client, *call, *I) (T, error)
 	partnerVerb[I, T any] func(context.Context, *account.Partner, *call, *I) (T, error)
@@ -62,13 +63,13 @@ func partner[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	})
 }
 
-// eitherSide is the side of calls that take a client's key or a partner's.
+// eitherSide stands for calls that take a client's key or a partner's key.
 const eitherSide puntuale.Side = "client or partner"
 
 // ownerVerb answers one call about webhooks.
 type ownerVerb[I, T any] func(context.Context, *webhook.Owner, *call, *I) (T, error)
 
-// either registers a call about the webhooks of a client, or of a partner, by the key.
+// either registers a call about webhooks. The key decides whether they are a client's or a partner's.
 func either[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
 	register(a, eitherSide, op, func(ctx context.Context, c *call, in *I) (out T, err error) {
 		owner, err := c.owner(a)
@@ -79,7 +80,7 @@ func either[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
 	})
 }
 
-// owner reaches the webhooks of the call's client or partner.
+// owner returns access to the webhooks of the call's client or partner.
 func (c *call) owner(a *api) (*webhook.Owner, error) {
 	if c.partner != nil {
 		return a.webhooks.OfPartner(c.partner.ID(), c.key), nil
@@ -87,7 +88,8 @@ func (c *call) owner(a *api) (*webhook.Owner, error) {
 	return a.webhooks.OfClient(c.client, c.key)
 }
 
-// clientOnce and partnerOnce register calls whose verbs may return an earlier call's answer, as a [*puntuale.Replayed].
+// clientOnce and partnerOnce register calls that have their effect once. Their verbs may return an earlier call's
+// answer, as a [*puntuale.Replayed] error.
 func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 	op.idempotent = true
 	client(a, op, func(ctx context.Context, c *control.Client, in *call, p *I) (reply[T], error) {
@@ -112,12 +114,12 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
-		SkipValidateParams: true, // the refusal of a parameter comes after not_found
+		SkipValidateParams: true, // so that a refusal with not_found comes before the refusal of a parameter
 	}
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
 		body, err := verb(ctx, c, in)
-		c.pass.Rest() // a slow reader needs no seat
+		c.pass.Rest() // the answer holds no seat, because the reader may be slow
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
@@ -152,8 +154,8 @@ func (a *api) documented(op operation) *huma.Operation {
 	}[op.method]
 }
 
-// documentBody describes the body. It must run after the registration: otherwise huma would read the body, but this
-// package reads it before, in the order of refusals.
+// documentBody describes the body. It must run after the registration. Otherwise huma would read the body itself. This
+// package must read it, because refusals come in a fixed order.
 func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{
@@ -165,7 +167,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	}
 }
 
-// responses documents the refusals of a call.
+// responses documents the statuses and forms of the answers to a call, with all refusals.
 func (a *api) responses(op operation) map[string]*huma.Response {
 	statuses := map[int]bool{400: true, 401: true, 403: true, 413: true, 422: true, 429: true, 500: true, 503: true}
 	for _, status := range op.refusals {

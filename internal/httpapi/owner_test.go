@@ -19,7 +19,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// owner stands for the node that owns sessions. It takes a session once a caller gave a command for it.
+// owner takes the place of the node that owns sessions. It becomes a session's owner after a caller gave a command for
+// the session.
 type owner struct {
 	t       *testing.T
 	store   *store.Store
@@ -30,7 +31,7 @@ type owner struct {
 	mu     sync.Mutex
 	node   puntuale.NodeID
 	owned  map[puntuale.SessionID]bool
-	absent bool // no node carries out commands
+	absent bool // true: no node carries out commands
 }
 
 func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.Clock, vault *auth.Vault, answered func(puntuale.SessionID)) *owner {
@@ -68,7 +69,7 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	return o
 }
 
-// wake gets the wakeups of the API.
+// wake is called with the wakeups of the API.
 func (o *owner) wake(id puntuale.SessionID, due time.Time) {
 	if !due.IsZero() {
 		return
@@ -113,7 +114,7 @@ func (o *owner) own(id puntuale.SessionID) (err error) {
 	return nil
 }
 
-// testVault seals with a fixed key that is no secret.
+// testVault returns a vault with a fixed key that everybody may know.
 func testVault(t *testing.T) *auth.Vault {
 	t.Helper()
 	v, err := auth.NewVault(make([]byte, auth.DataKeySize))

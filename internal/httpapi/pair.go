@@ -25,7 +25,7 @@ type pairChangeInput struct {
 	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
-// pairBody documents the body of a default pair.
+// pairBody documents the body of the call that sets a session's default sequences.
 type pairBody struct {
 	Start *string `json:"start" nullable:"true" doc:"ID of the start sequence; empty or null: none. A number is taken too."`
 	Stop  *string `json:"stop" nullable:"true" doc:"ID of the stop sequence; empty or null: none. A number is taken too."`
@@ -51,7 +51,7 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInpu
 		return pairAnswer{}, err
 	}
 	start, stop := body.id("start"), body.id("stop")
-	for _, side := range []string{"start", "stop"} { // null means none; the caller may have meant that a missing side stays
+	for _, side := range []string{"start", "stop"} { // null means none; a caller who leaves a member out may mean that it keeps its value, so this is refused
 		if !body.has(side) && !body.null(side) {
 			body.blank(side)
 		}

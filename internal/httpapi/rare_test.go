@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRareState: a page of messages in a rare state looks through a bounded number of calls, and names the next page. It
-// does so even if many newer messages have other states.
+// TestRareState: a page of messages in a rare state looks through a bounded number of calls. Then it ends, even if it
+// found nothing, and names the next page.
 func TestRareState(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A caller's reference comes back in details and lists, and narrows a restart, a stop and a cancellation.
+// A caller's reference appears in details and lists. A restart, a stop or a cancellation with a reference reaches only
+// the runs with this reference.
 func behaviourReference(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, stepDate)
@@ -16,7 +17,7 @@ func behaviourReference(t *testing.T, s *service) {
 		return run
 	}
 	first, second := begin("", `,"reference":"booking-4711"`), begin("?reference=booking-4712", "")
-	number := begin("", `,"reference":4713`) // as it is written
+	number := begin("", `,"reference":4713`) // a JSON number is kept as it is written
 	details := func(id string) string {
 		return s.must(nil, "GET", "/api/messages/details?message_ids[]="+id, a.Key, "").body
 	}
@@ -52,7 +53,7 @@ func behaviourReference(t *testing.T, s *service) {
 		t.Errorf("a single message: %s", got)
 	}
 
-	// Where the sequence has a field of this name, the body's member is the field.
+	// If the sequence has a field named reference, the body's member is this field.
 	field := s.newSequence(a.Key, `{"text":"Pratica {{reference}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"days"}}}`)
 	var run started
 	s.must(&run, "POST", "/api/start/"+field+"?reference=q", a.Key, `{"phone":"3331234567","reference":"`+strings.Repeat("9", 300)+`"}`)

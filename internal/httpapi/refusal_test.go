@@ -26,7 +26,8 @@ func (a response) locations() []string {
 	return at
 }
 
-// A call with every fault is refused for the first one. After that is corrected, it is refused for the next, and so on.
+// The test begins with a call that has every fault, and corrects one fault after the other. Each time, the call is
+// refused for the first fault that is left.
 func TestOrderOfRefusals(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, orderOfRefusalsTest)
@@ -74,7 +75,7 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 			t.Errorf("%s: %d %.200s, want %d", c.why, a.status, a.body, c.status)
 		}
 	}
-	// None of these calls was counted, and a repeat gets the kept answer even over the cap.
+	// None of the refused calls was counted. A repeat gets the kept answer even if the cap is reached.
 	a := s.must(nil, "POST", "/api/start/"+id, key, good, "Idempotency-Key", "used")
 	if a.header.Get("Idempotent-Replayed") != "true" || !strings.Contains(a.body, `"daily_api_used":100,"daily_api_remaining":0`) {
 		t.Errorf("%v %s", a.header, a.body)
@@ -84,7 +85,7 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 	}
 }
 
-// The cap must never prevent an opt-out: calls that only stop things work over the cap, and are counted.
+// The daily cap must never prevent an opt-out. So calls that only stop messages work over the cap, and are counted.
 func TestStopsWorkOverTheCap(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stopsWorkOverTheCapTest)
@@ -107,7 +108,7 @@ func stopsWorkOverTheCapTest(t *testing.T, s *service) {
 	if a := s.must(nil, "POST", "/api/stop/"+id, key, `{"phone":"3331234567"}`); !strings.Contains(a.body, `"daily_api_used":105`) {
 		t.Error(a.body)
 	}
-	// The cap's day ends at midnight in Rome.
+	// The day of the cap ends at midnight in Rome.
 	s.clock.Set(time.Date(2026, 11, 20, 22, 59, 59, 0, time.UTC))
 	if a := s.call("POST", "/api/start/"+id, key, `{"phone":"3331234567","testo":"t"}`); a.status != 429 || a.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v", a.status, a.header)
@@ -156,7 +157,7 @@ func accountsThatMayNotSendTest(t *testing.T, s *service) {
 			}
 		}
 	}
-	// A test account of 20 November ends with 4 December, in Rome.
+	// A test account that was made on 20 November ends after 4 December, in Rome.
 	s.clock.Set(time.Date(2026, 12, 4, 22, 59, 59, 0, time.UTC))
 	check("on the last day", func(bool) bool { return false })
 	s.clock.Advance(time.Second)
@@ -167,7 +168,7 @@ func accountsThatMayNotSendTest(t *testing.T, s *service) {
 	check("suspended", func(bool) bool { return true })
 }
 
-// brokenStore fails all calls after a key was found.
+// brokenStore is a store that finds keys, and fails all other calls.
 type brokenStore struct {
 	puntuale.Operator
 	err error
@@ -201,7 +202,7 @@ func TestStoreFails(t *testing.T) {
 		if log := s.log.String(); c.err != nil && !strings.Contains(log, "10.1.2.3") || strings.Contains(log, s.partner) {
 			t.Errorf("log: %s", log)
 		}
-		// A key with a wrong checksum never reaches the store.
+		// The server does not ask the store about a key with a wrong checksum.
 		if a := s.call("GET", "/api/sequences", s.partner[:60]+"0", ""); a.status != 401 && s.partner[60] != '0' {
 			t.Errorf("%d %s", a.status, a.body)
 		}

@@ -67,7 +67,7 @@ func listReplies(ctx context.Context, c *control.Client, in *call, p *repliesInp
 	return repliesAnswer{each(rows, replyOfPerson), textOrNull(next)}, nil
 }
 
-// chosen reads a query parameter that is true or false.
+// chosen reads a query parameter that may be true or false.
 func chosen(text, name string, faults *[]puntuale.Fault) bool {
 	if text != "" && text != "true" && text != "false" {
 		*faults = append(*faults, puntuale.Fault{Location: "query." + name, Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: text})
@@ -89,7 +89,7 @@ func replyOfPerson(y puntuale.Reply) replyRecord {
 	return r
 }
 
-// readBody documents the body of marking replies as read.
+// readBody documents the body of the call that marks replies as read.
 type readBody struct {
 	Phone string `json:"phone" doc:"The person. A number is taken too."`
 	Last  string `json:"last,omitempty" doc:"ID of the last reply that was read; else all"`
@@ -112,7 +112,7 @@ func readReplies(ctx context.Context, c *control.Client, in *call, _ *struct{}) 
 	return readAnswer{n}, err
 }
 
-// replyMediaOf passes a file on as a download. A browser that is given the address runs nothing of it.
+// replyMediaOf passes a file on as a download. A browser that opens the address runs nothing in the file.
 func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *oneInput) (writtenBytes, error) {
 	y, err := c.Reply(ctx, p.ID)
 	if err != nil {
@@ -121,14 +121,14 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 	if len(in.unknown) > 0 {
 		return nil, puntuale.Invalid(in.unknown...)
 	}
-	in.pass.Rest() // the network may take its time
+	in.pass.Rest() // the network may take long to send the file
 	file, err := c.OpenMedia(ctx, y)
 	if err != nil {
 		return nil, err
 	}
 	return func(out huma.Context) {
 		defer file.Close()
-		out.SetHeader("Content-Type", "application/octet-stream") // the list has the type
+		out.SetHeader("Content-Type", "application/octet-stream") // the list of replies shows the file's type
 		out.SetHeader("Content-Length", strconv.FormatInt(file.Size, 10))
 		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": y.Media.Name}))
 		out.SetHeader("X-Content-Type-Options", "nosniff")
@@ -141,5 +141,5 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 	}, nil
 }
 
-// mediaAllows is how long sending a file may take.
+// mediaAllows is how long a file may take until the reader has it.
 const mediaAllows = 5 * time.Minute

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// reply is a new answer, or the answer of an earlier call, byte for byte.
+// reply is a new answer, or the exact bytes of an earlier call's answer.
 type reply[T any] struct {
 	value T
 	kept  []byte
@@ -25,10 +25,10 @@ func (r reply[T]) MarshalJSON() ([]byte, error) {
 	return render(r.value)
 }
 
-// Schema tells huma to document the inner value.
+// Schema tells huma to document the value inside.
 func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// replyOf turns a verb's result into an answer. It marks an answer of an earlier call.
+// replyOf turns a verb's result into an answer. If an earlier call already gave the answer, replyOf sets replayedHeader.
 func replyOf[T any](in *call, value T, err error) (reply[T], error) {
 	earlier := &puntuale.Replayed{}
 	if errors.As(err, &earlier) {
@@ -38,7 +38,7 @@ func replyOf[T any](in *call, value T, err error) (reply[T], error) {
 	return reply[T]{value: value}, err
 }
 
-// render makes an answer's bytes as huma does.
+// render returns an answer's bytes, in the form in which huma would write them.
 func render(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -52,7 +52,7 @@ type OnceInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
-// once returns what the verb needs to have its effect once. convert makes the answer from the verb's result.
+// once returns what the verb needs to have its effect only once. convert makes the answer from the verb's result.
 func once[V, T any](in *call, p *OnceInput, convert func(V) T) control.Once[V] {
 	return control.Once[V]{
 		Scope: in.scope, Key: p.Key, Body: in.body,

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// files is a network that keeps one file, whose name is in the reference.
+// files stands for a network that keeps one file. The reference of the reply's media names it.
 type files struct{}
 
 func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
@@ -19,7 +19,8 @@ func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMe
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(strings.NewReader("<script>")), Size: 8}, nil
 }
 
-// TestReplyMedia: a file that came with a reply is a download that no browser runs. One that its network forgot is gone.
+// TestReplyMedia: a file that came with a reply is a download, and no browser runs it. If the network forgot the file,
+// the status is 410.
 func TestReplyMedia(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true, opener: files{}}, func(t *testing.T, s *service) {

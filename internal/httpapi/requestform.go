@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// edge turns the spellings that callers may use into the one that the operations know. This is a path without trailing
-// slash, and lists in the query as a repeated "name[]". A path that is not clean is answered as unknown, because the
-// mux would redirect it.
+// edge turns the spellings that callers may use into the one that the operations know. This is a path without a
+// trailing slash, and lists in the query as a repeated "name[]". A path that is not clean gets the answer for an unknown
+// path, because the mux would redirect it.
 func (a *api) edge(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := *r.URL
@@ -31,9 +31,9 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		tidied := r.WithContext(r.Context())
 		tidied.URL = &u
 		tidied.Header = r.Header.Clone()
-		tidied.Header.Del("Accept") // every answer is JSON
+		tidied.Header.Del("Accept") // a caller's Accept does not matter, because every answer is JSON
 		defer func() {
-			if tidied.Pattern != "/" { // the pattern for paths that no other pattern takes
+			if tidied.Pattern != "/" { // "/" is the pattern of paths that no operation has
 				httpkit.Matched(r.Context(), tidied.Pattern)
 			}
 		}()
@@ -41,12 +41,13 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// listNames are the query's lists, as callers write them: message_ids, message_ids[], message_ids[0].
+// listNames matches the names of lists in a query, as callers write them, such as message_ids, message_ids[] or
+// message_ids[0].
 var listNames = regexp.MustCompile(`^(message_ids|phones|client_ids)(?:\[[0-9]*\])?$`)
 
-// tidyQuery rewrites a raw query. Each entry of a list becomes a "name[]=entry" of its own, in the same order; this
-// also holds for comma lists. A name without a value gets "true". A part that cannot be decoded stays as it is, and is
-// refused later.
+// tidyQuery rewrites a raw query. Each entry of a list becomes its own "name[]=entry", in the same order, also if
+// commas separate the entries. A name without a value gets the value "true". A part that cannot be decoded stays as it
+// is. The operation refuses it later.
 func tidyQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -74,7 +75,8 @@ func tidyQuery(raw string) string {
 	return strings.Join(pieces, "&")
 }
 
-// unmatched answers requests that no operation takes: 405 when the path exists with another method, otherwise 404.
+// unmatched answers requests that no operation takes. The status is 405 if the path exists with another method, and
+// otherwise 404.
 func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var allowed []string
@@ -103,14 +105,15 @@ func noSuchPath() error {
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch puntuale.CodeOf(err) {
-	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat such calls at once
+	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat a call at once after these refusals
 		a.refusal.Delay(r.Context())
 	default:
 	}
 	a.problem(r.Context(), err).Write(w)
 }
 
-// problem makes the answer to an error. If a call was refused behind the gate, the gate says when to come again.
+// problem makes the answer to an error. If a part behind the gate refused the call, the gate decides when the caller
+// should come again.
 func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
 		later := *e

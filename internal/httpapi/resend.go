@@ -24,7 +24,7 @@ func registerResend(a *api) {
 	documentAnswer[cancelAnswer](a, cancel)
 }
 
-// resendBody documents the body of a re-send.
+// resendBody documents the body of the call that sends messages again.
 type resendBody struct {
 	ID   []string `json:"id" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
 	Date string   `json:"date,omitempty" format:"date" doc:"The day they leave, in the client's zone; else now"`
@@ -60,7 +60,7 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 
 func resentOf(r puntuale.ResendResult) resendAnswer { return resendAnswer{idTexts(r.IDs)} }
 
-// cancelIDsBody documents the body of a cancellation by ids, or by a reference.
+// cancelIDsBody documents the body of the call that cancels messages by their ids, or by a reference.
 type cancelIDsBody struct {
 	ID        []string `json:"id,omitempty" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
 	Reference string   `json:"reference,omitempty" minLength:"1" maxLength:"255" doc:"In the place of id: all that was started or sent with this reference"`

@@ -29,7 +29,7 @@ func registerRestore(a *api) {
 	}, releaseHeld)
 }
 
-// unknownBody documents the body that names messages of the list.
+// unknownBody documents the body of calls that choose messages which a restore left unknown.
 type unknownBody struct {
 	ID  []string `json:"id,omitempty" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
 	All bool     `json:"all,omitempty" doc:"true, without id: every message of the list"`
@@ -60,7 +60,7 @@ func listUnknown(ctx context.Context, c *control.Client, in *call, p *ListInput)
 	}, nil
 }
 
-// unknownCall reads which messages of the list a call names.
+// unknownCall reads which of these messages a call chooses.
 func unknownCall(in *call) (control.UnknownCall, error) {
 	body, err := in.object()
 	if err != nil {

@@ -164,7 +164,7 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 
 func fieldOf(f puntuale.Field) fieldAnswer { return fieldAnswer{f.Name, string(f.Kind), f.Required} }
 
-// each converts a list; the result is never nil, so that it reads [] in JSON.
+// each converts the rows of a list. The result is never nil, so it becomes [] in JSON.
 func each[T, U any](rows []T, convert func(T) U) []U {
 	out := make([]U, len(rows))
 	for i, row := range rows {
@@ -190,7 +190,8 @@ func readSequence(in *call) (control.NewSequence, error) {
 	return asked, body.err()
 }
 
-// readSteps reads the steps. If there are too many it reads none, because the call is refused for their number.
+// readSteps reads the steps of a sequence. If there are too many, it reads no step, because the call is refused for
+// their number.
 func readSteps(body *object) []puntuale.Step {
 	if n := len(body.list("steps")); n > puntuale.MaxSteps {
 		return make([]puntuale.Step, n)
@@ -215,7 +216,7 @@ func readTiming(o *object) puntuale.Timing {
 		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.whole("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
 	}
 	if strings.TrimSpace(t.Anchor) == "" {
-		t.Anchor = puntuale.AnchorStart // so that the rest can be checked
+		t.Anchor = puntuale.AnchorStart // a valid anchor, so that the rest of the step can be checked
 		o.blank("anchor")
 	}
 	if o.need("offset") {
@@ -236,7 +237,7 @@ func readTiming(o *object) puntuale.Timing {
 	return t
 }
 
-// validity reads the member valid_for; nil: there is none.
+// validity reads the member valid_for. It returns nil if there is none.
 func (o *object) validity() *puntuale.Validity {
 	valid := o.object("valid_for")
 	if valid == nil {

@@ -29,17 +29,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// morning is when the tests' clocks stand: a Friday, 10:30 in Rome.
+// morning is the moment at which the tests' clocks begin: a Friday, 10:30 in Rome.
 var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
 
-// service is the complete API on a store of its own, with one partner.
+// service is the complete API on its own store, with one partner.
 type service struct {
 	t        *testing.T
 	handler  http.Handler
 	control  *control.Control
 	accounts *account.Accounts
 	clock    *clock.Fake
-	partner  string // key
+	partner  string // the partner's key
 	log      *lockedBuffer
 	wakeups  *wakeups
 	db       *storetest.Database
@@ -49,7 +49,7 @@ type service struct {
 	outbox   puntuale.OutboxStore
 }
 
-// databases runs a test on both, each time with a fresh service.
+// databases runs a test on both databases, each time with a new service.
 func databases(t *testing.T, o options, test func(*testing.T, *service)) {
 	t.Helper()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -62,15 +62,15 @@ func databases(t *testing.T, o options, test func(*testing.T, *service)) {
 	}
 }
 
-// options change a service before it begins.
+// options change a service before it starts.
 type options struct {
-	operator func(puntuale.Operator) puntuale.Operator // stands between control and store
+	operator func(puntuale.Operator) puntuale.Operator // puts something between control and the store
 	sandbox  bool
 	rate     float64
 	driver   storetest.Driver // nil: SQLite
 	public   string           // the service's address
 	opener   puntuale.MediaOpener
-	plain    bool // receivers of webhooks may be reached by http, on this machine
+	plain    bool // receivers of webhooks are on this machine and may be reached by http
 }
 
 func newService(t *testing.T, o options) *service {
@@ -157,7 +157,7 @@ func (s *service) send(r *http.Request) response {
 	return a
 }
 
-// must is call for calls that must succeed. It decodes the answer into v, which may be nil.
+// must makes a call that must succeed. It decodes the answer into v, if v is not nil.
 func (s *service) must(v any, method, target, key, body string, header ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body, header...)
@@ -183,7 +183,7 @@ func (s *service) newClient(email, accountType string) string {
 	return created.Key
 }
 
-// newSequence creates a sequence of the steps, given as JSON, and returns its id.
+// newSequence creates a sequence and returns its id. steps is JSON.
 func (s *service) newSequence(key, steps string) string {
 	s.t.Helper()
 	var created struct {
@@ -193,7 +193,8 @@ func (s *service) newSequence(key, steps string) string {
 	return created.ID
 }
 
-// Steps that most tests use: one at once, one an hour after the call, one the day before an appointment.
+// Steps that most tests use. The first leaves at once, the second an hour after the call, the third on the day before
+// an appointment.
 const (
 	stepNow   = `{"text":"Ciao {{nome|amico}}","timing":{"anchor":"start","offset":{"amount":0}}}`
 	stepLater = `{"text":"Tra un'ora: {{testo}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours","direction":"after"}}}`
@@ -208,7 +209,7 @@ type started struct {
 	Remaining int64    `json:"daily_api_remaining"`
 }
 
-// wakeups are the wakeups that the dispatcher would have got.
+// wakeups collects the wakeups that a dispatcher would get.
 type wakeups struct {
 	mu  sync.Mutex
 	got []wakeup
@@ -225,7 +226,7 @@ func (h *wakeups) take(session puntuale.SessionID, due time.Time) {
 	h.got = append(h.got, wakeup{session, due})
 }
 
-// drain returns the hints since the last time.
+// drain returns the wakeups since its last call.
 func (h *wakeups) drain() []wakeup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,7 +252,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// golden compares text with a file of testdata, or writes it there.
+// golden compares a text with a file in testdata, or with the flag writes the file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

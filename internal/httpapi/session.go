@@ -37,7 +37,7 @@ func registerSessions(a *api) {
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }
 
-// sessionBody documents the body of a session.
+// sessionBody documents the body of the call that creates a session.
 type sessionBody struct {
 	Name    string `json:"name" minLength:"1" maxLength:"200"`
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official" doc:"How it reaches the network; it never changes"`
@@ -148,7 +148,7 @@ func sessionOf(s control.Session) sessionAnswer {
 	return a
 }
 
-// pairingBody documents the body of a pairing.
+// pairingBody documents the body of the call that links a session.
 type pairingBody struct {
 	Method string `json:"method,omitempty" enum:"qr,code" doc:"qr: the phone scans a code; code: a person types it into the phone. Required but for sessions with devices"`
 	Phone  string `json:"phone,omitempty" doc:"With the method code: the number of the phone. A number is taken too."`

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A pace is as the caller asked, with cautious defaults for real numbers. Values that a change leaves out stay.
+// A session has the pace that the caller asked for. Without one, sessions of real numbers get a cautious pace. A change
+// leaves values that it does not name as they are.
 func TestSessionPace(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

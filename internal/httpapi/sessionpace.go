@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// paceBody documents how much a session sends.
+// paceBody documents how fast a session sends.
 type paceBody struct {
 	PerMinute     *int `json:"per_minute,omitempty" minimum:"0" maximum:"6000" doc:"Messages a minute at most, evenly; 0: no limit"`
 	PerDay        *int `json:"per_day,omitempty" minimum:"0" maximum:"1000000" doc:"Messages in any 24 hours at most; 0: no limit"`
@@ -28,7 +28,7 @@ func paceOf(p puntuale.Pace) paceAnswer {
 	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
 }
 
-// readPace reads the member pace; nil when there is none.
+// readPace reads the member pace. It returns nil if there is none.
 func readPace(body *object) *control.PaceChange {
 	inner := body.object("pace")
 	if inner == nil {
@@ -39,7 +39,7 @@ func readPace(body *object) *control.PaceChange {
 	}
 }
 
-// sessionChangeBody documents the body of a change.
+// sessionChangeBody documents the body of the call that changes a session.
 type sessionChangeBody struct {
 	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
 	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`

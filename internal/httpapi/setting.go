@@ -15,7 +15,7 @@ func registerSettings(a *api) {
 		summary: "Change some of these decisions"}, changeSettings)
 }
 
-// settingsBody documents the body of a change of settings.
+// settingsBody documents the body of the call that changes settings.
 type settingsBody struct {
 	Remember      *bool    `json:"remember,omitempty" doc:"true: everybody who is written to becomes a contact"`
 	KeepReplies   string   `json:"keep_replies,omitempty" enum:"known,all,none" doc:"known: of contacts, of people written to within 30 days, and replies that had an effect"`

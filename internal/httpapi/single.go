@@ -60,7 +60,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 		asked.Key = "" // a dry run must not get the kept answer of a real call
 	}
 	for _, name := range []string{"text", "media", "media_name"} {
-		body.text(name) // the planner reads it; here only its type is checked
+		body.text(name) // this only checks the type; the planner reads the value
 	}
 	if err := body.err(); err != nil {
 		return startAnswer{}, err
@@ -88,7 +88,7 @@ type messagesInput struct {
 	End       string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
 }
 
-// listedMessage is the contract's record with its id.
+// listedMessage is the contract's record of a message, with the message's id.
 type listedMessage struct {
 	ID int64 `json:"id"`
 	MessageDetail

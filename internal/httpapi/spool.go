@@ -13,7 +13,7 @@ import (
 // writtenBytes is an answer that its call writes itself, because it may be too long for memory.
 type writtenBytes = func(huma.Context)
 
-// documentAnswer describes what such an answer holds.
+// documentAnswer describes an answer of type writtenBytes. T is the type of its content.
 func documentAnswer[T any](a *api, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
@@ -22,8 +22,8 @@ func documentAnswer[T any](a *api, op operation) {
 // spoolMemory is how many bytes a spool keeps in memory.
 const spoolMemory = 64 << 10
 
-// spool keeps the bytes that are written to it until the answer is sent. A few are in memory, and more in a file
-// without a name.
+// spool keeps the bytes that are written to it until the answer is sent. Few bytes are in memory. More bytes are in a
+// file, which has no name.
 type spool struct {
 	folder string
 	memory bytes.Buffer
@@ -39,7 +39,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	return s.memory.Write(p)
 }
 
-// flush moves the memory's bytes into the file.
+// flush moves the bytes in memory into the file.
 func (s *spool) flush() error {
 	if s.file == nil {
 		if err := os.MkdirAll(s.folder, 0o700); err != nil {
@@ -60,7 +60,7 @@ func (s *spool) flush() error {
 	return nil
 }
 
-// answer writes begin, the kept bytes, and end.
+// answer writes begin, then the kept bytes, and then end.
 func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	parts := []io.Reader{bytes.NewReader(begin), &s.memory, bytes.NewReader(end)}
 	if s.file != nil {
@@ -77,7 +77,7 @@ func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	return nil
 }
 
-// plainWriter hides the writer's ReadFrom, which would bypass the bounds for slow readers.
+// plainWriter hides the method ReadFrom of a writer, because ReadFrom would bypass the bounds for slow readers.
 type plainWriter struct{ io.Writer }
 
 func (s *spool) close() error {
@@ -87,7 +87,7 @@ func (s *spool) close() error {
 	return s.file.Close()
 }
 
-// listWriter writes the entries of a JSON list, without its brackets.
+// listWriter writes the entries of a JSON list, separated by commas and without the brackets.
 type listWriter struct {
 	to   io.Writer
 	more bool

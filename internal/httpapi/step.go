@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// steps are a sequence's steps. Package puntuale defines their JSON form, and this file documents it.
+// steps are the steps of a sequence. Package puntuale defines their JSON form, and this file documents the form.
 type steps []puntuale.Step
 
 // Schema tells huma what a step is.
@@ -19,7 +19,7 @@ func (steps) Schema(r huma.Registry) *huma.Schema {
 	}
 }
 
-// step, timing, offset, window and validity only document the members of a step. They never hold values.
+// step, timing, offset, window and validity only document the members of a step. Values of these types never hold data.
 type step struct {
 	Text      string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
 	Media     string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`

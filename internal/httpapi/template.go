@@ -35,7 +35,7 @@ type templateBody struct {
 	Official *approvedBody `json:"official,omitempty" doc:"The template that Meta approved, by which an Official session sends this one. Media and location go into its header"`
 }
 
-// approvedBody is an approved template, in bodies and answers.
+// approvedBody is an approved template, in bodies and in answers.
 type approvedBody struct {
 	Name     string          `json:"name" pattern:"^[a-z0-9_]{1,512}$" doc:"The template's name at Meta"`
 	Language string          `json:"language" doc:"As Meta writes it: it, en_US"`

@@ -29,10 +29,10 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 		r.Header.Set("Content-Type", "text/csv")
 		r.ContentLength = -1
 		answered <- s.send(r).status
-		_ = body.Close() // a refused upload is not read
+		_ = body.Close() // the server does not read a refused upload, so the sender must be ended
 	}()
 	go func() {
-		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // it was read
+		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // the server read this line
 			close(begun)
 		}
 	}()
@@ -43,8 +43,9 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 	})
 }
 
-// TestUploadsAtTheSameTime: a server reads sixteen lists at the same time, and eight of one partner's clients. Further uploads
-// are refused before their file is read, and the answer says when to try again. Nothing of them is stored.
+// TestUploadsAtTheSameTime: a server reads at most sixteen lists at the same time, and at most eight for the clients of
+// one partner. It refuses further uploads before it reads their file, and says when to try again. Nothing of a refused
+// upload is stored.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -98,7 +99,7 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 	})
 }
 
-// TestRefusedRowsThatBreakOff: when the server cannot read on in the middle of the file, the caller notices.
+// TestRefusedRowsThatBreakOff: if the server cannot read all rows, the caller notices that the file is not complete.
 func TestRefusedRowsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -119,7 +120,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if full {
 					w = &onceWritten{ResponseWriter: w, do: func() {
-						if _, _, err := gate.Enter(t.Context(), admission.CallerKey{}, admission.PriorityWrite); err != nil { // it keeps its seat
+						if _, _, err := gate.Enter(t.Context(), admission.CallerKey{}, admission.PriorityWrite); err != nil { // this call never gives its seat back
 							t.Error(err)
 						}
 					}}
@@ -131,7 +132,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Header.Set("Authorization", "Bearer "+key)
-			r.Header.Set("Accept-Encoding", "identity") // compressed, all rows would fit into one packet
+			r.Header.Set("Accept-Encoding", "identity") // if it were compressed, all rows would fit into one packet
 			answer, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)

@@ -9,20 +9,21 @@ import (
 	"puntuale"
 )
 
-// Things that people edit have a version, and answers show it as an entity tag. A change may name the versions that its
-// caller knows in If-Match (RFC 9110, section 13.1.1). Without If-Match the change replaces any version.
+// Things that people edit have a version, and answers show it as an entity tag. A change may name, in the header
+// If-Match, the versions that its caller knows (RFC 9110, section 13.1.1). Without If-Match the change replaces any
+// version.
 
-// changeInput documents the path and the headers of a change.
+// changeInput documents the path and the headers of a call that changes a thing.
 type changeInput struct {
 	ID    string `path:"id" doc:"ID"`
 	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
-// tagged adds the answer's version to its headers.
+// tagged sets the header ETag of the answer to a version.
 func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
 
-// known returns the versions that the call names. It returns none if the call names none, or accepts any. A weak tag
-// matches no version, because If-Match compares strongly. An unreadable header is a fault.
+// known returns the versions that the call names. It returns an empty list if the call names no version, or accepts
+// any. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a fault.
 func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 	text := strings.Trim(strings.Join(c.match, ","), " \t")
 	if len(c.match) == 0 || text == "*" {
@@ -39,7 +40,7 @@ func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 			return nil, badMatch
 		}
 		if len(strong) < len(rest) {
-			tag = "" // a version that nothing has
+			tag = "" // stands for a version that nothing has
 		}
 		versions, rest = append(versions, puntuale.Version(tag)), after
 	}
@@ -53,7 +54,8 @@ const faultCallBadIfMatch puntuale.ReasonCode = "call.bad_if_match"
 
 var badMatch = []puntuale.Fault{{Location: "header.If-Match", Code: faultCallBadIfMatch}}
 
-// opaque reads a quoted tag at the beginning of a text. After the tag the text must end, or the list must go on.
+// opaque reads a quoted tag at the beginning of a text. After the tag, the text must end or go on with a comma or a
+// space.
 func opaque(text string) (tag, after string, ok bool) {
 	inside, begins := strings.CutPrefix(text, `"`)
 	tag, after, ends := strings.Cut(inside, `"`)
@@ -71,5 +73,6 @@ func documentTag(documented *huma.Operation) {
 	}}
 }
 
-// changes are the refusals of an operation that takes If-Match, besides others.
+// changes returns the refusals of an operation that takes If-Match: the given ones, and the one for a version that does
+// not match.
 func changes(refusals ...int) []int { return append(refusals, http.StatusPreconditionFailed) }

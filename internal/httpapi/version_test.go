@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Things that people edit show their version. A change with If-Match succeeds only while the thing has that version.
+// Things that people edit show their version. A change with If-Match succeeds only if the thing still has a version
+// that If-Match names.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, versionsTest)

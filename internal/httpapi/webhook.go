@@ -36,7 +36,7 @@ func registerWebhooks(a *api) {
 		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, replayDeliveries)
 }
 
-// webhookBody documents the body of a new webhook.
+// webhookBody documents the body of the call that makes a webhook.
 type webhookBody struct {
 	URL         string   `json:"url" maxLength:"2048" doc:"Where events are posted to; https"`
 	Types       []string `json:"types,omitempty" doc:"Such as message.sent; without it all"`
@@ -45,7 +45,7 @@ type webhookBody struct {
 	Active      *bool    `json:"active,omitempty" default:"true"`
 }
 
-// webhookPatchBody documents the body of a change.
+// webhookPatchBody documents the body of the call that changes a webhook.
 type webhookPatchBody struct {
 	URL         string   `json:"url,omitempty" maxLength:"2048"`
 	Types       []string `json:"types,omitempty"`
@@ -54,7 +54,7 @@ type webhookPatchBody struct {
 	Active      *bool    `json:"active,omitempty"`
 }
 
-// WebhookAnswer is a webhook as it is listed.
+// WebhookAnswer is a webhook, as a list shows it.
 type WebhookAnswer struct {
 	ID          string   `json:"id"`
 	URL         string   `json:"url"`
@@ -187,7 +187,7 @@ type attemptAnswer struct {
 	Error     *string `json:"error" doc:"Why there was no answer"`
 }
 
-// testWebhook holds no seat while the receiver thinks.
+// testWebhook sends a test event. It holds no seat while it waits for the receiver.
 func testWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (attemptAnswer, error) {
 	r, err := o.Test(in.unhurried(ctx), p.ID)
 	if err != nil {
@@ -201,7 +201,7 @@ func testWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (
 	return out, nil
 }
 
-// answerOf is what a receiver answered, or why it did not.
+// answerOf returns what a receiver answered, or why there is no answer.
 func answerOf(status int, text string) (answer, why *string) {
 	if status != 0 {
 		return &text, nil
@@ -277,7 +277,7 @@ func getDelivery(ctx context.Context, o *webhook.Owner, in *call, p *deliveryInp
 	return event.Body(&e, wide), nil
 }
 
-// replayBody documents the body of a replay.
+// replayBody documents the body of the call that delivers events again.
 type replayBody struct {
 	From   string  `json:"from,omitempty" doc:"Events from this moment on, or from this day"`
 	To     string  `json:"to,omitempty" doc:"Events up to this minute, or to the end of this day"`

@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// newWebhooks makes the webhooks of a service. Its receivers are on this machine, if plain.
+// newWebhooks makes the webhooks of a service. If plain is true, receivers are on this machine and are reached by http.
 func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
 	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
@@ -36,7 +36,8 @@ type issuedWebhook struct {
 	Active                       bool
 }
 
-// TestWebhooks makes, lists, changes and removes webhooks of a client and of a partner. Neither sees the other's.
+// TestWebhooks makes, lists, changes and removes webhooks of a client and of a partner. Client and partner do not see
+// each other's webhooks.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -132,7 +133,8 @@ func TestWebhookOnce(t *testing.T) {
 	})
 }
 
-// TestWebhookTest: the test event arrives signed, also by the secret before while it still signs. What a receiver answers is shown.
+// TestWebhookTest: the test event arrives with a signature. After a rotation, the old secret signs, too, for some time.
+// The call shows the receiver's answer.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
 	databases(t, options{plain: true}, func(t *testing.T, s *service) {
@@ -179,7 +181,7 @@ func TestWebhookTest(t *testing.T) {
 	})
 }
 
-// TestFeed reads a client's events by number, and waits for the first one.
+// TestFeed reads a client's events by number. A reader can wait for the first event.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -198,7 +200,7 @@ func TestFeed(t *testing.T) {
 			Next int64 `json:"next_after"`
 		}
 		var got feed
-		for _, key := range []string{a.Key, b.Key} { // the feed is on from now
+		for _, key := range []string{a.Key, b.Key} { // from the first read on, the feed gets events
 			if body := s.must(nil, "GET", "/api/events", key, "").body; body != `{"events":[],"next_after":0}` {
 				t.Errorf("an empty feed: %s", body)
 			}
@@ -229,7 +231,7 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// number gives numbers to events, as a node does.
+// number gives events their numbers, as a node does.
 func (s *service) number() {
 	s.t.Helper()
 	if _, err := s.outbox.NumberEvents(s.t.Context(), s.clock.Now()); err != nil {

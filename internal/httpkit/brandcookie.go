@@ -5,13 +5,14 @@ import (
 	"regexp"
 )
 
-// LooksCookie has the slug of the partner whose pages a browser showed last. The plain sign-in page and /docs, which belong to no partner,
-// then show this partner's brand. The cookie gives no access: everybody may see a partner's brand.
+// LooksCookie is the name of a cookie. It has the slug of the partner whose pages the browser showed last. The plain
+// sign-in page and /docs belong to no partner, so they show this partner's brand. The cookie gives no access, because
+// everybody may see a partner's brand.
 const LooksCookie = "looks"
 
 var slugShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 
-// SlugIn returns the partner's slug that a cookie holds; "" if it holds none.
+// SlugIn returns the partner's slug in a cookie, or "" if the cookie holds none.
 func SlugIn(r *http.Request, cookie string) string {
 	c, err := r.Cookie(cookie)
 	if err != nil || !slugShape.MatchString(c.Value) {

@@ -10,18 +10,18 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Caller tells where a request comes from.
+// Caller says where a request comes from.
 type Caller struct {
-	Address netip.Addr // of the caller, not of a proxy; the zero value where the connection has none
-	Secure  bool       // the caller speaks https, with this server or with a trusted proxy
+	Address netip.Addr // of the caller, not of a proxy; the zero address if it is not known
+	Secure  bool       // the caller uses https, to this server or to a trusted proxy
 	Local   bool       // a program on this machine made the request, and no proxy forwarded it
 }
 
-// Proxies are the networks whose X-Forwarded-For and X-Forwarded-Proto are believed. Every machine in them can name any
-// address as its caller's.
+// Proxies are the networks from which the headers X-Forwarded-For and X-Forwarded-Proto are trusted. Every machine in
+// these networks can claim any address for its caller.
 type Proxies []netip.Prefix
 
-// Words that [ParseProxies] takes for several networks each.
+// Words for [ParseProxies]. Each stands for several networks.
 const (
 	loopbackWord = "loopback"
 	privateWord  = "private"
@@ -42,8 +42,8 @@ func networks(all ...string) (p Proxies) {
 	return p
 }
 
-// ParseProxies reads networks (203.0.113.0/24), addresses, and the words loopback and private. The result is never nil; no
-// words trust nobody.
+// ParseProxies reads networks (203.0.113.0/24), addresses, and the words loopback and private. The result is never nil.
+// An empty list of words gives Proxies that trust no machine.
 func ParseProxies(words []string) (Proxies, error) {
 	p := Proxies{}
 	for _, word := range words {
@@ -68,7 +68,8 @@ func ParseProxies(words []string) (Proxies, error) {
 	return p, nil
 }
 
-// CallerOf tells where a request comes from, by the [Config] of its [Wrap]. Outside of one it trusts [DefaultProxies].
+// CallerOf returns where a request comes from. It trusts the Proxies in the [Config] of [Wrap]. Without Wrap, it trusts
+// [DefaultProxies].
 func CallerOf(r *http.Request) Caller {
 	if t, ok := r.Context().Value(trailKey{}).(*requestRecord); ok {
 		return t.proxies.Caller(r)
@@ -76,13 +77,14 @@ func CallerOf(r *http.Request) Caller {
 	return DefaultProxies.Caller(r)
 }
 
-// UnknownCaller is the key of a request whose caller nobody knows yet: its address.
+// UnknownCaller returns the CallerKey of a request before its key is known. It is made from the address.
 func UnknownCaller(r *http.Request) admission.CallerKey {
 	return admission.AddressKey(CallerOf(r).Address)
 }
 
-// Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is read from its end.
-// The first address that is no trusted proxy is the caller's. The sender may have invented the addresses before it.
+// Caller returns where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list
+// is read from its end. The first address, from the end, that is no trusted proxy is the caller's. The caller may have
+// invented all addresses before this one.
 func (p Proxies) Caller(r *http.Request) Caller {
 	c := Caller{Secure: r.TLS != nil}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -109,7 +111,8 @@ func (p Proxies) Caller(r *http.Request) Caller {
 	return c
 }
 
-// follow takes the address that a trusted proxy saw, and reports whether the address before it counts, too.
+// follow takes an address that a trusted proxy saw. It reports whether this address is a trusted proxy, too, so that
+// the address before it counts.
 func (c *Caller) follow(p Proxies, hop string) bool {
 	a, ok := parseHop(hop)
 	if !ok {
@@ -119,7 +122,7 @@ func (c *Caller) follow(p Proxies, hop string) bool {
 	return p.trust(a)
 }
 
-// cutLast splits a list before its last comma.
+// cutLast splits a list at its last comma.
 func cutLast(line string) (rest, last string, more bool) {
 	i := strings.LastIndexByte(line, ',')
 	if i < 0 {
@@ -128,7 +131,7 @@ func cutLast(line string) (rest, last string, more bool) {
 	return line[:i], line[i+1:], true
 }
 
-// parseHop reads an address, which some proxies write with a port.
+// parseHop reads an address. Some proxies write a port after it.
 func parseHop(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {

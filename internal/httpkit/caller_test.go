@@ -11,12 +11,13 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestCaller: only trusted proxies are believed, and of their list the first address from the end that is no proxy counts.
+// TestCaller: only trusted proxies are believed. The caller is the first address, from the end of the list, that is no
+// trusted proxy.
 func TestCaller(t *testing.T) {
 	t.Parallel()
-	const edge = "198.51.100.0/24" // a provider's proxies
+	const edge = "198.51.100.0/24" // the proxies of some provider
 	for name, test := range map[string]struct {
-		trusted []string // nil: the default
+		trusted []string // nil: the default proxies
 		peer    string
 		headers http.Header
 		want    httpkit.Caller

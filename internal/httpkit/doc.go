@@ -1,3 +1,4 @@
-// Package httpkit has what all HTTP interfaces of the product share. It has the request's id, the access log, recovery from panics,
-// security headers and the bound on bodies. It has the only table from error codes to statuses, and the RFC 9457 form of errors.
+// Package httpkit has what all HTTP interfaces of the product share. It gives requests their ids, writes the access
+// log, recovers from panics, sets security headers and bounds bodies. It also has the only table from error codes to
+// statuses, and writes errors in the form of RFC 9457.
 package httpkit

@@ -17,31 +17,31 @@ import (
 // HealthConfig is what [NewHealth] needs.
 type HealthConfig struct {
 	Now     func() time.Time
-	Check   func(context.Context) error // the store answers with a write on disk
-	Working func() error                // the dispatcher does its rounds; nil: there is none
-	Roles   []string                    // shown to those who ask
+	Check   func(context.Context) error // returns nil if the store answers and a write reaches the disk
+	Working func() error                // returns nil if the dispatcher does its rounds; nil: there is no dispatcher
+	Roles   []string                    // the server's roles, shown in the answer of /readyz
 	Logger  *slog.Logger
-	Figure  func(part string, ready bool) // told of each examination; nil: nobody is
+	Figure  func(part string, ready bool) // called with the result of each check; may be nil
 }
 
-// Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send calls"). Safe for
-// concurrent use.
+// Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send
+// calls"). Its methods may be called by many goroutines at once.
 type Health struct {
 	cfg      HealthConfig
 	stopping atomic.Bool
 
-	mu      sync.Mutex // one probe at a time; those that waited share its answer
+	mu      sync.Mutex // held during a probe; requests that wait for the lock share the answer
 	checked time.Time
 	problem *puntuale.Error // nil: all is well
 }
 
-// NewHealth returns a Health that has not examined anything yet.
+// NewHealth returns a Health that has not made a check yet.
 func NewHealth(cfg HealthConfig) *Health { return &Health{cfg: cfg} }
 
-// Stopping makes all later answers of /readyz say that the server is stopping.
+// Stopping makes all later answers of /readyz say that the server stops.
 func (h *Health) Stopping() { h.stopping.Store(true) }
 
-// Anybody may ask, and each probe writes to the disk. So the answer of a probe is used again for a moment.
+// Anybody may ask, and each probe writes to the disk. So the result of a probe is used again for a moment.
 const (
 	probeHolds   = 500 * time.Millisecond
 	probeTimeout = 2 * time.Second
@@ -55,20 +55,20 @@ func (h *Health) Live(w http.ResponseWriter, _ *http.Request) {
 // Ready answers GET /readyz.
 func (h *Health) Ready(w http.ResponseWriter, r *http.Request) {
 	if problem := h.Probe(r.Context()); problem != nil {
-		NewProblem(r.Context(), slog.New(slog.DiscardHandler), problem).Write(w) // the cause was logged when it began
+		NewProblem(r.Context(), slog.New(slog.DiscardHandler), problem).Write(w) // the cause was already logged when the problem began
 		return
 	}
 	writeJSON(w, http.StatusOK, healthStatus{Status: "ready", Roles: h.cfg.Roles})
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultServerNoDispatcher puntuale.ReasonCode = "server.no_dispatcher"
 	faultServerStopping     puntuale.ReasonCode = "server.stopping"
 	faultStoreSilent        puntuale.ReasonCode = "store.silent"
 )
 
-// Probe returns a fault without internals, or nil. The log has the cause.
+// Probe returns a fault without internal details, or nil if the server is ready. The cause is in the log.
 func (h *Health) Probe(ctx context.Context) *puntuale.Error {
 	if h.stopping.Load() {
 		return notReady(faultServerStopping)
@@ -114,7 +114,8 @@ func notReady(why puntuale.ReasonCode) *puntuale.Error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(why), RetryAfter: time.Second}
 }
 
-// tell logs what changed since the last probe; a line for each probe would fill the log although nothing changes.
+// tell logs what changed since the last probe. It does not log each probe, because the log would fill with lines that
+// say the same.
 func (h *Health) tell(problem *puntuale.Error, cause error) {
 	switch {
 	case problem == nil && h.problem != nil:
@@ -126,12 +127,12 @@ func (h *Health) tell(problem *puntuale.Error, cause error) {
 
 type healthStatus struct {
 	Status string   `json:"status"`
-	Roles  []string `json:"roles,omitempty"` // of a server that is ready
+	Roles  []string `json:"roles,omitempty"` // only in the answer of a ready server
 }
 
 func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // a reader that went away needs no answer
+	_ = json.NewEncoder(w).Encode(body) // if the reader has hung up, it needs no answer
 }

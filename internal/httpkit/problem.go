@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallGivenUp puntuale.ReasonCode = "call.given_up"
 	faultInternal    puntuale.ReasonCode = "fault.internal"
@@ -26,15 +26,15 @@ const (
 // ProblemType is the media type of an error's body.
 const ProblemType = "application/problem+json"
 
-// Bounds of an answer: the characters that it repeats of a value or a location, and its faults.
+// Bounds of an answer: how many characters of a value and of a location it repeats, and how many faults it lists.
 const (
 	shownValue    = 100
 	shownLocation = 200
 	shownFaults   = 100
 )
 
-// Problem is the body of every answer that is not a success. Its form is RFC 9457; "type" would be about:blank, so it is left out. It is
-// also an error, so that a handler can return it.
+// Problem is the body of every answer that is not a success. Its form is RFC 9457. The member "type" is left out,
+// because it would be about:blank. A Problem is also an error, so that a handler can return it.
 type Problem struct {
 	Title     string        `json:"title" doc:"The status in words"`
 	Status    int           `json:"status" doc:"The HTTP status"`
@@ -57,12 +57,13 @@ type Fault struct {
 	Value    any    `json:"value,omitempty" doc:"What was found there"`
 }
 
-// NewProblem turns an error into its answer. Every error ends here. It logs errors that need an action. The caller sees no internals.
+// NewProblem turns an error into the answer. All errors of handlers come here. It logs an error if somebody must act on
+// it. The answer shows no internal details.
 func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	var e *puntuale.Error
 	switch {
 	case errors.As(err, &e):
-	case ctx.Err() != nil: // the caller hung up, and nobody reads this
+	case ctx.Err() != nil: // the caller hung up, so nobody reads the answer
 		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultCallGivenUp)}
 	default:
 		e = &puntuale.Error{Code: puntuale.CodeInternal, Err: err}
@@ -75,7 +76,7 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		logger.ErrorContext(ctx, "request failed", "request_id", p.RequestID, "error", err)
 		return p
 	case http.StatusServiceUnavailable:
-		if ctx.Err() == nil { // else it is the caller who is gone
+		if ctx.Err() == nil { // otherwise the error only says that the caller hung up
 			logger.WarnContext(ctx, "request refused: unavailable", "request_id", p.RequestID, "error", err)
 		}
 	case http.StatusUnauthorized:
@@ -103,24 +104,24 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	return p
 }
 
-// RetryAfter is a time in the form of the header of that name: in seconds, at least one.
+// RetryAfter returns a time as a value of the header Retry-After: in seconds, at least one.
 func RetryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
 
-// Write answers with the problem. With its length the answer is whole before the handler ends.
+// Write answers with the problem. It sets the length, so that the answer is complete before the handler ends.
 func (p *Problem) Write(w http.ResponseWriter) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // nothing in it fails to become JSON
+	_ = enc.Encode(p) // a Problem can always be written as JSON
 	for name, values := range p.header {
 		w.Header()[name] = values
 	}
 	w.Header().Set("Content-Type", ProblemType)
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body.Bytes()) // fails only when the caller is gone
+	_, _ = w.Write(body.Bytes()) // this fails only if the caller has hung up
 }
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
@@ -130,7 +131,7 @@ func (p *Problem) GetStatus() int            { return p.Status }
 func (p *Problem) GetHeaders() http.Header   { return p.header }
 func (p *Problem) ContentType(string) string { return ProblemType }
 
-// cut shortens a text that is too long to repeat.
+// cut shortens a text that is too long to be repeated in an answer.
 func cut(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// RequestIDHeader carries the request's id both ways.
+// RequestIDHeader is the header with the request's id, both in requests and in answers.
 const RequestIDHeader = "X-Request-Id"
 
-// saneID is the form of ids that are accepted from a caller. Otherwise the request gets an id of our own.
+// saneID is the form of an id that a caller may choose. Otherwise the server makes an id.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// requestRecord is what is known of a request while it is served.
+// requestRecord is what is known about a request while it is served.
 type requestRecord struct {
 	id      string
 	proxies Proxies
@@ -28,7 +28,7 @@ type requestRecord struct {
 
 type trailKey struct{}
 
-// RequestID returns the id of the request that ctx belongs to, "" outside of one.
+// RequestID returns the id of the request that ctx belongs to, or "" if ctx belongs to none.
 func RequestID(ctx context.Context) string {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		return t.id
@@ -36,7 +36,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// Annotate adds attributes to the request's line in the access log. They must not hold phone numbers, texts or keys.
+// Annotate adds attributes to the request's line in the access log. The attributes must not hold phone numbers, texts
+// or keys.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -45,7 +46,7 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
-// Matched names the pattern that a request was matched with, for the metrics by route.
+// Matched notes the pattern that a request matched. The metrics count by it.
 func Matched(ctx context.Context, pattern string) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -54,8 +55,8 @@ func Matched(ctx context.Context, pattern string) {
 	}
 }
 
-// Quieten moves the request's line in the access log to level debug. It is for refusals that come in floods: a line for each would cost
-// more than the refusal.
+// Quieten moves the request's line in the access log to level debug. It is for refusals of which very many may come: a
+// log line for each would cost more than the refusal.
 func Quieten(ctx context.Context) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()

@@ -19,15 +19,16 @@ type Config struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	// Proxies are trusted to name the caller; see [CallerOf]. nil: DefaultProxies.
+	// Proxies are trusted to name the caller; see [CallerOf]. nil means DefaultProxies.
 	Proxies Proxies
 
-	// Observe, if set, is called for every answer with the pattern that [Matched] named ("" for none).
+	// Observe is called for every answer. route is the pattern that [Matched] noted, or "" if there is none. It may be
+	// nil.
 	Observe func(route string, status int, took time.Duration)
 }
 
-// Wrap serves a handler with a request id, security headers, one line in the access log, and recovery. A panic is
-// logged, and answered as an internal error.
+// Wrap adds to a handler: a request id, security headers, one line in the access log, and recovery. A panic is logged,
+// and answered as an internal error.
 func Wrap(h http.Handler, cfg Config) http.Handler {
 	if cfg.Proxies == nil {
 		cfg.Proxies = DefaultProxies
@@ -51,8 +52,8 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 	})
 }
 
-// strictTransport makes browsers use https only, for a year. It says nothing about other names of the same domain, which
-// may not be ours.
+// strictTransport makes browsers use https only, for a year. It does not include subdomains, because they may belong to
+// somebody else.
 const strictTransport = "max-age=31536000"
 
 // secure sets the headers of an answer that is data: a browser must not run it, frame it, guess its type or keep it.
@@ -77,14 +78,15 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	}
 }
 
-// keyLike finds texts that look like a key or a hook's secret, in case a caller puts one into a wrong path.
+// keyLike matches texts that look like a key or the secret of a webhook, because a caller may put one into a wrong
+// path.
 var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+`)
 
 // numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)
 
-// place names the requested pattern, because a path may hold a phone number. If no pattern matched, it returns the path without everything
-// that looks like a number or a key.
+// place returns the log attribute for the requested place. It is the pattern, because a path may hold a phone number.
+// If no pattern matched, it is the path without everything that looks like a number or a key.
 func place(r *http.Request, route string) slog.Attr {
 	if route != "" {
 		return slog.String("route", route)
@@ -93,7 +95,7 @@ func place(r *http.Request, route string) slog.Attr {
 	return slog.String("path", numberLike.ReplaceAllString(keyLike.ReplaceAllString(path, "[key]"), "[number]"))
 }
 
-// access logs one request. It leaves out the query, because that may hold the key.
+// access logs one request. It leaves out the query, because the query may hold the key.
 func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
 	t.mu.Lock()
@@ -124,7 +126,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	body   *noticedBody // nil: the request has none
+	body   *noticedBody // nil: the request has no body
 }
 
 // noticedBody notes whether a request's body was read to its end.
@@ -139,8 +141,9 @@ func (b *noticedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteHeader ends the connection with an answer that does not ask for the rest of the body. Otherwise the server would hold the answer
-// back until it has read that rest. A caller that sends byte by byte could delay it for half a minute.
+// If a part of the body was not read, WriteHeader makes the connection end after the answer. Otherwise the server would
+// read the rest of the body before it sends the answer. A caller that sends byte by byte could delay the answer for
+// half a minute.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
@@ -151,8 +154,8 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// A long answer is written in parts, and the reader must take each within a time. So a reader that takes nothing does
-// not keep memory for long.
+// A long answer is written in parts, and the reader must take each part within takenWithin. So a reader that takes
+// nothing does not keep memory for long.
 const (
 	writtenAtOnce = 64 << 10 // bytes
 	takenWithin   = 10 * time.Second
@@ -184,11 +187,11 @@ func (w *recorder) writePart(p []byte) (int, error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // fails only when the reader is gone
+			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // this fails only if the reader has hung up
 		}
 	})()
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap lets http.ResponseController find the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

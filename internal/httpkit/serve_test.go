@@ -33,7 +33,8 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// The access log shows the request and the answer, and never the key, neither from the query nor from the path.
+// The access log shows the request and the answer. It never shows the key, even if the key is in the query or in the
+// path.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "/api/ck_0123secret?api_key=ck_secret&x=1", nil)
@@ -90,7 +91,7 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestRefusedUnread: a caller that sends its body byte by byte has its refusal at once. A body that was read leaves the
+// TestRefusedUnread: a caller that sends its body byte by byte gets a refusal at once. A body that was read leaves the
 // connection open.
 func TestRefusedUnread(t *testing.T) {
 	t.Parallel()
@@ -101,7 +102,7 @@ func TestRefusedUnread(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now}))
 	defer s.Close()
-	for _, length := range []int{100, 3_000_000} { // the server reads on by itself only where little is announced
+	for _, length := range []int{100, 3_000_000} { // the server itself reads on only if a short body was announced
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func (l *memoryListener) Accept() (net.Conn, error) {
 func (l *memoryListener) Close() error   { close(l.closed); return nil }
 func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
 
-// TestUnreadAnswer: if a reader takes nothing of a long answer, the server frees its memory soon.
+// TestUnreadAnswer: if a reader takes nothing of a long answer, the server soon frees the answer's memory.
 func TestUnreadAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"puntuale"
 )
 
-// CodeMethod is the code of a 405: it exists on the wire only.
+// CodeMethod is the code of status 405. Only answers have it; no other package uses it.
 const CodeMethod puntuale.Code = "method_not_allowed"
 
-// statuses is the only table from codes to HTTP statuses. The rows have the order of the checks of a call: the first row that applies is
-// the answer.
+// statuses is the only table from codes to HTTP statuses. The rows are in the order in which a call is checked: the
+// first row that applies decides the answer.
 var statuses = []struct {
 	code   puntuale.Code
 	status int
@@ -36,7 +36,7 @@ var statuses = []struct {
 	{puntuale.CodeInternal, http.StatusInternalServerError},
 }
 
-// Status returns the HTTP status of a code; 500 for one that the table does not know.
+// Status returns the HTTP status of a code. For a code that is not in the table, it returns 500.
 func Status(code puntuale.Code) int {
 	for _, row := range statuses {
 		if row.code == code {

@@ -1,22 +1,23 @@
 package httpkit
 
-// MaxValues is how many values a JSON body may hold, including the values inside arrays and objects. Each takes far more memory than the
-// two bytes that it may be written in.
+// MaxValues is how many values a JSON body may hold, including the values inside arrays and objects. A value may be
+// written in two bytes, and takes far more memory when it is decoded.
 const MaxValues = 20_000
 
-// TooManyValues reports whether a text, which need not be JSON, holds more than [MaxValues] values. It takes no memory.
+// TooManyValues reports whether a text has more than [MaxValues] values. The text need not be JSON. The function
+// allocates no memory.
 func TooManyValues(text []byte) bool { return MoreValues(text, MaxValues) }
 
-// MoreValues is TooManyValues for another bound.
+// MoreValues reports whether a text has more than most values, as TooManyValues does.
 func MoreValues(text []byte, most int) bool {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
-			i++ // whatever it is
+			i++ // skip the escaped character
 		case c == '"':
 			quoted = !quoted
-		case !quoted && (c == ',' || c == '{' || c == '['): // each begins one more value
+		case !quoted && (c == ',' || c == '{' || c == '['): // each of these characters begins one more value
 			n++
 		}
 	}

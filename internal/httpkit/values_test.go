@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// Values count at any depth. Characters inside a text do not count as values.
+// Values count at any depth. Characters inside a string do not count.
 func TestTooManyValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

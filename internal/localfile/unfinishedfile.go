@@ -101,7 +101,7 @@ func (u *Unfinished) Remove() error {
 	if u == nil {
 		return nil
 	}
-	_ = u.File.Close() // perhaps it is
+	_ = u.File.Close() // it may be closed already
 	u.unlock()
 	if err := os.Remove(u.File.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the unfinished %s: %w", u.name, err)

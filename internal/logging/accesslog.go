@@ -13,7 +13,7 @@ const accessLine = "request"
 // sampled drops most lines of the access log, but keeps all errors.
 type sampled struct {
 	slog.Handler
-	share float64 // that is written
+	share float64 // the share of lines that is written
 	seen  *atomic.Uint64
 }
 

@@ -24,7 +24,7 @@ type Outage struct {
 	logger *slog.Logger
 
 	mu          sync.Mutex
-	began, last time.Time // zero: there is none
+	began, last time.Time // zero: there is no outage
 	refused     int
 }
 

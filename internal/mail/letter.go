@@ -66,7 +66,7 @@ type content struct {
 type letterContent struct {
 	Brand    string
 	Colour   string
-	Ink      string // readable on Colour
+	Ink      string // a colour for text that is readable on Colour
 	Language string
 	To       string
 	Link     string

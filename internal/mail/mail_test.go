@@ -240,7 +240,7 @@ func TestServerAway(t *testing.T) {
 	}
 	w.clock.Advance(3 * time.Hour)
 	w.Start()
-	for len(w.Received()) < 20 { // what one failure left is due, or soon is
+	for len(w.Received()) < 20 { // the e-mails that one failure left are due, or will be soon
 		w.round()
 		w.clock.Advance(time.Minute)
 	}

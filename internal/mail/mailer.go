@@ -18,7 +18,7 @@ import (
 const (
 	claimed  = 16              // e-mails of one claim
 	atOnce   = 4               // connections to the mail server
-	endWrite = 5 * time.Second // to record how an attempt ended, also while the server stops
+	endWrite = 5 * time.Second // the time to record how an attempt ended, also while the server stops
 
 	firstWait = time.Minute // after a failed attempt; it doubles with each
 	longWait  = time.Hour
@@ -26,8 +26,8 @@ const (
 
 // Results of attempts, for figures.
 const (
-	Taken   = "taken"    // by the mail server
-	Failed  = "failed"   // tried again
+	Taken   = "taken"    // the mail server took it
+	Failed  = "failed"   // it is tried again
 	GivenUp = "given_up" // refused for good, or tried for too long
 )
 
@@ -67,7 +67,7 @@ func (m *Mailer) Round(ctx context.Context) error {
 		}
 		var sending errgroup.Group
 		sending.SetLimit(atOnce)
-		var away atomic.Bool // then the rest of the claim is not tried
+		var away atomic.Bool // if the mail server is away, the rest of the claim is not tried
 		for _, one := range all {
 			sending.Go(func() error { return m.attempt(ctx, one, &away) })
 		}
@@ -149,7 +149,7 @@ func (m *Mailer) write(one puntuale.Mail, l puntuale.Letter) (*gomail.Msg, error
 		return nil, fmt.Errorf("the sender's %w", errAddress)
 	}
 	if err := message.To(l.To); err != nil {
-		return nil, fmt.Errorf("the recipient's %w", errAddress) // the cause repeats it
+		return nil, fmt.Errorf("the recipient's %w", errAddress) // the cause is left out, because it repeats the address
 	}
 	message.Subject(content.Subject)
 	message.SetDateWithValue(m.cfg.Clock.Now())

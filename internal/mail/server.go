@@ -68,7 +68,8 @@ func ParseServer(address string) (*Server, error) {
 	return s, nil
 }
 
-// Through sets another way to the server, whose certificate one of the roots has signed; nil: the system's.
+// Through sets another way to the server. One of the roots has signed the server's certificate; nil stands for the
+// system's roots.
 func (s *Server) Through(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
 	s.dial, s.tls.RootCAs = dial, roots
 	return s
@@ -95,7 +96,8 @@ func (r refusal) Error() string {
 // final reports whether another attempt would end like this one.
 func (r refusal) final() bool { return r.code >= 500 }
 
-// send hands over one e-mail. The error wraps errAway where no e-mail would have been taken, and is a refusal where this one was not.
+// send hands over one e-mail. The error wraps errAway if the server takes no e-mail at all. It is a refusal if the
+// server did not take this one.
 func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	client, hangUp, err := s.connect(ctx)
 	if err != nil {
@@ -103,7 +105,7 @@ func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	}
 	defer hangUp()
 	err = client.Send(m)
-	if err == nil || m.IsDelivered() { // what failed after it was taken does not matter
+	if err == nil || m.IsDelivered() { // a failure after the server took the e-mail does not matter
 		_ = client.Close()
 		return nil
 	}
@@ -156,7 +158,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 	return client, hangUp, nil
 }
 
-// withoutText leaves the code of a server's answer. Its text may repeat the user.
+// withoutText leaves only the code of a server's answer, because the text may repeat the user.
 func withoutText(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return refusal{code: answer.Code}

@@ -15,7 +15,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// addressError: a host has addresses, and none of them may be reached.
+// addressError says that a host has addresses, but none of them may be reached.
 type addressError struct{ err error }
 
 func (e *addressError) Error() string { return "no address that may be reached: " + e.err.Error() }

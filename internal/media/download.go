@@ -19,7 +19,7 @@ const (
 	chunk        = 64 << 10
 )
 
-// download follows the address to a file and stores that. Its time counts only while it has a slot for fetching.
+// download follows the address to a file, and stores the file. Its time counts only while it has a slot for fetching.
 func (f *Fetcher) download(m *file, u *url.URL) error {
 	leave, err := f.clients.enter(m.ctx, m.key.client)
 	if err != nil {

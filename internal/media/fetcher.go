@@ -18,24 +18,24 @@ import (
 
 // Config is what [New] needs; Folder and Clock must be set. Zero means the default.
 type Config struct {
-	Folder string // of the fetcher's files; made if it is missing
+	Folder string // the folder of the fetcher's files; made if it is missing
 	Clock  clock.Clock
 
-	MaxBytes int64         // of one file; default 100 MiB
-	Budget   int64         // of all files, those being fetched included; default 1 GiB
-	Files    int           // kept at once; default 500
+	MaxBytes int64         // bytes of one file; default 100 MiB
+	Budget   int64         // bytes of all files, with those being fetched; default 1 GiB
+	Files    int           // files that are kept at once; default 500
 	Age      time.Duration // how long a file is kept after it was fetched; default 1 h
 
-	AtOnce    int      // fetches in all; default 32
-	PerHost   int      // default 2
-	PerClient int      // default 8
-	Ports     []uint16 // default 80 and 443
+	AtOnce    int      // fetches at once; default 32
+	PerHost   int      // fetches at once from one host; default 2
+	PerClient int      // fetches at once for one client; default 8
+	Ports     []uint16 // ports that may be reached; default 80 and 443
 
 	Connect time.Duration // for resolving and connecting, and again for TLS; default 5 s
 	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
 	Total   time.Duration // for all redirects and the body, without waiting for a slot; default 60 s
 	Rate    int64         // bytes a second that a host must send at least; default 10,000
-	Grace   time.Duration // over which the rate is taken; default 5 s
+	Grace   time.Duration // the time over which the rate is taken; default 5 s
 
 	Resolver *net.Resolver             // nil: the system's
 	Exempt   func(netip.AddrPort) bool // what may be reached although its address is not public: for tests; nil: nothing

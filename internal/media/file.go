@@ -23,18 +23,18 @@ type key struct {
 // until done is closed, and they do not change afterwards.
 type file struct {
 	key    key
-	ctx    context.Context // of the fetch; ends when no caller waits any more
+	ctx    context.Context // the context of the fetch; it ends when no caller waits any more
 	cancel context.CancelCauseFunc
-	users  int           // those who wait or read
+	users  int           // callers who wait or read
 	done   chan struct{} // closed when the fetch has ended
 	failed *puntuale.SendError
 	until  time.Time // the file is kept until then
 	listed bool      // the file is in the fetcher's files
 	room   int64     // bytes taken of the budget
-	gone   bool      // dropped
+	gone   bool      // the file was dropped
 
 	data *os.File
-	name string // of data, in the fetcher's folder
+	name string // the name of data in the fetcher's folder
 	size int64
 	kind string
 }

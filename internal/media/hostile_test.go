@@ -230,7 +230,7 @@ func TestAnswers(t *testing.T) {
 		reason puntuale.ReasonCode
 	}{
 		204: {puntuale.Final, reasonKind}, 206: {puntuale.Final, reasonKind}, 304: {puntuale.Final, reasonKind}, 300: {puntuale.Final, reasonKind},
-		302: {puntuale.Final, puntuale.ReasonFileAddress}, // without an address
+		302: {puntuale.Final, puntuale.ReasonFileAddress}, // a redirect without an address
 		400: {puntuale.Final, reasonRefused}, 401: {puntuale.Final, reasonRefused}, 403: {puntuale.Final, reasonRefused}, 451: {puntuale.Final, reasonRefused},
 		404: {puntuale.Final, reasonMissing}, 410: {puntuale.Final, reasonMissing},
 		408: {puntuale.Transient, reasonUnreachable}, 425: {puntuale.Transient, reasonUnreachable}, 429: {puntuale.Transient, reasonUnreachable},

@@ -14,11 +14,12 @@ import (
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
-	openWithin     = 10 * time.Second // for a place
-	openTakes      = 2 * time.Minute  // for all of a file
+	openWithin     = 10 * time.Second // how long a call waits for a slot
+	openTakes      = 2 * time.Minute  // how long it may take to fetch all of a file
 )
 
-// Opener opens the files of replies by the connectors of their sessions. Its methods may be called by many goroutines at once.
+// Opener opens the files of replies. The file comes from the connector of the reply's session. Many goroutines may use
+// an Opener at once.
 type Opener struct {
 	of      func(puntuale.Session) puntuale.MediaOpener
 	all     *gate[struct{}]

@@ -24,7 +24,8 @@ func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntual
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(strings.NewReader("file")), Size: 4}, nil
 }
 
-// TestOpener: sessions are opened by their connector, a client takes only its slots, and closed files give them back.
+// TestOpener: the connector of a session opens its files. A client takes only its own slots, and a closed file gives its
+// slot back.
 func TestOpener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

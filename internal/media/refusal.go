@@ -29,15 +29,15 @@ const (
 	reasonLater       puntuale.ReasonCode = "media.not_yet"
 )
 
-// Their details.
+// The details of these reasons.
 const (
 	reasonDetail       puntuale.ReasonCode = "media.detail"     // {1}: one of the others
 	reasonOverLimit    puntuale.ReasonCode = "media.over_limit" // {1}: the limit in bytes
 	reasonHTTP         puntuale.ReasonCode = "media.http"       // {1}: the status
-	reasonNotPublic    puntuale.ReasonCode = "media.not_public" // the host's address
+	reasonNotPublic    puntuale.ReasonCode = "media.not_public" // the host's address is not public
 	reasonTimeUp       puntuale.ReasonCode = "media.time_up"
 	reasonTooSlow      puntuale.ReasonCode = "media.too_slow"
-	reasonUnresolved   puntuale.ReasonCode = "media.unresolved" // the host's name, for now
+	reasonUnresolved   puntuale.ReasonCode = "media.unresolved" // the host's name has no address for now
 	reasonNoAnswer     puntuale.ReasonCode = "media.no_answer"
 	reasonNoConnection puntuale.ReasonCode = "media.no_connection"
 	reasonGivenUp      puntuale.ReasonCode = "media.given_up" // nobody waits any more
@@ -47,14 +47,14 @@ const (
 	reasonNoHost       puntuale.ReasonCode = "media.no_host"
 	reasonPortInvalid  puntuale.ReasonCode = "media.port_invalid"
 	reasonPort         puntuale.ReasonCode = "media.port_not_allowed"
-	reasonRedirects    puntuale.ReasonCode = "media.redirects"        // {1}: the most
-	reasonNoRedirect   puntuale.ReasonCode = "media.redirect_without" // an address
+	reasonRedirects    puntuale.ReasonCode = "media.redirects"        // {1}: how many redirects are allowed
+	reasonNoRedirect   puntuale.ReasonCode = "media.redirect_without" // the redirect has no address
 	reasonCompressed   puntuale.ReasonCode = "media.compressed"
 	reasonEmpty        puntuale.ReasonCode = "media.empty"
 	reasonPage         puntuale.ReasonCode = "media.web_page" // {1}: its content type
 	reasonClosedEarly  puntuale.ReasonCode = "media.closed_early"
 	reasonNoRoom       puntuale.ReasonCode = "media.no_room"
-	reasonManyFiles    puntuale.ReasonCode = "media.too_many_files" // in use
+	reasonManyFiles    puntuale.ReasonCode = "media.too_many_files" // too many files are in use
 	reasonNotStored    puntuale.ReasonCode = "media.not_stored"
 )
 

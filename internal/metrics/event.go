@@ -32,7 +32,7 @@ func (m *Meter) registerEvents() {
 		}),
 	}
 	for _, result := range []string{"delivered", "failed", "given_up", "gone"} {
-		m.events.attempts.WithLabelValues(result) // 0 until the first
+		m.events.attempts.WithLabelValues(result) // the figure is 0 until the first attempt
 	}
 	m.registry.MustRegister(m.events.attempts, m.events.backlog, m.events.oldest, m.events.disabled)
 }
@@ -40,7 +40,8 @@ func (m *Meter) registerEvents() {
 // Attempted counts an attempt to deliver an event by its result: delivered, failed, given_up or gone.
 func (m *Meter) Attempted(result string) { m.events.attempts.WithLabelValues(result).Inc() }
 
-// EventBacklog shows what waits to be told: events without a number, deliveries, how long the first is due, and disabled webhooks.
+// EventBacklog shows the events that wait: those without a number, and the deliveries. It also shows how long the first
+// delivery has been due, and how many webhooks are disabled.
 func (m *Meter) EventBacklog(unnumbered, waiting int, oldest time.Duration, disabled int) {
 	m.events.backlog.WithLabelValues("unnumbered").Set(float64(unnumbered))
 	m.events.backlog.WithLabelValues("waiting").Set(float64(waiting))

@@ -101,7 +101,7 @@ func New(version string) *Meter {
 		Name: "puntuale_connections_closed_total", Help: "Connections that were closed because there were too many.",
 	})
 	for _, reason := range []string{"bodies", "caller", "calls", "store"} {
-		m.refused.WithLabelValues(reason) // 0 until the first
+		m.refused.WithLabelValues(reason) // the figure is 0 until the first refusal
 	}
 	m.registry.MustRegister(m.refused, m.waited, m.closed)
 	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
@@ -160,7 +160,7 @@ func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) 
 // Closed counts connections that were closed to make room for others.
 func (m *Meter) Closed(n int) { m.closed.Add(float64(n)) }
 
-// WatchAdmission shows what is worked on, what waits, and what memory it takes.
+// WatchAdmission shows how many calls are worked on, how many wait, and how much memory they take.
 func (m *Meter) WatchAdmission(load func() (atWork, waiting int), taken func() int64) {
 	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { atWork, _ := load(); return float64(atWork) })
 	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { _, waiting := load(); return float64(waiting) })

@@ -18,7 +18,7 @@ import (
 // Backlog is what is due and has not left.
 type Backlog struct {
 	Messages int64
-	Oldest   time.Time // when the first of them was to leave; zero without any
+	Oldest   time.Time // when the first of them should have left; zero if there are none
 }
 
 // backlogs shows what is due and has not left, by the last count.
@@ -27,7 +27,7 @@ type backlogs struct {
 	messages, oldest, age *prometheus.Desc
 
 	mu     sync.Mutex
-	at     time.Time // zero until the first time
+	at     time.Time // the moment of the last count; zero before the first one
 	counts map[string]Backlog
 }
 
@@ -104,14 +104,14 @@ func (m *Meter) registerOperation(version string) {
 		Help: "Web Pushes to people's devices, by result: arrived (at the push service), gone (the device wants none any more) or failed (it is tried again).",
 	}, []string{"result"})
 	for _, result := range []string{"arrived", "gone", "failed"} {
-		m.alerts.pushes.WithLabelValues(result) // 0 until the first
+		m.alerts.pushes.WithLabelValues(result) // the figure is 0 until the first push
 	}
 	m.alerts.mails = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "puntuale_mails_total",
 		Help: "Attempts to send an e-mail, by result: taken (by the mail server), failed (it is tried again) or given_up.",
 	}, []string{"result"})
 	for _, result := range []string{"taken", "failed", "given_up"} {
-		m.alerts.mails.WithLabelValues(result) // 0 until the first
+		m.alerts.mails.WithLabelValues(result) // the figure is 0 until the first e-mail
 	}
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
@@ -121,7 +121,7 @@ func (m *Meter) registerOperation(version string) {
 	}, []string{"holds"})
 	for _, network := range []string{"official", "gateway"} {
 		for _, result := range []string{"accepted", "refused", "failed"} {
-			m.alerts.deliveries.WithLabelValues(network, result) // 0 until the first
+			m.alerts.deliveries.WithLabelValues(network, result) // the figure is 0 until the first delivery
 		}
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -38,7 +38,7 @@ func Embedded() *Table {
 
 const (
 	mostBytes  = 1 << 20
-	mostFaults = 20 // that are named
+	mostFaults = 20 // faults that an error names
 )
 
 // Read reads a table: CSV whose first lines name currency, date and source, and then a line for each country. Its error names every

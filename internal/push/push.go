@@ -22,11 +22,11 @@ import (
 const (
 	claimed  = 64               // devices of one claim
 	atOnce   = 16               // calls to push services
-	within   = 10 * time.Second // each of them
-	endWrite = 5 * time.Second  // to record the result, also while the server stops
+	within   = 10 * time.Second // for each call
+	endWrite = 5 * time.Second  // the time to record the result, also while the server stops
 
 	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
-	longest   = time.Hour // between two tries
+	longest   = time.Hour // the longest wait between two tries
 	maxAnswer = 4 << 10   // bytes that are read of one answer
 )
 
@@ -96,7 +96,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	return n.cfg.Store.EndPush(ctx, p, end, again)
 }
 
-// send returns how long the push service asks to wait, and the error.
+// send makes one try to send a push. It returns the result, and how long the push service asks to wait.
 func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 const sender = "https://messages.example.com"
 
-// secrets keeps what a store's table keeps.
+// secrets is a store of secrets in memory.
 type secrets struct {
 	mu   sync.Mutex
 	kept map[string][]byte

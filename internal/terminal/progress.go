@@ -25,7 +25,7 @@ type Progress struct {
 	stage string
 	begun time.Time // of the stage
 	shown time.Time
-	drawn int  // lines of a bar, behind the last of which the cursor stands
+	drawn int  // the lines of the bar that was drawn; the cursor is behind the last one
 	whole bool // all of the stage was shown
 }
 
@@ -33,7 +33,7 @@ const (
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 5 * time.Second
 	barWidth  = 30
-	wideLine  = 80 // characters, where nobody knows how many there are
+	wideLine  = 80 // characters of a line, if the terminal does not say how many it has
 )
 
 // NewProgress returns a Progress that writes to w. terminal says whether w is a terminal.
@@ -143,7 +143,7 @@ func (b *Progress) End() {
 	}
 }
 
-// bar is full when all is done.
+// bar draws a bar, which is full when all is done.
 func bar(done, total int64) string {
 	full := barWidth
 	if done < total {
@@ -179,7 +179,7 @@ func Bytes(size int64) Unit {
 	return Unit{"MiB", 1 << 20}
 }
 
-// text says an amount.
+// text writes an amount in the unit.
 func (u Unit) text(amount float64) string {
 	if u.size == 1 {
 		return fmt.Sprintf("%.0f", amount)

@@ -29,7 +29,7 @@ func Wrap(text, prefix string, width int) string {
 // Lines reads lines that a person types, or that are in a file.
 type Lines struct{ from *bufio.Reader }
 
-// NewLines reads lines of a stream.
+// NewLines returns a reader of a stream's lines.
 func NewLines(from io.Reader) *Lines { return &Lines{bufio.NewReader(from)} }
 
 // Next returns the next line without blanks around it; "" at the end. It gives up when ctx ends, and then nobody may call it again.

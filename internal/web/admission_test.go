@@ -17,8 +17,9 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). The next one, a whole
-// page or a part, gets a time to retry. The status is 429 if the caller's own calls are too many, else 503.
+// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). If there are too many,
+// a further page, or part of a page, is refused with a time to retry. The status is 429 if this caller has too many
+// calls, and otherwise 503.
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +43,7 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	} {
 		var held []*admission.Permit
 		for _, who := range try.holds {
-			priority := admission.PriorityPrevent // the gate has seats of its own, so the test can take all of them
+			priority := admission.PriorityPrevent // the gate has additional seats for this priority, so the test can take all of them
 			if len(held) == 0 {
 				priority = admission.PriorityRead
 			}
@@ -63,8 +64,9 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	}
 }
 
-// TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second (--anonymous-rate).
-// Beyond it, the answer says when to retry. Signed-in users do not count, and neither do the files of a sign-in page.
+// TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second
+// (--anonymous-rate). If it asks for more, the answer says when to retry. Pages of signed-in users do not count. The
+// files of a sign-in page do not count either.
 func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +99,7 @@ func TestPagesForUnknownCallers(t *testing.T) {
 }
 
 // TestImportOfEmptySteps: a file with very many empty steps is refused before the server makes objects of them. The
-// test runs alone, because it reads how much memory the process takes.
+// test runs alone, because it measures the memory of the whole process.
 func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
@@ -105,9 +107,9 @@ func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 		steps, status int
 		says          string
 	}{
-		{2, http.StatusOK, ""}, // memory that the very first page takes does not come from the steps
+		{2, http.StatusOK, ""}, // the first page of all takes memory that does not come from the steps
 		{300_000, http.StatusUnprocessableEntity, "non è una sequenza"},
-		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor, with the first ones
+		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor opens with the first steps of the file
 	} {
 		var body strings.Builder
 		form := multipart.NewWriter(&body)

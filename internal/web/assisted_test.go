@@ -35,11 +35,12 @@ type desk struct {
 	w       *world
 	session control.Session
 	page    string
-	deaf    atomic.Pointer[string] // the path of calls that the server carries out, but whose answers are lost; nil: none
+	deaf    atomic.Pointer[string] // the path of calls whose answers are lost after the server carried them out; nil: none
 	unheard chan string            // the path of each answer that was lost
 }
 
-// newWebhooks gives the world's client such a session, and the world the API beside its pages.
+// newWebhooks gives the world's client a session whose messages phones send. It also serves the API at the address of
+// the pages.
 func (w *world) newWebhooks() *desk {
 	w.t.Helper()
 	ctx := context.Background()
@@ -70,7 +71,7 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// code offers a one-time code.
+// code makes a one-time code that links a phone.
 func (d *desk) code() string {
 	d.w.t.Helper()
 	s, err := d.w.Client().Pair(context.Background(), d.session.ID.String(), control.Pairing{})
@@ -88,7 +89,7 @@ func (d *desk) due(phone, text string) string {
 	return started.IDs[0].String()
 }
 
-// stands returns a message's state and its detail.
+// stands returns a message's state with its detail.
 func (d *desk) stands(id string) string {
 	d.w.t.Helper()
 	found, err := d.w.Client().Details(context.Background(), []string{id})
@@ -99,8 +100,8 @@ func (d *desk) stands(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Say(found[0].Detail)))
 }
 
-// becomes waits until a message's detail begins with these words. It must wait, because the app shows an answer before
-// the server has its report.
+// becomes waits until a message's detail begins with these words. It must wait, because the app shows the person's
+// answer before it has reported the answer to the server.
 func (d *desk) becomes(id, words string) {
 	d.w.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -113,7 +114,8 @@ func (d *desk) becomes(id, words string) {
 	}
 }
 
-// windows returns a function that gives the address of each window that the page opens. No such address can be reached.
+// windows returns a function that gives the address of each window that the page opens. Tests cannot reach these
+// addresses.
 func (b *browser) windows() func() string {
 	b.t.Helper()
 	opened := make(chan string, 10)
@@ -134,7 +136,7 @@ func (b *browser) windows() func() string {
 	}
 }
 
-// offline takes the network away from the page and its service worker, as a lift does from a phone, or gives it back.
+// offline takes the network away from the page and its service worker, as happens in a lift, or gives it back.
 func (b *browser) offline(away bool) {
 	b.t.Helper()
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
@@ -155,12 +157,12 @@ func (b *browser) links(d *desk) {
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
 }
 
-// card is a script that finds the card of a number, and in it what the selector names.
+// onCard returns a script that finds the card of a number, and in the card the element of the selector.
 func onCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// onCard presses a button of a number's card.
+// onCard presses a button on the card of a number.
 func (b *browser) onCard(phone, selector string) {
 	b.t.Helper()
 	b.until(onCard(phone, selector))
@@ -173,7 +175,7 @@ func (b *browser) onCard(phone, selector string) {
 	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real click: otherwise the browser opens no window
 }
 
-// The answers of a person, by the position of the button.
+// Selectors of the buttons with which a person answers, by their position.
 const (
 	saysSent    = ".assisted-answers .btn:nth-child(1)"
 	saysSkipped = ".assisted-answers .btn:nth-child(2)"
@@ -183,9 +185,9 @@ const (
 // oddText holds characters that have a meaning in an address.
 const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
 
-// TestAssisted: the code of an address links a phone. Of four due messages one is sent, one skipped, one cancelled
-// before it was tapped, and one put back. A report that was made without a connection arrives once, even if the page
-// was opened again.
+// TestAssisted: a code in the page's address links a phone. Four messages are due. One is sent, one is skipped, one is
+// cancelled before the person taps it, and one is put back. A report that was made without a connection arrives once,
+// even if the page is opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newWebhooks()
@@ -299,7 +301,8 @@ func TestAssistedOnce(t *testing.T) {
 	}
 }
 
-// deafTo loses the answers of calls while it runs do and until the page notices. Then it restores the network.
+// deafTo runs do while the answers of calls to a path are lost, and waits until the page notices. Then it lets answers
+// through again.
 func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.t.Helper()
 	d.deaf.Store(&path)
@@ -314,8 +317,8 @@ func (b *browser) deafTo(d *desk, path string, do func()) {
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
 }
 
-// TestAssistedPush: the browser would install the app. A phone subscribes to notices, and unsubscribes. A push makes an
-// open page look again. If no page is open, it shows a notice without number and text.
+// TestAssistedPush: the browser would offer to install the app. A phone subscribes to notices, and unsubscribes. When a
+// push arrives, an open page looks for messages. If no page is open, a notice without number and text appears.
 func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -324,7 +327,7 @@ func TestAssistedPush(t *testing.T) {
 	b := newBrowser(t, w, screen{390, 844, "light", "it"})
 	registered := b.registrations()
 	command(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
-	// No push service can be reached from here: this stands for the browser's.
+	// A test cannot reach a push service, so this script replaces the browser's subscription.
 	service := `PushManager.prototype.subscribe = async () => ({ toJSON: () => ({ endpoint: "https://push.example/1", keys: { p256dh: "` + pushKey + `", auth: "AAAAAAAAAAAAAAAAAAAAAA" } }) });
 		Notification.requestPermission = async () => "granted";`
 	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: service})
@@ -363,7 +366,7 @@ func TestAssistedPush(t *testing.T) {
 	}
 	const told = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
 	var got []string
-	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first the previous page is still open
+	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first, the worker still sees the previous page
 		b.push(registered())
 		got = evaluate[[]string](b, told)
 	}
@@ -372,8 +375,8 @@ func TestAssistedPush(t *testing.T) {
 	}
 }
 
-// notInstallable are the browser's reasons not to install a page as an app. A test's tab is private, so that reason
-// does not count. Chromium's headless shell knows only faults of the manifest.
+// notInstallable are the browser's reasons not to install a page as an app. A test's tab is private, so this reason
+// does not count. Chromium's headless shell only finds faults of the manifest.
 func (b *browser) notInstallable() (faults []string) {
 	b.t.Helper()
 	manifest, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
@@ -423,7 +426,7 @@ func (b *browser) registrations() func() string {
 	}
 }
 
-// push has the browser's push service deliver something to a worker.
+// push makes the browser deliver a push message to a worker.
 func (b *browser) push(registration string) {
 	b.t.Helper()
 	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})

@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// TestAuditNames: the log says who changed which thing, with present names, and keeps the identifiers. A deleted thing
-// has its identifier, or the name it had then.
+// TestAuditNames: the log says who changed which thing. It shows the present names of things, and keeps their
+// identifiers. For a deleted thing it shows the identifier, or the name at that time.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestAuditNames(t *testing.T) {
 		}
 	}
 
-	// A thing that was deleted elsewhere has its identifier; another client's thing has none.
+	// A thing that was deleted in another way is shown by its identifier. Another client's thing is not shown at all.
 	person := w.person(w.clients[puntuale.Owner])
 	c, err := person.Client(context.Background(), id)
 	w.must(err)
@@ -97,7 +97,7 @@ func TestAuditNames(t *testing.T) {
 	}
 }
 
-// TestAuditOfDeleted: a thing that was deleted in a dashboard keeps its name in the log.
+// TestAuditOfDeleted: the log keeps the name of a thing that was deleted in a dashboard.
 func TestAuditOfDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +116,8 @@ func mailOf(w *world, user puntuale.LoginID) string {
 	return p.User().Email
 }
 
-// TestFailedSignIns: the log shows failed attempts with their address, only to the dashboard's owners and their
-// partner. Any number of attempts makes a bounded number of entries.
+// TestFailedSignIns: the log shows failed attempts with their address, and only to the dashboard's owners and their
+// partner. Even very many attempts make a bounded number of entries.
 func TestFailedSignIns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

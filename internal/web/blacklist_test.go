@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// listed are the numbers on the client's blacklist.
+// listed returns the numbers on the client's blacklist.
 func (w *world) listed() (phones []string) {
 	w.t.Helper()
 	all, _, err := w.Client().Blacklist(context.Background(), request.Page{Limit: "1000"})
@@ -91,14 +91,15 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// prefers puts a number on the blacklist as an earlier version did for a preference at the network.
+// prefers puts a number on the blacklist, in the form in which an earlier version stored a preference at the network.
 func (w *world) prefers(phone string) error {
 	return w.store.Uncounted(w.client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{
 		Phone: phone, Reason: puntuale.PreferenceReason + "codice Meta 131050, 2026-11-20T09:00:00Z", Added: w.clock.Now(),
 	}, puntuale.DateOf(w.clock.Now()), nil)
 }
 
-// TestBlacklistFiles: a list is read as spreadsheets save it; a wrong line is named, and nothing of the list is kept.
+// TestBlacklistFiles: a list can be read in each form in which spreadsheets save it. If a line is wrong, the page names
+// the line, and nothing is stored.
 func TestBlacklistFiles(t *testing.T) {
 	t.Parallel()
 	utf16 := func(text string) []byte {

@@ -29,15 +29,16 @@ import (
 // screen is the size, colours and language with which a person sees a page.
 type screen struct {
 	width, height int64
-	scheme        string // light, dark
-	language      string // it, en
+	scheme        string // light or dark
+	language      string // it or en
 }
 
 func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
 
-// screens are those on which a test is tried. Each test has a pair, a phone and a desk that have nothing in common. The pair
-// depends on the test's name: over all tests it is each of the eight. "make test" tries one of the pair, "make pages" the
-// other (PUNTUALE_SCREENS=other), PUNTUALE_SCREENS=all all eight.
+// screens returns the screens on which a test is tried. Each test has a pair: a phone screen and a desk screen that
+// differ in size, colours and language. The pair depends on the test's name, so that all tests together use all eight
+// screens. "make test" tries one screen of the pair, and "make pages" the other (PUNTUALE_SCREENS=other). With
+// PUNTUALE_SCREENS=all, each test tries all eight.
 func screens(t *testing.T) []screen {
 	t.Helper()
 	phones := []screen{{390, 844, "light", "it"}, {390, 844, "dark", "en"}, {390, 844, "dark", "it"}, {390, 844, "light", "en"}}
@@ -62,12 +63,13 @@ func screens(t *testing.T) []screen {
 	}
 }
 
-// chromium is one process for all tests of the package, started by the first that needs it and ended by TestMain.
+// chromium is one browser process for all tests of the package. The first test that needs it starts it, and TestMain
+// ends it.
 var chromium struct {
 	sync.Mutex
 	ctx   context.Context
 	stops []func()
-	tabs  chan struct{} // at most three at once: more only wait for each other
+	tabs  chan struct{} // at most three tabs are open at once, because more would only wait for each other
 }
 
 func TestMain(m *testing.M) {
@@ -75,7 +77,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	// Two stories at once leave two processors idle for a third of the time, because stories wait for the browser.
+	// With two stories at once, the two processors are idle for a third of the time, because stories wait for the
+	// browser. So three run at once.
 	if at := flag.Lookup("test.parallel"); !asked && at.Value.String() == "2" {
 		_ = at.Value.Set("3")
 	}
@@ -107,7 +110,7 @@ func startChromium(t testing.TB) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		// A page lives for a second: optimising compilers cost more than they give.
+		// A page lives for about a second, so the optimising compilers cost more than they save.
 		chromedp.Flag("js-flags", "--no-turbofan --no-maglev"),
 		// A page can load nothing from other hosts.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
@@ -123,19 +126,19 @@ func startChromium(t testing.TB) context.Context {
 	return first
 }
 
-// browser is a tab with cookies of its own, which notes what its pages do. When its test ends it must have broken no rule
-// of a page's policy, asked nobody but the server, and complained of nothing.
+// browser is a tab with its own cookies. It notes what its pages do. When its test ends,
+// no page may have broken its policy, asked another server, or written an error to the console.
 type browser struct {
 	t    *testing.T
 	w    *world
 	ctx  context.Context
 	look screen
 
-	taps, typed int // by click and fill, as a person would
+	taps, typed int // how many clicks and filled fields a person would have needed
 
 	mu       sync.Mutex
 	requests []*network.Request
-	said     []string // to the console, and exceptions
+	said     []string // lines on the console, and exceptions
 }
 
 // newBrowser opens a tab.
@@ -172,7 +175,7 @@ func (b *browser) listen(hear func(event any)) {
 	}
 }
 
-// command calls the browser's own protocol.
+// command calls the browser's DevTools protocol.
 func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, c, params); err != nil {
@@ -180,7 +183,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn changes the tab's screen, and sets the language for readers without a stored one.
+// turn changes the tab's screen. It also sets the language for readers who have not stored one.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -190,7 +193,7 @@ func (b *browser) turn(look screen) {
 	b.do(chromedp.EmulateViewport(look.width, look.height))
 }
 
-// note runs in the browser's own loop.
+// note keeps an event. It runs in the browser's event loop.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,7 +217,7 @@ func (b *browser) note(event any) {
 // within bounds the time of a step. It is long, because the machine may be busy.
 const within = time.Minute
 
-// do takes steps, none of which may fail.
+// do carries out steps. Each must succeed.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -248,14 +251,14 @@ func (b *browser) open(path string) {
 	b.until(`document.readyState === "complete"`)
 }
 
-// signIn signs a user in; the browser is then on their first page.
+// signIn signs a user in. The browser is then on the user's first page.
 func (b *browser) signIn(user puntuale.LoginID) {
 	b.t.Helper()
 	b.open("/ticket?t=" + b.w.ticket(user))
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
-// holds checks once whether a script returns true. It fails while the browser replaces the page by another.
+// holds runs a script once, and reports whether it returned true. It fails while the browser loads another page.
 func (b *browser) holds(script string) (bool, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
@@ -280,17 +283,17 @@ func (b *browser) until(script string) {
 	}
 }
 
-// click clicks on what the selector names, once it is there.
+// click waits for the element of the selector, and clicks on it.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
 	b.taps++
-	// It scrolls the element to the middle, because a phone's bar covers the bottom.
+	// The element is scrolled to the middle first, because the bar of a phone covers the bottom of the page.
 	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// press clicks on the button or link in view whose words these are.
+// press clicks on the visible button or link that has these words.
 func (b *browser) press(words string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] :is(button, a, summary), :is(button, a, summary)")].find(e => e.checkVisibility() && (e.innerText.trim() === %[1]q || e.ariaLabel === %[1]q))`, words)
@@ -298,7 +301,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields by name, in the open dialog or else the page, and leaves each.
+// fill types into fields, which are named, and then leaves each field. It looks in the open dialog, or else in the
+// page.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -315,7 +319,7 @@ func quote(text string) string {
 	return string(content)
 }
 
-// text is the visible text of an element, "" if there is no such element.
+// text returns the visible text of an element, or "" if there is no such element.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
@@ -349,15 +353,15 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// axe is a script that every page gets: it defines loadAxe. The browser keeps the compiled script from page to page; sent
-// for each check, it would cost a third of the check's time.
+// axe is a script that defines loadAxe. The browser gives it to every page, and keeps it compiled. If the script were
+// sent for each check, this would take a third of the check's time.
 var axe = sync.OnceValues(func() (string, error) {
 	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
 	return "globalThis.loadAxe = () => {" + string(content) + "}", err
 })
 
-// check looks at the page as it is. It breaks no rule of accessibility. Nothing is wider than the screen, or than its card;
-// no text is missing. It keeps a picture.
+// check checks the page as it is now. The page must break no rule of accessibility. No element may be wider than the
+// screen or its card. No text may be missing. check also keeps a picture of the page.
 func (b *browser) check(name string) {
 	b.t.Helper()
 	b.until(`document.readyState === "complete"`) // a page that is still loading lacks parts
@@ -378,7 +382,7 @@ func (b *browser) check(name string) {
 	}
 }
 
-// beyond lists elements that reach beyond the page's right edge and make it wider.
+// beyond is a script that lists elements which reach beyond the page's right edge, and so make the page wider.
 const beyond = `(() => {
 	const page = document.documentElement;
 	if (page.scrollWidth <= page.clientWidth) return [];
@@ -386,7 +390,8 @@ const beyond = `(() => {
 		.map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right));
 })()`
 
-// keepsToItself: the pages broke no rule of their policy, asked nobody but the server, and complained of nothing.
+// keepsToItself fails the test if a page broke its policy, sent a request to another server, or wrote an error to the
+// console.
 func (b *browser) keepsToItself() {
 	b.t.Helper()
 	if broken, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string]("globalThis.violations || []")); err != nil || len(broken) > 0 {
@@ -404,7 +409,7 @@ func (b *browser) keepsToItself() {
 	}
 }
 
-// onScreens runs a story on each of the screens, each in a tab and on a world of its own.
+// onScreens runs a story on each screen of the test. Each run has a tab and a world of its own.
 func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
 	t.Helper()
 	t.Parallel()

@@ -58,7 +58,7 @@ func TestCalendarStory(t *testing.T) {
 	})
 }
 
-// refusesPast drops a message on a past moment: the message stays, and the page says why.
+// refusesPast drops a message on a past moment. The message must stay where it was, and the page must say why.
 func (b *browser) refusesPast(message, past string) {
 	b.t.Helper()
 	was := evaluate[string](b, `location.href`)
@@ -73,7 +73,7 @@ func (b *browser) refusesPast(message, past string) {
 	}
 }
 
-// drag sends the page the events of a mouse.
+// drag sends the page the mouse events of a drag.
 func drag(b *browser, from, to string) {
 	b.t.Helper()
 	b.until(`document.querySelector(` + quote(from) + `)`)
@@ -98,7 +98,8 @@ func TestCalendarPages(t *testing.T) {
 			t.Errorf("day %q: %d", day, r.status)
 		}
 	}
-	// After a drag the page is the calendar again, also if the message cannot be moved. No other address is accepted.
+	// After a drag the browser returns to the calendar, also if the message cannot be moved. The form accepts no other
+	// address to return to.
 	next := w.pages + "/calendar?day=2026-11-20"
 	form := url.Values{"date": {"2026-11-22"}, "time": {"10:47"}, "dragged": {"yes"}, "next": {next}}
 	if r := v.post(w.pages+"/messages/"+pending.String()+"/move", form); r.status != http.StatusSeeOther || r.to() != next {
@@ -119,8 +120,8 @@ func TestCalendarPages(t *testing.T) {
 	}
 }
 
-// TestCalendarWeek: a week has seven days from the requested one, also on a Sunday. Without a day it begins today. A
-// message cannot be dropped on past days, and today is marked.
+// TestCalendarWeek: a week shows seven days, beginning with the requested day, even if that is a Sunday. Without a day
+// it begins today. A message cannot be dropped on past days, and today is marked.
 func TestCalendarWeek(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,7 +141,7 @@ func TestCalendarWeek(t *testing.T) {
 			t.Errorf("%s: at 10:00 the hours of the day: %s", language, day)
 		}
 	}
-	w.clock.Advance(48 * time.Hour) // it is Sunday, and the visit is over
+	w.clock.Advance(48 * time.Hour) // it is Sunday now, and the visit has ended
 	v = w.visitor(w.clients[puntuale.Staff])
 	if week := v.get(w.pages + "/calendar").body; strings.Contains(week, "data-past") || strings.Count(week, "data-drop=") != 7 {
 		t.Errorf("on a Sunday: %s", mainOf(week))

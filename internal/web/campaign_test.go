@@ -22,11 +22,12 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// list is a typical export from Excel, with two rows that the check refuses.
+// list is a file as Excel typically exports it. The check refuses two of its rows.
 const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
 
-// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and cancels it. From the
-// empty list to the start it takes less than a minute of thinking and typing, with two detours.
+// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and
+// cancels it. From the empty list to the start, it takes a person less than a minute of thinking and typing, including
+// two detours.
 func TestCampaignWizard(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -34,12 +35,12 @@ func TestCampaignWizard(t *testing.T) {
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/campaigns")
 		b.check("campaigns_empty")
-		b.taps, b.typed = 2, 0 // it takes two to choose the file
+		b.taps, b.typed = 2, 0 // a person needs two clicks to choose the file
 		b.click(`main a[href$="/campaigns/new"]`)
 		b.until(`document.querySelector("#f-name")`)
 		b.fill("name", "Auguri", "text", "Auguri, {{nome}}! Scrivi STOP per non riceverne più.")
 		b.click(`main form[action$="/campaigns"] [type=submit]`)
-		b.until(`document.querySelector(".fault")`) // no purpose is chosen for anybody
+		b.until(`document.querySelector(".fault")`) // the page does not choose a purpose, so this is a fault
 		b.check("campaign_what_fault")
 		b.click(`[name=purpose][value=marketing]`)
 		b.click(`main form[action$="/campaigns"] [type=submit]`)
@@ -50,7 +51,7 @@ func TestCampaignWizard(t *testing.T) {
 		b.click(`form[action$="/people"] [type=submit]`)
 		b.until(`document.querySelector("#columns table tbody tr")`)
 		b.reads("333 7654321")
-		b.open(at) // a reload, or another day: the wizard goes on where it was
+		b.open(at) // after a reload, or on another day, the wizard goes on at the same step
 		b.until(`location.pathname.endsWith("/check") && document.querySelector(".stats")`)
 		b.open(at + "/people")
 		b.check("campaign_columns")
@@ -120,8 +121,8 @@ func TestCampaignFromContacts(t *testing.T) {
 	})
 }
 
-// TestCampaignBill: the page of a campaign on an Official number shows what the check estimated beside what Meta billed so far. It
-// shows both by country and category. Parts of the page renew themselves until the campaign has ended.
+// TestCampaignBill: the page of a campaign on an Official number shows what the check estimated beside what Meta billed
+// so far. It shows both by country and category. These parts of the page renew themselves until the campaign has ended.
 func TestCampaignBill(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o, c := w.own(t), w.Client()
@@ -179,7 +180,7 @@ func TestCampaignBill(t *testing.T) {
 	})
 }
 
-// TestCampaignRoles: staff prepare and stop a campaign; only an owner starts it, resumes it and takes the list away.
+// TestCampaignRoles: staff may prepare and stop a campaign. Only an owner may start it, resume it and export its list.
 func TestCampaignRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +241,7 @@ func TestCampaignRoles(t *testing.T) {
 	}
 }
 
-// workbook is an XLSX file of one sheet with a header of three columns, one row below it, and what stands in that row's cells.
+// workbook makes an XLSX file with one sheet. The sheet has a header of three columns, and one row with these cells.
 func workbook(t *testing.T, header [3]string, cells string) []byte {
 	t.Helper()
 	row := "<row>"
@@ -270,8 +271,9 @@ func workbook(t *testing.T, header [3]string, cells string) []byte {
 	return file.Bytes()
 }
 
-// TestCampaignCells: a cell that cannot be read refuses the list only where a field takes its column. That may be at once,
-// or when somebody gives the column to a field later. So it is with a workbook, with CSV, and with members of JSON, each of which is a field.
+// TestCampaignCells: the list is refused for a cell that cannot be read only if a field takes the cell's column. This
+// may be at once, or later when somebody maps the column to a field. The test tries a workbook, CSV, and JSON, where
+// each member is a field.
 func TestCampaignCells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -369,7 +371,7 @@ func TestCampaignFile(t *testing.T) {
 	}
 }
 
-// TestCampaignListRenewsItself: the list of recipients renews itself together with the numbers above it, also when the
+// TestCampaignListRenewsItself: the list of recipients renews itself together with the numbers above it, also if the
 // campaign ends meanwhile.
 func TestCampaignListRenewsItself(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestContactsStory: somebody adds a contact by hand and corrects it. They check an import, and then import the list.
-// They find people by name, number and tag, and remove one.
+// TestContactsStory: somebody adds a contact by hand and corrects it. The person checks an import and then imports the
+// list, finds people by name, number and tag, and removes one.
 func TestContactsStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -92,7 +92,7 @@ func TestContactsStory(t *testing.T) {
 	})
 }
 
-// TestContactForm: fields that a person did not change stay as they are, and a number stays a number.
+// TestContactForm: fields that a person does not change keep their values. A number stays a number.
 func TestContactForm(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestDevicePage: somebody creates a session by phone, and the page shows its code at once, as a picture and as text.
-// The page renews itself until a phone is linked, and lists the phone. Before it unlinks the phone, it says what
-// happens to the phone's messages.
+// TestDevicePage: somebody creates a session that sends through phones, and the page shows its code at once, as a
+// picture and as text. The page renews itself until a phone is linked, and lists the phone. Before it unlinks the
+// phone, it says what happens to the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newWebhooks()
@@ -113,7 +113,7 @@ func TestFirstMinute(t *testing.T) {
 	d.becomes(all[0].ID.String(), "COMPLETED")
 }
 
-// drawn is a text as the QR code that a page draws.
+// drawn returns the QR code of a text, as a page draws it.
 func drawn(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

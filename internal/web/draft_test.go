@@ -30,14 +30,14 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		if !warns {
 			b.t.Error("leaving warns of nothing")
 		}
-		evaluate[bool](b, `fetch("/logout", {method: "POST"}).then(() => true)`) // in another tab
+		evaluate[bool](b, `fetch("/logout", {method: "POST"}).then(() => true)`) // the person signs out in another tab
 		b.click(".editor-save .btn-primary")
 		b.until(`location.pathname === "/login" && document.readyState === "complete"`)
 		b.fill("email", "studio@example.com", "password", password)
 		b.click("form [type=submit]")
 		b.until(`location.pathname.endsWith("/sequences/new") && document.querySelector(".draft-found:not([hidden])")`)
 		b.check("offered")
-		// The reader may be elsewhere: the moment is told in the client's zone, as all others are.
+		// The reader may be in another zone. The page still shows the moment in the client's zone, like all moments.
 		const told = `document.querySelector("[data-draft-at]").textContent === new Date(JSON.parse(Object.entries({...sessionStorage}).find(([k]) => k.startsWith("puntuale:draft:"))[1]).at).toLocaleString(document.documentElement.lang, {timeZone: `
 		if !evaluate[bool](b, told+`"Europe/Rome"})`) || evaluate[bool](b, told+`"Pacific/Auckland"})`) {
 			b.t.Errorf("the draft is of %s", b.text("[data-draft-at]"))
@@ -63,8 +63,8 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 	})
 }
 
-// TestSignInLeadsBack: after a sign-in, the browser returns to the page of ours where the person was, and never to
-// another site.
+// TestSignInLeadsBack: after a sign-in, the browser returns to the page of this service where the person was. It never
+// goes to another site.
 func TestSignInLeadsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

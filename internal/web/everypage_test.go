@@ -36,17 +36,18 @@ var noPages = map[string]string{
 
 // asks are the queries of pages that need a query.
 var asks = map[string]string{
-	"/c/{client}/messages/all":      "?state=PENDING", // with everything done, it leads back to the list
+	"/c/{client}/messages/all":      "?state=PENDING", // if every message is done, this page leads back to the list
 	"/c/{client}/person":            "?phone=%2B393337654321",
 	"/c/{client}/person/live":       "?phone=%2B393337654321",
 	"/c/{client}/person/erase":      "?phone=%2B393337654321",
 	"/c/{client}/person/everything": "?phone=%2B393337654321",
 }
 
-// mailPages are missing without e-mail, as here. Tests of their own open them.
+// mailPages do not exist if the service sends no e-mail, as here. Other tests open them.
 var mailPages = []string{"/forgot", "/p/{slug}/forgot", "/reset"}
 
-// TestEveryPage opens each page of the table of routes, with data in it, and checks it. So it also covers new pages.
+// TestEveryPage opens each page of the table of routes, with data in it, and checks the page. So the test also covers
+// new pages.
 func TestEveryPage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		someClients(w)

@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things are the ids that paths can name, one of each noun of one client. The key is the part of a path before the id.
+// things has one id of each noun that paths can name, all of one client. The key is the part of a path before the id.
 type things map[string]string
 
-// everything gives a client one of each noun.
+// everything gives a client one thing of each noun.
 func (w *world) everything(client puntuale.ClientID) things {
 	w.t.Helper()
 	ctx := context.Background()
@@ -84,7 +84,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	return has
 }
 
-// ownerOf is the user who may do everything with a client.
+// ownerOf returns a user who may do everything with a client.
 func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	switch client {
 	case w.client:
@@ -95,7 +95,8 @@ func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	return w.partners[puntuale.Owner]
 }
 
-// of fills a path's ids with those of things; each must be known. A path of a partner's users has "partner-users".
+// of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users take the id
+// "partner-users".
 func (has things) of(t testing.TB, path string) string {
 	t.Helper()
 	parts := strings.Split(path, "/")
@@ -124,7 +125,7 @@ func (has things) of(t testing.TB, path string) string {
 	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")
 }
 
-// halfway are the pages between the password and the dashboard.
+// halfway opens the pages between the password and the dashboard.
 func halfway(w *world) map[string]func(*browser) {
 	ctx := context.Background()
 	signIn := func(b *browser, email string) {

@@ -11,7 +11,7 @@ type Row struct {
 	Role                      puntuale.Role
 }
 
-// Routes is the table.
+// Routes returns the table of routes.
 func Routes() (all []Row) {
 	names := map[page.Side]string{page.Anyone: "anyone", page.SignedIn: "person", page.PartnerSide: "partner", page.ClientSide: "client"}
 	for _, r := range allRoutes() {

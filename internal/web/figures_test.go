@@ -19,12 +19,12 @@ import (
 	"puntuale/internal/web"
 )
 
-// How often each page is opened, after two unmeasured times, and the bound for the median.
+// How many times each page is measured, after two times that are not, and the bounds for the median.
 const (
 	figureRounds = 20
 	figurePage   = 50 * time.Millisecond
-	figureList   = 100 * time.Millisecond // lists of messages, with more than 100,000 stored
-	figureSearch = 500 * time.Millisecond // of a text, which reads what messages say
+	figureList   = 100 * time.Millisecond // for lists of messages, with more than 100,000 stored
+	figureSearch = 500 * time.Millisecond // for a search by text, which reads the texts of messages
 )
 
 // TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints what it took. One
@@ -111,7 +111,7 @@ func opened(v *visitor, path string) figure {
 	return f
 }
 
-// figurePages are all pages, and those about messages in many ways.
+// figurePages returns the addresses of all pages. Pages about messages come with several filters.
 func figurePages(t *testing.T, w *world) []string {
 	t.Helper()
 	ids := map[string]string{}
@@ -154,9 +154,10 @@ func figurePages(t *testing.T, w *world) []string {
 	return all
 }
 
-// crowded gives the client messages, of runs of two over the 60 days before. The first of a run left within the hour, the
-// second days after or not yet. Of the ended ones 2 in 100 failed, few met the blacklist, none was cancelled. Every session,
-// phone and sequence has its share, but one sequence has none.
+// crowded gives the client messages from runs in the last 60 days. Each run has two messages. The first left within the
+// hour. The second leaves days later, so it may still be pending. Of the messages that ended, 2 in 100 failed, a few
+// met the blacklist, and none was cancelled. The messages are spread over all sessions, phones and sequences, but one
+// sequence has none.
 func crowded(t *testing.T, w *world, messages int) {
 	t.Helper()
 	ctx := context.Background()
@@ -215,7 +216,7 @@ func crowded(t *testing.T, w *world, messages int) {
 	do(fmt.Sprintf(`insert into client (id, partner_id, name, email, phone, type, profile, refill, expires_on, expires_at, zone, region, features, closed, created_at)
  select 1000 + i, %d, 'Cliente ' || i, 'c' || i || '@example.com', '+39011', 'full', 'Subscription Mensile', 'Nessuno', 0, 0, 'Europe/Rome', 'IT', '[]', 'null', %d from %s`, w.partner, begin, n(300)))
 	if w.postgres {
-		do("vacuum analyze") // as it does by itself within minutes; SQLite is never told
+		do("vacuum analyze") // PostgreSQL does this by itself within minutes; SQLite needs no such statement
 	}
 	for range 2 {
 		w.must(w.store.Maintain(ctx, now, time.Time{}))

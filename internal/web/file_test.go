@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/media"
 )
 
-// filesOf fetches files as the service does, and from one more address: a server of the test's own.
+// filesOf returns a fetcher like the service's. It may also fetch from the test's own server.
 func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	t.Helper()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

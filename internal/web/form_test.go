@@ -113,7 +113,7 @@ func live(page string) string {
 	return ""
 }
 
-// mainOf returns a page's own content, without the navigation around it.
+// mainOf returns the main part of a page, without the navigation.
 func mainOf(page string) string {
 	_, page, _ = strings.Cut(page, "<main")
 	page, _, _ = strings.Cut(page, "</main>")

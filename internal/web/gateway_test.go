@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// TestGateway links a number at a gateway through the pages: the kind, the keys, the code that the gateway draws, the test.
-// The keys are replaced, and never shown.
+// TestGateway links a number at a gateway through the pages. The person chooses the kind, gives the keys, scans the
+// code that the gateway draws, and makes a test. Then the keys are replaced. No page shows them.
 func TestGateway(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.own(t)
@@ -59,7 +59,7 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// TestGatewayRights: a reader sees no keys and tries nothing, staff replaces no keys, and no page shows a key.
+// TestGatewayRights: a reader sees no keys and can make no test. Staff cannot replace keys. No page shows a key.
 func TestGatewayRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

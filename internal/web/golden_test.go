@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Values that differ in each run of a page's test.
+// Patterns of values that differ in each run.
 var passing = []struct {
 	what *regexp.Regexp
 	as   string

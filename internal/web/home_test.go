@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// TestHomePages compares the page of an empty day and of a busy one.
+// TestHomePages compares the first page on an empty day, and on a busy day.
 func TestHomePages(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -39,7 +39,7 @@ func TestHomeGolden(t *testing.T) {
 	golden(t, "home", numbered(r.body))
 }
 
-// TestHomeShowsEverySession: the page names every session that is down, also among many sessions.
+// TestHomeShowsEverySession: the first page names every session that is down, even if there are many sessions.
 func TestHomeShowsEverySession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestHomeShowsEverySession(t *testing.T) {
 	}
 }
 
-// TestHomeSaysWhatToDo: the page says in the reader's language what to do about a session that is down.
+// TestHomeSaysWhatToDo: the first page says, in the reader's language, what to do about a session that is down.
 func TestHomeSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

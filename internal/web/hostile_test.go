@@ -12,7 +12,7 @@ import (
 )
 
 // hostileTexts are 200 texts that would run code if a page did not escape them. Such code sets "hacked" in the page's
-// global scope. They have at most 190 characters, so they can also be names.
+// global scope. Each has at most 190 characters, so it can also be a name.
 func hostileTexts() []string {
 	const run = "globalThis.hacked=1"
 	bare := []string{

@@ -16,7 +16,7 @@ import (
 
 var linked = regexp.MustCompile(`/invitation\?t=([A-Z2-7]{52})`)
 
-// linkIn is the secret of the link on a page; "" if the page has none.
+// linkIn returns the secret of the link on a page, or "" if the page has no link.
 func linkIn(page string) string {
 	found := linked.FindStringSubmatch(page)
 	if found == nil {
@@ -91,7 +91,8 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestClientInvitation: a client that is created without a password gets a link; the contract's call still needs one.
+// TestClientInvitation: a client that is created without a password gets an invitation link. The contract's call still
+// needs a password.
 func TestClientInvitation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +118,8 @@ func TestClientInvitation(t *testing.T) {
 	}
 }
 
-// TestFaultsTogether: a client's form shows all faults at once, those of the page and those of the service.
+// TestFaultsTogether: the form of a client shows all faults at once: faults that the page finds, and faults that the
+// service finds.
 func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -137,7 +139,7 @@ func TestFaultsTogether(t *testing.T) {
 	}
 }
 
-// TestQuotaForm sets limits. They also hold for the dashboards.
+// TestQuotaForm sets a client's limits. The limits also apply in the client's dashboard.
 func TestQuotaForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +168,7 @@ func TestQuotaForm(t *testing.T) {
 	}
 }
 
-// TestSuspendedClient: the page of a suspended client has its last day, and says once what kind of account it is.
+// TestSuspendedClient: the page of a suspended client shows the last day of service. It names the kind of account once.
 func TestSuspendedClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

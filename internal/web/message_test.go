@@ -17,7 +17,7 @@ import (
 
 var messageNumbers = regexp.MustCompile(`/messages/\d+|<dd>\d{9,}</dd>`)
 
-// numbered returns a page's content without the navigation, and without identifiers, because those depend on the clock.
+// numbered returns the main part of a page without identifiers, because identifiers depend on the clock.
 func numbered(html string) string {
 	if from, to := strings.Index(html, "<main"), strings.Index(html, "</main>"); from >= 0 && to > from {
 		html = html[from:to]
@@ -27,8 +27,9 @@ func numbered(html string) string {
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 
-// TestMessagesStory is the work with messages. A person finds a failed message and sends it again. They move a pending
-// one and undo that, then cancel it and undo that. At last they send all failed ones again.
+// TestMessagesStory shows the usual work with messages. A person finds a failed message and sends it again. Then the
+// person moves a pending message and undoes this, and cancels it and undoes this. At the end the person sends all
+// failed messages again.
 func TestMessagesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -168,7 +169,7 @@ func idIn(t *testing.T, address string) puntuale.MessageID {
 	return id
 }
 
-// TestBulk sends all failed ones again, part after part, and leaves alone what changed meanwhile.
+// TestBulk sends all failed messages again, part by part. Messages that changed meanwhile are not touched.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -204,7 +205,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestExport: cells that a spreadsheet would take for formulas are text.
+// TestExport: cells that a spreadsheet could run as formulas are written as text.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +232,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestLiveMessages: an open list is sent again after a change, and not before.
+// TestLiveMessages: an open list is sent again after a change, and not earlier.
 func TestLiveMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

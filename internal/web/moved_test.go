@@ -13,7 +13,7 @@ import (
 )
 
 // TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier moment, and no page says
-// that it was sent.
+// that the message was sent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,7 +83,8 @@ func TestSuspendedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestDoorIsThePartners: a person who signed in on a partner's sign-in page is led back to that page.
+// TestDoorIsThePartners: a person who signed in on a partner's sign-in page comes back to the same page for the next
+// sign-in.
 func TestDoorIsThePartners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,8 +114,8 @@ func TestDoorIsThePartners(t *testing.T) {
 	}
 }
 
-// TestTicketAgain: a person opens a used sign-in link again. In the same browser it leads on; in another one it leads
-// to the sign-in.
+// TestTicketAgain: a person opens a used sign-in link again. In the same browser the link leads to the first page; in
+// another browser it leads to the sign-in.
 func TestTicketAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,8 +13,9 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWebhookAddress: the address to paste at Meta is the service's public address where it is set, and else the one in the
-// reader's browser. An address that Meta would not take is shown with a warning.
+// TestWebhookAddress: the page shows the address that a person must paste at Meta. It is at the service's public
+// address if this is set, and otherwise at the address in the reader's browser. If Meta would not take the address, the
+// page warns.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	const warning = "Meta accetta solo indirizzi https"
@@ -61,7 +62,7 @@ func TestWebhookAddress(t *testing.T) {
 	}
 }
 
-// TestReplaceKeys: one key is replaced alone, the others stay, and none is shown again.
+// TestReplaceKeys: a person can replace one key. The other keys stay, and no key is shown again.
 func TestReplaceKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +100,8 @@ func TestReplaceKeys(t *testing.T) {
 	works(true)
 }
 
-// manyTemplates are templates in each state, with headers, places and buttons of each kind, as businesses have them.
+// manyTemplates returns templates in each state, with headers, placeholders and buttons of each kind, as real
+// businesses have them.
 func manyTemplates() (all []graphtest.ListedTemplate) {
 	header := func(format, text string) map[string]any {
 		h := map[string]any{"type": "HEADER", "format": format}
@@ -146,11 +148,11 @@ func manyTemplates() (all []graphtest.ListedTemplate) {
 	return all
 }
 
-// cut lists elements that reach beyond their card.
+// cut is a script that lists elements which reach beyond their card.
 const cut = `[...document.querySelectorAll(".card-list tbody *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > e.closest(".card-list").getBoundingClientRect().right + 1).map(e => e.tagName + " " + e.innerText)`
 
 // TestApprovedTemplates shows the templates that Meta has for a business: their states, how each looks, and which
-// fields fill it.
+// fields each needs.
 func TestApprovedTemplates(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

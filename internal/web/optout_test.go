@@ -9,8 +9,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// TestOptOutStory: a person reads a reminder on their phone, and answers "Basta!". The client sees the proof, what was
-// planned for the person marked as blocked, and a next start blocked, too. "Stop, arrivo tardi" of another person cuts nothing.
+// TestOptOutStory: a person reads a reminder on their phone, and answers "Basta!". The client sees the proof. The
+// messages planned for the person are marked as blocked, and so are those of the next start. "Stop, arrivo tardi" from
+// another person blocks nothing.
 func TestOptOutStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -64,7 +65,7 @@ func TestOptOutStory(t *testing.T) {
 	})
 }
 
-// answersOnPhone reads a chat on the simulated phone, and answers there as its owner.
+// answersOnPhone waits for words in a chat on the simulated phone, and answers there as the phone's owner.
 func (b *browser) answersOnPhone(phone, reads, answer string) {
 	b.t.Helper()
 	b.open(b.w.pages + "/phone")

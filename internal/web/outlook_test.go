@@ -26,7 +26,7 @@ func words(page string) string {
 }
 
 // TestUncertainIsShown: Today, the calendar, the list and the message's story show an uncertain message at the moment
-// of its attempt. No page shows it as planned for the server's next look.
+// of its attempt. No page shows it as planned for the server's next check.
 func TestUncertainIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestUncertainIsShown(t *testing.T) {
 	}
 }
 
-// TestUnwantedIsShown: every page says of a pending message to a blacklisted number that it will not leave.
+// TestUnwantedIsShown: a pending message to a blacklisted number will not leave, and every page says so.
 func TestUnwantedIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestUnwantedIsShown(t *testing.T) {
 	}
 }
 
-// TestExportSpeaks: the file has the name from the call. The English file has no Italian words.
+// TestExportSpeaks: the exported file has the name that the call gave. The English file has no Italian words.
 func TestExportSpeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +102,7 @@ func TestExportSpeaks(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepNavigation: the pages "not found" and "forbidden" keep the navigation to all other pages.
+// TestErrorsKeepNavigation: the pages "not found" and "forbidden" still have the navigation.
 func TestErrorsKeepNavigation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,7 +161,7 @@ func TestPhoneListsNames(t *testing.T) {
 	}
 }
 
-// TestPreviewTellsWhatIsMissing: if a step's file has no address yet, the preview says that the step is missing.
+// TestPreviewTellsWhatIsMissing: if the file of a step has no address yet, the preview says that this step is missing.
 func TestPreviewTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,14 +18,14 @@ import (
 )
 
 // owner stands for the node that owns sessions, and takes the sessions that a wakeup names. The simulated network links
-// sandboxes, and a test server in place of Meta links Official numbers. Gateways are linked at the address of their
-// keys.
+// sandboxes, and a test server in place of Meta links Official numbers. For a gateway, the owner calls the address in
+// the session's keys.
 type owner struct {
 	w       *world
 	manager *session.Manager
 	peer    *graphtest.Peer
-	number  graphtest.Number // one that the peer knows
-	numbers puntuale.Linker  // links real numbers; nil: nobody does
+	number  graphtest.Number // a number that the test server knows
+	numbers puntuale.Linker  // links real numbers; nil: they cannot be linked
 
 	gateway *sendapp.Connector
 
@@ -34,7 +34,7 @@ type owner struct {
 	owned map[puntuale.SessionID]bool
 }
 
-// own starts an owner for the world's sessions.
+// own starts an owner of the world's sessions.
 func (w *world) own(t *testing.T) *owner {
 	t.Helper()
 	o := &owner{w: w, owned: map[puntuale.SessionID]bool{}, number: graphtest.NewNumber("101")}

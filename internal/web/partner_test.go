@@ -36,7 +36,7 @@ func someClients(w *world) {
 	}
 }
 
-// newPartnerHandle is the world's partner as its owner has it.
+// newPartnerHandle returns the world's partner as its owner sees it.
 func (w *world) newPartnerHandle() *account.Partner {
 	w.t.Helper()
 	p := w.person(w.partners[puntuale.Owner])
@@ -45,8 +45,8 @@ func (w *world) newPartnerHandle() *account.Partner {
 	return partner
 }
 
-// TestPartnerWorks creates a client, searches it, tops it up, suspends it and resumes it. Then it makes a key, enters
-// the dashboard, and deletes the client by typing its name. The audit log has each step.
+// TestPartnerWorks creates a client, finds it, gives it credits, suspends it and resumes it. Then it makes a key,
+// enters the dashboard, and deletes the client by typing its name. The audit log has each step.
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{
@@ -100,7 +100,8 @@ func TestPartnerWorks(t *testing.T) {
 	})
 }
 
-// TestEntering enters a client's dashboard, sees whose dashboard it is, and leaves it. Both audit logs note it.
+// TestEntering enters a client's dashboard, sees whose dashboard it is, and leaves it. The audit logs of the partner
+// and the client have an entry.
 func TestEntering(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.partners[puntuale.Staff])
@@ -172,9 +173,9 @@ func TestExpiryInThePast(t *testing.T) {
 	typed := formOf(mainOf(v.get(edit).body))
 	typed.Set("name", "Studio Bianchi e Figli")
 	typed["holidays"] = []string{"2026-12-24", "", "2026-12-31"}
-	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today is the last day of service
+	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today may be the last day of service, so it needs no confirmation
 		typed.Set("expiration_date", day)
-		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of the days is saved, which changes the version
+		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of these days is stored, which changes the version
 		r := v.htmx(edit, typed)
 		if asked := r.status == http.StatusUnprocessableEntity && strings.Contains(r.body, `name="past"`); asked != asks {
 			t.Errorf("%s: asks %t, status %d", day, asked, r.status)
@@ -212,8 +213,8 @@ func TestExpiryInThePast(t *testing.T) {
 	}
 }
 
-// TestAccountFormInBrowser: a person searches the time zone in a list, and adds a field for a holiday. A past expiry
-// asks for confirmation.
+// TestAccountFormInBrowser: a person chooses the time zone from a list while typing, and adds a field for a holiday. A
+// last day in the past asks for confirmation.
 func TestAccountFormInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.partners[puntuale.Owner])
@@ -275,8 +276,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestWhiteLabel: clients see the partner's name, logo and colour, and never ours. This also holds at the partner's own
-// host name.
+// TestWhiteLabel: clients see the partner's name, logo and colour, and never those of the product. This also holds at
+// the partner's own host name.
 func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

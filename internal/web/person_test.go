@@ -15,12 +15,13 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// personURL is the page of a person.
+// personURL returns the address of the page of a person.
 func (w *world) personURL(phone string) string {
 	return w.pages + "/person?" + url.Values{"phone": {phone}}.Encode()
 }
 
-// TestPersonStory: somebody stops one run of a person, then all, and puts the number on the blacklist. Then they erase the person.
+// TestPersonStory: somebody stops one run of a person, and then all runs, and puts the number on the blacklist. At the
+// end the person is erased.
 func TestPersonStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -100,7 +101,7 @@ func TestPersonRuns(t *testing.T) {
 	}
 }
 
-// TestSingleSendsName: the name of a single send is not shown as its recipient's.
+// TestSingleSendsName: a single send may have a name. Pages do not show it as the recipient's name.
 func TestSingleSendsName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -30,7 +30,7 @@ func TestPhone(t *testing.T) {
 			b.click(".side a[href='" + w.pages + "/phone']")
 		}
 		b.until(`location.pathname === "` + w.pages + `/phone" && document.readyState === "complete"`)
-		if got := strings.TrimSpace(b.text(".side-link.active")); got != b.text("h1") { // an element that is not drawn keeps the spaces of its source
+		if got := strings.TrimSpace(b.text(".side-link.active")); got != b.text("h1") { // an element that is not visible keeps the spaces of its source
 			t.Errorf("the menu says one is at %q", got)
 		}
 		b.check("silent")
@@ -66,7 +66,7 @@ func TestPhonePages(t *testing.T) {
 	}
 }
 
-// TestPhoneInMenu: the menu has the phone only if the client has a simulated session.
+// TestPhoneInMenu: the menu shows the simulated phone only if the client has a simulated session.
 func TestPhoneInMenu(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

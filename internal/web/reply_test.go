@@ -87,7 +87,8 @@ func TestRepliesStory(t *testing.T) {
 	})
 }
 
-// TestConversationParts: a long conversation is read part after part, upwards; nothing is missing and nothing stands twice.
+// TestConversationParts: a long conversation is read part after part, upwards. No message is missing, and none is shown
+// twice.
 func TestConversationParts(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -134,7 +135,7 @@ func TestConversationParts(t *testing.T) {
 			if strings.Join(got, "") != strings.Join(want, "") {
 				t.Errorf("%d parts: %q", parts, got)
 			}
-			// Only a person who may change something marks replies as read.
+			// Replies count as read only if the reader's role may change something.
 			if n, err := w.Client().UnreadReplies(context.Background()); err != nil || n != 2 {
 				t.Errorf("after a reader read: %d, %v", n, err)
 			}
@@ -208,7 +209,7 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// OpenMedia opens the world's one file.
+// OpenMedia opens the one file that the world has.
 func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	if w.media == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
@@ -216,8 +217,8 @@ func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(bytes.NewReader(w.media)), Size: int64(len(w.media))}, nil
 }
 
-// TestReplyMedia: an image of a safe type is shown. Any other file is a download, and the browser never runs it,
-// whatever type its sender claims.
+// TestReplyMedia: an image of a safe type is shown. Any other file is a download. The browser never runs it, no matter
+// which type the sender claims.
 func TestReplyMedia(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +253,7 @@ func TestReplyMedia(t *testing.T) {
 	}
 }
 
-// TestSandboxAnswers: the test phone answers as the person, and the answer is among the replies.
+// TestSandboxAnswers: somebody answers as the person on the simulated phone. The answer then appears among the replies.
 func TestSandboxAnswers(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -271,8 +272,8 @@ func TestSandboxAnswers(t *testing.T) {
 	})
 }
 
-// TestOfficialAnswer: an Official number answers in free text for 24 hours after the person wrote. The page says until when. It
-// offers no text afterwards, and a form that was opened before is refused.
+// TestOfficialAnswer: an Official number answers in free text for 24 hours after the person wrote. The page says until
+// when. After that it offers no field for text, and refuses a form that was opened earlier.
 func TestOfficialAnswer(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.own(t)
@@ -301,7 +302,7 @@ func TestOfficialAnswer(t *testing.T) {
 		if late.status != http.StatusUnprocessableEntity || !strings.Contains(late.body, ">Anzi, alle 11</textarea>") || !strings.Contains(late.body, "si può inviare solo un template") {
 			t.Errorf("late: %d %s", late.status, inMain(late.body))
 		}
-		b.signIn(w.clients[puntuale.Staff]) // nobody stays signed in for so long
+		b.signIn(w.clients[puntuale.Staff]) // the visit has ended by then
 		b.open(w.personURL(phone))
 		b.until(`document.querySelector(".answer .note-warn") && !document.querySelector("#f-answer")`)
 		b.check("closed")

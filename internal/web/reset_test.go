@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/mail/mailtest"
 )
 
-// post is a mail server, and what sends a world's e-mails to it.
+// post is a mail server, together with the mailer that sends a world's e-mails to it.
 type post struct {
 	*mail.Mailer
 	*mailtest.Server
@@ -42,7 +42,7 @@ func (w *world) mailing() *post {
 	return p
 }
 
-// delivered sends what waits and returns what arrived since the last call, by recipient.
+// delivered sends the e-mails that wait, and returns those that arrived since the last call, by recipient.
 func (p *post) delivered(before int) []mailtest.Received {
 	p.w.t.Helper()
 	p.w.must(p.Round(context.Background()))
@@ -61,7 +61,8 @@ func (p *post) resetIn(r mailtest.Received) string {
 	return found[2]
 }
 
-// TestReset: somebody who forgot the password asks for a link, and sets a new one with it, once. All that was open ends.
+// TestReset: somebody who forgot the password asks for a link, and sets a new one with it, once. All visits and pending
+// steps of the user end.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,7 +72,7 @@ func TestReset(t *testing.T) {
 	if page := them.get("/login").body; !strings.Contains(page, `href="/forgot"`) {
 		t.Error("the sign-in page offers no link")
 	}
-	them.language = "en" // the user chose none
+	them.language = "en" // the user chose no language, so the e-mail is in the page's language
 	ask := func(path, email string) answer {
 		t.Helper()
 		return them.do(http.MethodPost, path, url.Values{"email": {email}}, http.Header{"Host": {"evil.example"}})
@@ -106,9 +107,9 @@ func TestReset(t *testing.T) {
 		}
 	}
 	spent(first)
-	spent(second) // the other link ended with the password
+	spent(second) // the second link ended when the password was set
 	spent("")
-	spent(w.ticket(w.clients[puntuale.Owner])) // of another kind
+	spent(w.ticket(w.clients[puntuale.Owner])) // a link of another kind
 	if r := before.get(w.pages); r.status != http.StatusSeeOther {
 		t.Errorf("what was open before: %d", r.status)
 	}
@@ -127,7 +128,7 @@ func TestReset(t *testing.T) {
 	spent(late)
 }
 
-// TestResetTellsNothing: the answer is the same whether the e-mail is a user's. Attempts are counted alike.
+// TestResetTellsNothing: the answer does not show whether a user has the e-mail. Attempts are counted in the same way.
 func TestResetTellsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,12 +160,13 @@ func TestResetTellsNothing(t *testing.T) {
 	}
 }
 
-// TestResetOfPartner: a partner's page finds only the partner's users. The common page finds each with the e-mail, and each gets a link.
+// TestResetOfPartner: a partner's page finds only the partner's users. The common page finds all users with the e-mail,
+// and each gets a link.
 func TestResetOfPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.mailing()
-	other := w.newPartner("Terza Agenzia", "studio@example.com") // an e-mail that the first partner's client has, too
+	other := w.newPartner("Terza Agenzia", "studio@example.com") // a client of the first partner has this e-mail, too
 	host, err := w.store.Partner(other.ID()).Host(context.Background())
 	w.must(err)
 	page := "/p/" + host.Partner.Slug + "/forgot"
@@ -177,7 +179,7 @@ func TestResetOfPartner(t *testing.T) {
 	if all := p.delivered(0); len(all) != 1 || !strings.Contains(all[0].Subject, "Terza Agenzia") {
 		t.Errorf("delivered %+v", all)
 	}
-	w.visitor(0).post(page, url.Values{"email": {"verdi@example.com"}}) // another partner's
+	w.visitor(0).post(page, url.Values{"email": {"verdi@example.com"}}) // the e-mail of a user of another partner
 	w.visitor(0).post("/forgot", url.Values{"email": {"studio@example.com"}})
 	if all := p.delivered(1); len(all) != 2 {
 		t.Errorf("delivered %+v", all)
@@ -187,7 +189,7 @@ func TestResetOfPartner(t *testing.T) {
 	}
 }
 
-// TestInvitationByMail: who is invited gets the link by e-mail, too. A withdrawn link is not sent.
+// TestInvitationByMail: an invited user also gets the link by e-mail. A link that was withdrawn is not sent.
 func TestInvitationByMail(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")

@@ -12,8 +12,9 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestRoutes tries every route as everybody. A visitor who has not signed in is led to the login page. A person without
-// the role is told so. A page of another client is byte for byte the page "not found". Any other answer is allowed.
+// TestRoutes tries every route as each kind of person. A visitor who has not signed in is led to the login page. A
+// person without the needed role gets an answer that says so. A page of another client is byte for byte the page "not
+// found". All other answers are allowed.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -23,7 +24,7 @@ func TestRoutes(t *testing.T) {
 		v    *visitor
 		side string
 		role puntuale.Role
-		own  bool // of the world's client, or its partner
+		own  bool // true: the user belongs to the world's client, or to its partner
 	}
 	all := []who{{"a stranger", w.visitor(w.foreignOwner), "client", puntuale.Owner, false}}
 	for role := puntuale.Reader; role <= puntuale.Owner; role++ {
@@ -44,7 +45,7 @@ func TestRoutes(t *testing.T) {
 		}
 		for _, someone := range all {
 			if r.Side == "anyone" || r.Path == "/logout" || r.Path == "/leave" || strings.HasPrefix(r.Path, "/me/") && r.Method == http.MethodPost {
-				continue // after these routes the visitor would be signed out, or outside of the dashboard
+				continue // these routes would sign the visitor out, or leave the dashboard
 			}
 			got := someone.v.do(r.Method, path, url.Values{}, nil)
 			name := fmt.Sprintf("%s %s as %s", r.Method, r.Path, someone.name)
@@ -62,7 +63,7 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	// A partner's user who did not enter sees the question, and can do nothing.
+	// A partner's user who has not entered the dashboard gets a question, and can do nothing.
 	outside := w.visitor(w.partners[puntuale.Owner])
 	for _, r := range web.Routes() {
 		if r.Side != "client" {

@@ -29,7 +29,7 @@ func (w *world) sequencesNamed(names ...string) (ids []string) {
 	return ids
 }
 
-// rowsOf are the sequences of a page's lists, in order.
+// rowsOf returns the ids of the sequences in a page's lists, in order.
 func rowsOf(page string) (ids []string) {
 	for _, m := range regexp.MustCompile(`class="list-name" href="/c/\d+/sequences/(\d+)"`).FindAllStringSubmatch(page, -1) {
 		ids = append(ids, m[1])
@@ -38,7 +38,7 @@ func rowsOf(page string) (ids []string) {
 }
 
 // TestSequenceSearch: the list, and the choice before a start, begin with the newest sequence. A person can search them
-// by name and id, with or without scripts. If there are many, those that started lately come first.
+// by name and id, with or without scripts. If there are many, the sequences that were started lately come first.
 func TestSequenceSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +138,7 @@ func TestMessageSearch(t *testing.T) {
 	}
 }
 
-// TestMessageSearchStops: a search that reached a page's bound says so, and offers to go on.
+// TestMessageSearchStops: a search that has read as much as one page may read says so, and offers to go on.
 func TestMessageSearchStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,7 +167,7 @@ func TestMessageSearchStops(t *testing.T) {
 }
 
 // TestListsInBrowser searches while a person types, with the keyboard alone. At no width does a long name cut off other
-// parts. A print begins on the first page, with light colours.
+// parts. A printed page begins on the first sheet, with light colours.
 func TestListsInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		long := strings.Repeat("Promemoria", 19)
@@ -224,7 +224,7 @@ func TestListsInBrowser(t *testing.T) {
 
 var streams = regexp.MustCompile(`(?s)stream\r?\n(.*?)endstream`)
 
-// printed is how many pieces of text some pages of the printed page show.
+// printed returns how many pieces of text are on some sheets of the printed page.
 func (b *browser) printed(pages string) (pieces int) {
 	b.t.Helper()
 	pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PageRanges: pages})
@@ -234,9 +234,9 @@ func (b *browser) printed(pages string) (pieces int) {
 	for _, stream := range streams.FindAllSubmatch(pdf.Data, -1) {
 		packed, err := zlib.NewReader(bytes.NewReader(stream[1]))
 		if err != nil {
-			continue // no text
+			continue // this part has no text
 		}
-		content, _ := io.ReadAll(packed) // the text after it does not belong to it
+		content, _ := io.ReadAll(packed) // only the text up to the end of the compressed part belongs to it
 		pieces += bytes.Count(content, []byte(" Tj"))
 	}
 	return pieces

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestSendOne: somebody writes one message for tomorrow. No purpose is chosen for anybody.
+// TestSendOne: somebody writes one message for tomorrow. The page does not choose a purpose.
 func TestSendOne(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
@@ -40,7 +40,7 @@ func TestSendOne(t *testing.T) {
 	})
 }
 
-// TestSendOneTwice: a form that is sent twice sends one message, and a reader sends none.
+// TestSendOneTwice: if a form is sent twice, one message is sent. A reader cannot send.
 func TestSendOneTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

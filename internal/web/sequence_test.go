@@ -15,7 +15,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// appointment is a typical sequence: at once, two days before a date, and the day after it.
+// appointment returns a typical sequence. Its messages leave at once, two days before a date, and on the day after the
+// date.
 func appointment() control.NewSequence {
 	before := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}
 	after := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}, At: "18:00",
@@ -34,21 +35,22 @@ func (w *world) sequence(r control.NewSequence) string {
 	return made.ID.String()
 }
 
-// TestSequenceStory makes a sequence from an example, changes it while the preview follows, saves it, and starts it.
+// TestSequenceStory makes a sequence from an example, changes it and watches the preview change, saves it, and starts
+// it.
 func TestSequenceStory(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.pages + "/sequences")
 		b.check("empty")
-		person, day := "nome", "data_appuntamento" // the example's fields
+		person, day := "nome", "data_appuntamento" // the fields of the example
 		if b.look.language == "en" {
 			person, day = "name", "appointment_date"
 		}
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
-		// The hint below the hours says to which side a step moves: a step before a date moves earlier, unless its
-		// direction changes.
+		// The hint below the hours says in which direction a window moves a step. A step before a date moves earlier.
+		// If its direction changes, the hint changes, too.
 		hints := `[...document.querySelectorAll(".step")].map(s => [...s.querySelectorAll(".timing-later, .timing-earlier")].filter(e => getComputedStyle(e).display !== "none").map(e => e.className).join()).join(" ")`
 		if got := evaluate[string](b, hints); got != "timing-later timing-earlier timing-later" {
 			b.t.Errorf("the hints are %s", got)
@@ -60,21 +62,21 @@ func TestSequenceStory(t *testing.T) {
 		evaluate[bool](b, `(scrollTo(0, 1e6), true)`)
 		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the navigation stays in view
 
-		// The preview beside the editor shows what the person types, rendered by the planner.
+		// The preview beside the editor shows what the person types. The planner makes the preview.
 		b.fill("steps[0].text", "Ciao {{"+person+"}}, il tuo codice è {{codice}}.")
-		b.until(`document.querySelector("[name='fields.codice']")?.value`) // with an example, and no warning
+		b.until(`document.querySelector("[name='fields.codice']")?.value`) // the new field has an example, so there is no warning
 		b.until(`!document.querySelector("#notes .note")`)
 		b.fill("fields.codice", "A-17", "fields."+person, "Lucia")
 		b.until(`document.querySelector("#timeline .bubble-text").innerText === "Ciao Lucia, il tuo codice è A-17."`)
 		b.until(`!document.querySelector("#notes .note")`)
-		b.until(`document.querySelector('[data-insert="codice"]')`) // offered as a chip
+		b.until(`document.querySelector('[data-insert="codice"]')`) // the new field is offered as a chip
 
-		// A tapped chip inserts its field at the cursor. A step moves by keyboard and by drag.
+		// Tapping a chip inserts its field at the cursor. A step can be moved by keyboard and by dragging.
 		b.click(`#step-1 [data-insert="codice"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
 		b.click(`[value="move:1:0"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("A-17") || document.querySelector('[name="steps[1].text"]').value.includes("il tuo codice")`)
-		b.until(`Alpine.$data(document.getElementById("sequence-form")).moved`) // the new form's parts begin a moment after it is there
+		b.until(`Alpine.$data(document.getElementById("sequence-form")).moved`) // the script of a new form begins to work a moment after the form is shown
 		evaluate[bool](b, `(() => { Alpine.$data(document.getElementById("sequence-form")).moved("0", 1); return true })()`)
 		b.until(`document.querySelector('[name="steps[0].text"]').value.includes("il tuo codice")`)
 		b.click(`[value="remove:1"]`)
@@ -86,12 +88,12 @@ func TestSequenceStory(t *testing.T) {
 		b.until(`document.querySelectorAll(".step").length === 4 && document.activeElement?.name === "steps[3].text"`)
 		b.click(`[name="steps[3].kind"][value="media"] + svg`)
 		b.click(".editor-save .btn-primary")
-		b.until(`document.activeElement?.name === "steps[3].media"`) // its fault has the focus
+		b.until(`document.activeElement?.name === "steps[3].media"`) // the field with the fault has the focus
 		b.check("refused")
 		b.fill("steps[3].media", "https://example.com/guida.exe")
 		b.until(`document.querySelector("#notes .note-bad")?.innerText.includes("exe")`)
 		b.fill("steps[3].media", "https://example.com/guida.pdf", "steps[3].timing.offset.direction", "before", "steps[3].timing.offset.amount", "30", "steps[3].timing.anchor", day)
-		b.until(`document.querySelector("#notes .note-warn")`) // 30 days before is past
+		b.until(`document.querySelector("#notes .note-warn")`) // 30 days before the date has passed
 		b.check("past")
 		b.fill("steps[3].timing.offset.amount", "1")
 		b.until(`!document.querySelector("#notes .note")`)
@@ -102,7 +104,7 @@ func TestSequenceStory(t *testing.T) {
 		b.open(evaluate[string](b, `location.pathname`) + "/start")
 		b.fill("phone", "333 765 4321", "fields."+person, "Lucia", "fields.codice", "B-2")
 		b.click("[value=preview]")
-		b.until(`document.activeElement?.name === "fields.` + day + `"`) // missing
+		b.until(`document.activeElement?.name === "fields.` + day + `"`) // the missing field has the focus
 		b.fill("fields."+day, "2026-11-30T15:30")
 		b.until(`document.querySelectorAll(".timeline .bubble").length === 4 && document.querySelector("[value=start]:enabled")`)
 		b.check("start")
@@ -112,8 +114,8 @@ func TestSequenceStory(t *testing.T) {
 		b.open(w.pages + "/sequences")
 		b.check("list")
 
-		// The page asks before it deletes the sequence, and says what happens to its messages. The deletion is then
-		// undone.
+		// The page asks before it deletes the sequence, and says what happens to its messages. Then the person undoes
+		// the deletion.
 		b.click(".list-name")
 		b.click("[data-open=delete]")
 		b.click("dialog[open] .btn-danger")
@@ -128,7 +130,7 @@ func TestSequenceStory(t *testing.T) {
 	})
 }
 
-// TestSequencePages compares what the server writes.
+// TestSequencePages compares the pages of sequences with golden files.
 func TestSequencePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +174,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 	after, err := w.Client().Sequence(context.Background(), id)
 	w.must(err)
-	// All steps must be equal, also one on the anchor's own day.
+	// All steps must be equal, also a step that leaves on the day of its anchor.
 	want, _ := json.MarshalIndent(before.Steps, "", " ")
 	got, _ := json.MarshalIndent(after.Steps, "", " ")
 	if string(want) != string(got) || after.Name != before.Name || after.IfRunning != before.IfRunning || after.StopOnReply != before.StopOnReply {
@@ -303,8 +305,8 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	}
 }
 
-// TestRestoreSaysThatItFailed: if a restored sequence cannot become a default one again, the page must not say that all
-// is as before. A session that was deleted meanwhile is no failure.
+// TestRestoreSaysThatItFailed: if a restored sequence cannot become a session's default again, the page must not say
+// that everything is as before. If the session was deleted meanwhile, this is no failure.
 func TestRestoreSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -329,7 +331,7 @@ func TestRestoreSaysThatItFailed(t *testing.T) {
 	}
 }
 
-// TestHostileSequences: every page of sequences and templates shows all texts as text.
+// TestHostileSequences: the pages of sequences and templates show all values as text.
 func TestHostileSequences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -357,7 +359,7 @@ func TestHostileSequences(t *testing.T) {
 	}
 }
 
-// hostile are 200 texts that would run code if a page did not escape them.
+// hostile returns 200 texts that would run code if a page did not escape them.
 func hostile() (all []string) {
 	marks := []string{"<script>pwned()</script>", "<img src=x onerror=pwned()>", "\"><svg onload=pwned()>", "' onfocus=pwned() autofocus='", "javascript:pwned()",
 		"</textarea><script>pwned()</script>", "</title><b>pwned", "<!--pwned", "<iframe srcdoc='<script>pwned()</script>'>", "<a href=javascript:pwned()>x</a>",

@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// tap presses the element of the selector, even outside of the visible part.
+// tap presses the element of the selector, even if it is outside of the visible part.
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
@@ -26,7 +26,7 @@ func (b *browser) tap(selector string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// ticking waits until a script returns true, while the world's clock goes on.
+// ticking waits until a script returns true. Meanwhile it moves the world's clock on.
 func (b *browser) ticking(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // between two looks
@@ -38,7 +38,7 @@ func (b *browser) ticking(script string) {
 	b.until(script)
 }
 
-// inMain is a page's content without the shell around it, because the shell changes with every noun.
+// inMain returns the main part of a page, because the navigation around it changes with every new noun.
 func inMain(html string) string {
 	_, rest, _ := strings.Cut(html, "<main")
 	inside, _, _ := strings.Cut(rest, "</main>")
@@ -231,7 +231,7 @@ func TestSessionPages(t *testing.T) {
 	}
 }
 
-// event is the first event of a stream.
+// event returns the first event of a stream.
 func (v *visitor) event(path string) string {
 	v.w.t.Helper()
 	ctx, end := context.WithTimeout(context.Background(), within)

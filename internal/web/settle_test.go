@@ -15,13 +15,14 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// arrives waits until the browser is on a page whose path ends so.
+// arrives waits until the path of the browser's page ends with these characters.
 func (b *browser) arrives(path string) {
 	b.t.Helper()
 	b.until(`location.pathname.endsWith(` + quote(path) + `) && document.readyState === "complete"`)
 }
 
-// keysStory makes a key on the browser's present page. It sees the key once, rotates it and revokes it.
+// keysStory makes a key on the browser's present page. The key is shown once. Then the story rotates the key and
+// revokes it.
 func (b *browser) keysStory(prefix string) {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)
@@ -56,7 +57,7 @@ func (b *browser) keysStory(prefix string) {
 	}
 }
 
-// teamStory invites a user on the browser's present page, changes their role, and removes them.
+// teamStory invites a user on the browser's present page, changes the user's role, and removes the user.
 func (b *browser) teamStory() {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)

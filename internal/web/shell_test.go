@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// TestShellInBrowser: on a long page the navigation stays in sight. A row opens wherever it is clicked. A moved message says
-// where from. A suspended client is told so and can go.
+// TestShellInBrowser: on a long page the navigation stays in sight. A click anywhere in a row opens it. A moved message
+// shows its earlier moment. A user of a suspended client is told that it is suspended, and can sign out.
 func TestShellInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -49,7 +49,7 @@ func TestShellInBrowser(t *testing.T) {
 	})
 }
 
-// TestClickAtOnce: a click right after the page appears works, also with animations on.
+// TestClickAtOnce: a click right after the page has appeared works, even if animations are on.
 func TestClickAtOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -76,8 +76,8 @@ func TestClickAtOnce(t *testing.T) {
 	}
 }
 
-// TestCopiedNumber: a page shows a phone number in groups, but a copy has no spaces. This also holds within a longer
-// selection.
+// TestCopiedNumber: a page shows a phone number in groups, but a copy has no spaces. This also holds if the number is a
+// part of a longer selection.
 func TestCopiedNumber(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		_, pending := w.traffic().day()
@@ -110,8 +110,8 @@ func TestCopiedNumber(t *testing.T) {
 	})
 }
 
-// TestToastsStandAside: the notice of the last action covers neither a phone's bar nor the button that sends a form. A
-// person can close it.
+// TestToastsStandAside: the toast about the last action covers neither a phone's bar nor the button that sends a form.
+// A person can close the toast.
 func TestToastsStandAside(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -152,7 +152,8 @@ func TestBrightBrand(t *testing.T) {
 			b.open(w.pages + page)
 			b.check("page" + strings.ReplaceAll(page, "/", "-"))
 		}
-		// Contrasts that axe does not check: the ring around the focused element, and a button's text under the mouse.
+		// axe does not check these contrasts: the ring around the focused element, and the text of a button under the
+		// mouse.
 		evaluate[bool](b, `(document.querySelector("main .btn-primary[type=submit]").focus({focusVisible: true}), true)`)
 		b.picture("focus")
 		seen := evaluate[[]string](b, `((e, paper) => {
@@ -176,7 +177,8 @@ func TestBrightBrand(t *testing.T) {
 	})
 }
 
-// contrastOf is the WCAG contrast of two colours in the form that a browser computes: rgb(1, 2, 3).
+// contrastOf returns the WCAG contrast of two colours. The colours are in the form that a browser computes, such as
+// rgb(1, 2, 3).
 func contrastOf(t *testing.T, a, b string) float64 {
 	t.Helper()
 	light := func(text string) float64 {
@@ -197,7 +199,7 @@ func contrastOf(t *testing.T, a, b string) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// TestWhoseDashboard: a client's users read below the brand whose dashboard it is. A partner's users read it in a bar.
+// TestWhoseDashboard: below the brand, a client's users see the name of the client. A partner's users see it in a bar.
 func TestWhoseDashboard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,8 +216,9 @@ func TestWhoseDashboard(t *testing.T) {
 	}
 }
 
-// TestTidyHeads: long names stay on one line, with the whole in their title. The days of the calendar begin at one height.
-// On a phone every row of a heading's buttons is full, and states that do not fit fade at the edge.
+// TestTidyHeads: a long name stays on one line, and its title has the whole name. The days of the calendar begin at the
+// same height. On a phone every row of buttons below a heading is full. If not all states fit, the last ones fade at
+// the edge.
 func TestTidyHeads(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		failed, pending := w.traffic().day()

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// startForm is a start's form after the person has seen the preview.
+// startForm returns the form of a start as it is after the person has seen the preview.
 func (v *visitor) startForm(at string, form url.Values) url.Values {
 	v.w.t.Helper()
 	form.Set("do", "preview")
@@ -89,7 +89,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	if twice.status != http.StatusSeeOther || twice.to() != got.to() || w.pendingOf(id) != 3 {
 		t.Errorf("sent twice: %d %s, %d messages", twice.status, twice.to(), w.pendingOf(id))
 	}
-	for range 2 { // and loaded again
+	for range 2 { // the page is then loaded again
 		page := v.get(got.to())
 		if page.status != http.StatusOK || strings.Count(page.body, "In attesa") != 3 || !strings.Contains(page.body, "telefono di prova") || !strings.Contains(page.body, "/phone?phone=%2B393337654321") {
 			t.Errorf("%d %s", page.status, mainOf(page.body))
@@ -138,7 +138,7 @@ func TestStartWarns(t *testing.T) {
 	}
 }
 
-// TestStartOfBlacklisted: the page warns before the start, and after it.
+// TestStartOfBlacklisted: if the number is in the blacklist, the page warns both before the start and after it.
 func TestStartOfBlacklisted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,14 +155,15 @@ func TestStartOfBlacklisted(t *testing.T) {
 	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") || strings.Contains(page.body, "partono da soli") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
-	given.Set("do", "look") // it runs now, although no message of it will leave
+	given.Set("do", "look") // the sequence runs now, although no message of it will leave
 	page := html.UnescapeString(v.htmx(at+"/start", given).body)
 	if !strings.Contains(page, `value="start" class="btn"`) || !strings.Contains(page, "Avvia comunque: non partirà nulla") || strings.Contains(page, "già in corso") {
 		t.Errorf("again: %s", page)
 	}
 }
 
-// TestStartFollowsTheForm: the button disappears when somebody types. It comes back with the text for the new preview.
+// TestStartFollowsTheForm: the Start button disappears while somebody types. It comes back together with the new
+// preview.
 func TestStartFollowsTheForm(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		at := w.pages + "/sequences/" + w.sequence(appointment())

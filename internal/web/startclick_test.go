@@ -11,14 +11,15 @@ import (
 	"puntuale"
 )
 
-// middle is the middle of an element on the screen.
+// middle returns the middle of an element on the screen.
 func (b *browser) middle(selector string) (x, y float64) {
 	b.t.Helper()
 	at := evaluate[[]float64](b, fmt.Sprintf(`((e) => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })(document.querySelector(%q))`, selector))
 	return at[0], at[1]
 }
 
-// mouse presses and releases the left button once, as a hand does: unlike a script's click it takes the focus first.
+// mouse presses and releases the left button once, as a person does. Unlike a script's click, this first moves the
+// focus.
 func (b *browser) mouse(selector string) {
 	b.t.Helper()
 	x, y := b.middle(selector)
@@ -34,7 +35,8 @@ func (b *browser) finger(selector string) {
 	b.do(chromedp.TapXY(x, y))
 }
 
-// TestStartTakesTheFirstClick: the field typed last still has the focus when Start is clicked, tapped, or Enter pressed.
+// TestStartTakesTheFirstClick: the person clicks or taps Start, or presses Enter, while the last field still has the
+// focus. The first click is enough.
 func TestStartTakesTheFirstClick(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		at := w.pages + "/sequences/" + w.sequence(appointment())
@@ -59,7 +61,7 @@ func TestStartTakesTheFirstClick(t *testing.T) {
 	})
 }
 
-// TestPreviewKeepsFaults: the fault of a field is still there after "Show the preview" was refused because of it.
+// TestPreviewKeepsFaults: if "Show the preview" is refused because of a field, the fault stays visible.
 func TestPreviewKeepsFaults(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])

@@ -13,8 +13,8 @@ import (
 
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// TestAnothers: an address names an id of another client of the partner, or of another partner's client. The answer is
-// byte for byte the answer for an unknown id. The other client's data do not change.
+// TestAnothers: an address has an id that belongs to another client of the partner, or to another partner's client. The
+// answer is byte for byte the answer for an unknown id. The other client's data do not change.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,11 +34,11 @@ func TestAnothers(t *testing.T) {
 		}
 		for n := range anyWildcard.FindAllString(r.Path, -1) {
 			if r.Side == "client" && n == 0 {
-				continue // TestRoutes tries other clients as a whole
+				continue // TestRoutes tests paths with another client's id
 			}
 			for i, other := range others {
 				if i == 0 && r.Side == "partner" && n == 0 {
-					continue // the partner's own client
+					continue // this id belongs to the partner itself
 				}
 				foreign := mixed(t, r.Path, n, own, other)
 				missing := mixed(t, r.Path, n, own, nowhere(other))
@@ -63,11 +63,11 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// mixed is a path with the client's own ids, except the nth.
+// mixed returns a path with the client's own ids, except the nth id, which is the other's.
 func mixed(t *testing.T, path string, n int, own, other things) string {
 	t.Helper()
 	with := func(has things) []string {
-		if strings.HasPrefix(path, "/partner/users/") { // for the partner's users, the foreign id can only be another partner's user
+		if strings.HasPrefix(path, "/partner/users/") { // for pages of the partner's users, only a user of another partner is foreign
 			has = things{"partner-users": has["users"]}
 		}
 		return strings.Split(has.of(t, path), "/")
@@ -84,7 +84,7 @@ func mixed(t *testing.T, path string, n int, own, other things) string {
 	return strings.Join(parts, "/")
 }
 
-// nowhere are ids of the same form that name nothing.
+// nowhere returns ids of the same form that name nothing.
 func nowhere(has things) things {
 	none := things{}
 	for noun := range has {
@@ -93,7 +93,7 @@ func nowhere(has things) things {
 	return none
 }
 
-// whole is all data of a client, as its pages show them.
+// whole returns all data of a client, as its pages show them.
 func (w *world) whole(client puntuale.ClientID, has things) string {
 	w.t.Helper()
 	v := w.visitor(w.ownerOf(client))

@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// TestTimingStory: a step with "before" counts from a date, and never from the start. Typed text moves no other
-// element, and on a phone the bars cover nothing.
+// TestTimingStory: a step with "before" counts from a date, and never from the start. While a person types, no other
+// element moves. On a phone the bars cover nothing.
 func TestTimingStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		phone := b.look.width < 600
@@ -40,7 +40,7 @@ func TestTimingStory(t *testing.T) {
 			t.Errorf("the anchor is %v narrower than its row", cut)
 		}
 
-		// A date field that a text names is chosen before the proposed one.
+		// A date field that a text names is chosen, and not the proposed one.
 		b.click(`[value="add"]`)
 		b.until(`document.activeElement?.name === "steps[1].text"`)
 		b.check("added")
@@ -58,7 +58,7 @@ func TestTimingStory(t *testing.T) {
 			evaluate[bool](b, `(document.activeElement.blur(), true)`)
 			b.until(`document.querySelector("nav.phone").checkVisibility()`)
 		}
-		b.fill("name", "Visita") // the form is sent from a field that has the focus
+		b.fill("name", "Visita") // the form is sent while this field has the focus
 		b.click(".editor-save .btn-primary")
 		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete" && document.querySelector(".seq-plan")`)
 		b.reads(map[string]string{"it": "Al momento di «Visita»", "en": "At the moment of “Visita”"}[b.look.language])
@@ -81,7 +81,7 @@ func TestPreviewOfNothing(t *testing.T) {
 }
 
 // TestBeforeTheStart: older versions allowed a step before the start. The pages show such a stored step in words.
-// Saving it again is refused, with the fault at the direction.
+// Saving the sequence again is refused, with the fault at the direction.
 func TestBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,7 +105,7 @@ func TestBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestBeforeWithZero: the editor keeps "before" with an amount of 0, which is not the moment of the date itself.
+// TestBeforeWithZero: the editor keeps "before" with an amount of 0. It does not mean the moment of the date itself.
 func TestBeforeWithZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,17 +10,18 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// traffic is a client's day with messages of every kind, for pages to show. Ids are in the order of their creation.
+// traffic makes a client's day with messages of every kind, for pages to show. The ids of messages are in the order of
+// their creation.
 type traffic struct {
 	w        *world
 	tenant   puntuale.Tenant
 	session  puntuale.SessionID
 	sequence puntuale.SequenceID
 	node     puntuale.NodeID
-	request  string // of calls; "": the phone alone
+	request  string // the body of calls; "": only the phone
 }
 
-// Traffic begins a day with a sequence and a node that sends.
+// traffic begins a day with a sequence, and with a node that sends.
 func (w *world) traffic() *traffic {
 	w.t.Helper()
 	ctx := context.Background()
@@ -54,7 +55,7 @@ func (f *traffic) planned(phone, text string, due time.Time) puntuale.MessageID 
 	return r.IDs[0]
 }
 
-// ended schedules one message and lets an attempt lead to the outcome.
+// ended schedules one message, and makes an attempt that ends with the outcome.
 func (f *traffic) ended(phone, text string, at time.Time, o puntuale.Outcome) puntuale.MessageID {
 	f.w.t.Helper()
 	ctx := context.Background()
@@ -74,7 +75,7 @@ func (f *traffic) ended(phone, text string, at time.Time, o puntuale.Outcome) pu
 	return id
 }
 
-// day is a busy one.
+// day makes a busy day.
 func (f *traffic) day() (failed, pending puntuale.MessageID) {
 	now := f.w.clock.Now()
 	names := []string{"Giulia", "Marco", "Sara", "Luca", "Elena"}

@@ -6,7 +6,8 @@ import (
 	"puntuale"
 )
 
-// restored makes all of the client's messages ones that may have left before a restore, and holds the client.
+// restored makes all of the client's messages ones that may have left before a restore. It also holds back the client's
+// messages.
 func (w *world) restored() {
 	w.t.Helper()
 	for _, text := range []string{

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// TestTwoTabs: of two tabs with one sequence the second to save sees both texts, saves nothing, and then decides.
+// TestTwoTabs: one sequence is open in two tabs. The second save stores nothing, and shows both texts. Then the person
+// decides.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,8 +79,8 @@ func TestTwoTabsOfQuotas(t *testing.T) {
 	}
 }
 
-// TestTwoTabsOfBrand: of two tabs with the partner's looks the second to save sees both, saves nothing, and then decides. The form
-// holds a file, so it is sent in parts.
+// TestTwoTabsOfBrand: the partner's brand is open in two tabs. The second save stores nothing, and shows both brands.
+// Then the person decides. The form has a file, so it is sent in parts.
 func TestTwoTabsOfBrand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +114,7 @@ func TestTwoTabsOfBrand(t *testing.T) {
 	}
 }
 
-// inParts is a form as a browser sends one that may hold a file.
+// inParts returns a form as a browser sends a form with a file.
 func inParts(t *testing.T, form url.Values) (body, kind string) {
 	t.Helper()
 	var b strings.Builder
@@ -131,7 +132,7 @@ func inParts(t *testing.T, form url.Values) (body, kind string) {
 	return b.String(), parts.FormDataContentType()
 }
 
-// TestTwoTabsOfSmallForms: the same holds for the other forms.
+// TestTwoTabsOfSmallForms: other forms treat a second save in the same way.
 func TestTwoTabsOfSmallForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

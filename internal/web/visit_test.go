@@ -52,7 +52,7 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// cookieOf is the line that sets a cookie; "" none.
+// cookieOf returns the header line that sets a cookie, or "" if there is none.
 func cookieOf(a answer, name string) string {
 	for _, line := range a.header.Values("Set-Cookie") {
 		if strings.HasPrefix(line, name+"=") {
@@ -155,8 +155,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestProxies: only trusted proxies may name the caller and the scheme. Behind several proxies, each caller has its own
-// count of attempts.
+// TestProxies: only trusted proxies may name the caller and the scheme. Even behind several proxies, the attempts of
+// each caller are counted separately.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -293,7 +293,8 @@ func TestPasswordChange(t *testing.T) {
 	}
 }
 
-// TestWeakPassword: the API takes any password, but a weak one does not sign in until somebody sets another.
+// TestWeakPassword: the API accepts any password. A user with a weak password cannot sign in until somebody sets
+// another one.
 func TestWeakPassword(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,7 +323,7 @@ func TestWeakPassword(t *testing.T) {
 }
 
 // TestWhichPartner: one e-mail may have logins at several partners. The login with the right password signs in. If
-// several fit, the person chooses. At a partner's own address only that partner's logins count.
+// several logins have this password, the person chooses. At a partner's own address, only this partner's logins count.
 func TestWhichPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -362,7 +363,7 @@ func TestWhichPartner(t *testing.T) {
 	}
 }
 
-// TestNext: after a sign-in the person reaches the page that they wanted, and never another site.
+// TestNext: after a sign-in the person comes to the page that they wanted to see. It is never a page of another site.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -436,7 +437,7 @@ func TestSecondFactorInBrowser(t *testing.T) {
 		b.until(`document.querySelector("dialog#second-off[open]")`)
 		b.check("off")
 		b.open("/me")
-		if b.look.width < 600 { // behind the menu
+		if b.look.width < 600 { // the element is in the menu, which is closed
 			b.click(".phone [data-open=more]")
 			b.check("menu")
 			b.click(`#more form[action="/logout"] button`)

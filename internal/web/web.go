@@ -18,12 +18,12 @@ import (
 // New returns the handler of all pages.
 func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, allRoutes()) }
 
-// allRoutes is the one table. Each feature brings its part.
+// allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
 	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes)
 }
 
-// Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
+// Patterns returns the net/http patterns of all pages, and of the files that pages load.
 func Patterns() []string {
 	all := []string{http.MethodGet + " " + static.Path}
 	for _, r := range allRoutes() {

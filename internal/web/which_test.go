@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// TestWhichSequence: the first page's button asks which sequence is meant, and each row starts its own.
+// TestWhichSequence: the button on the first page asks which sequence to start. Each row starts its own sequence.
 func TestWhichSequence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

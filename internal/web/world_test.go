@@ -38,25 +38,25 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// world is the pages on a real store, with a partner, two clients of it, and another partner with one. Its clock stands
-// at storetest.Begin (10:00 in Rome), and is moved by tests.
+// world has the pages on a real store. It has a partner with two clients, and another partner with one client. Its
+// clock begins at storetest.Begin (10:00 in Rome), and only tests move it.
 type world struct {
 	t        testing.TB
-	base     string // of the server's addresses
+	base     string // where the addresses of the server begin
 	store    *store.Store
 	control  *control.Control
 	accounts *account.Accounts
 	clock    *clock.Fake
 	vault    *auth.Vault
-	sql      *sql.DB // beside the store
+	sql      *sql.DB // the database under the store
 	postgres bool
 
 	dns   *dns   // the DNS that confirms partners' host names
-	files string // where files for messages are: http://127.0.0.1:…
+	files string // the address of files for messages: http://127.0.0.1:…
 	cast
-	owner atomic.Pointer[owner] // owns the sessions; nil: no node does
-	media []byte                // the file of every reply; nil: the networks no longer have it
-	calls http.Handler          // the API at the pages' address; nil: none
+	owner atomic.Pointer[owner] // owns the sessions; nil: no node owns them
+	media []byte                // the file of every reply; nil: the networks no longer have the file
+	calls http.Handler          // the API, served at the address of the pages; nil: none
 }
 
 // cast is the accounts and users in a world's database, and the key that seals its secrets.
@@ -64,12 +64,12 @@ type cast struct {
 	dataKey       []byte
 	partner       puntuale.PartnerID // Agenzia Aurora
 	client        puntuale.ClientID  // Studio Bianchi
-	key           string             // of the client
-	pages         string             // "/c/1": where the client's pages are
+	key           string             // the API key of the client
+	pages         string             // where the addresses of the client's pages begin, such as "/c/1"
 	other         puntuale.ClientID  // another client of the partner: Officina Verdi
 	foreignClient puntuale.ClientID  // a client of another partner
 
-	// Users, by role: the partner's and the client's.
+	// Users of the partner and of the client, by role.
 	partners, clients map[puntuale.Role]puntuale.LoginID
 	foreignOwner      puntuale.LoginID // owns the other partner's client
 }
@@ -85,7 +85,7 @@ func newWorld(t testing.TB) *world {
 	return newWorldAt(t, "")
 }
 
-// newWorldAt is newWorld for a service that has a public address.
+// newWorldAt makes a world whose service has a public address.
 func newWorldAt(t testing.TB, public string) *world {
 	t.Helper()
 	seeded(t)
@@ -100,7 +100,7 @@ func newWorldAt(t testing.TB, public string) *world {
 	return w
 }
 
-// newWorldOn is newWorldAt on a database.
+// newWorldOn makes a world with a public address on a given database.
 func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	t.Helper()
 	w := openWorld(t, db, db.Open(t), newCast(), public)
@@ -143,7 +143,7 @@ func newCast() cast {
 	return c
 }
 
-// openWorld makes a world on a store that holds these people.
+// openWorld makes a world on a store that already has these people.
 func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cast, public string) *world {
 	t.Helper()
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
@@ -237,13 +237,13 @@ func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 // serve begins to answer at w.base.
 func (w *world) serve() { w.serveBehind(nil) }
 
-// serveBehind is serve with these trusted proxies; nil: the default.
+// serveBehind begins to answer with these trusted proxies; nil means the default.
 func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
 	w.serveAs(page.Config{Proxies: proxies})
 }
 
-// serveAs is serve with more of the configuration.
+// serveAs begins to answer with further settings.
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Now = w.control, w.accounts, w.clock.Now
@@ -261,7 +261,7 @@ func (w *world) serveAs(cfg page.Config) {
 	w.base = server.URL
 }
 
-// testWriter shows log lines from level warning. Most tests log none.
+// testWriter writes log lines of level warning and above to the test's log. Most tests log none.
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -269,7 +269,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Client is the tenant of the client's API key. Tests use it to prepare data for pages.
+// Client returns the tenant of the client's API key. Tests use it to prepare data for pages.
 func (w *world) Client() *control.Client {
 	w.t.Helper()
 	caller, err := w.control.Authenticate(context.Background(), w.key)
@@ -279,7 +279,7 @@ func (w *world) Client() *control.Client {
 	return c
 }
 
-// person is a signed-in user, in control's type.
+// person returns a signed-in user, in the type of package account.
 func (w *world) person(user puntuale.LoginID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
@@ -289,7 +289,7 @@ func (w *world) person(user puntuale.LoginID) *account.Person {
 	return p
 }
 
-// ticket is an address that signs a user in once.
+// ticket returns an address that signs a user in once.
 func (w *world) ticket(user puntuale.LoginID) string {
 	w.t.Helper()
 	text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
@@ -297,15 +297,16 @@ func (w *world) ticket(user puntuale.LoginID) string {
 	return text
 }
 
-// visitor is a browser without a screen: it keeps cookies and follows nothing.
+// visitor is a browser without a screen. It keeps cookies, and follows no redirect.
 type visitor struct {
 	w         *world
 	http      *http.Client
 	language  string
-	forwarded string // the address that a proxy reports; "" none
+	forwarded string // the address that a proxy reports; "": there is no proxy
 }
 
-// uncompressed is how visitors ask, because compressing pages costs more than making them.
+// uncompressed is the transport of visitors. It asks for pages without compression, because compressing costs more than
+// making a page.
 var uncompressed = &http.Transport{DisableCompression: true}
 
 // visitor signs a user in; 0 makes a visitor without a sign-in. The pages are in Italian.
@@ -329,7 +330,7 @@ type answer struct {
 	header http.Header
 }
 
-// to is where a redirect leads.
+// to returns where a redirect leads.
 func (a answer) to() string { return a.header.Get("Location") }
 
 func (v *visitor) get(path string) answer { return v.do(http.MethodGet, path, nil, nil) }
@@ -352,7 +353,7 @@ func (v *visitor) do(method, path string, form url.Values, header http.Header) a
 	return v.request(method, path, body, header)
 }
 
-// send posts a body as it is.
+// send posts a body unchanged.
 func (v *visitor) send(path, body string, header http.Header) answer {
 	v.w.t.Helper()
 	return v.request(http.MethodPost, path, strings.NewReader(body), header)
@@ -386,7 +387,7 @@ func (v *visitor) request(method, path string, body io.Reader, header http.Heade
 
 var update = flag.Bool("update", false, "write the golden pages anew")
 
-// golden compares a page with testdata/golden/NAME.html, one tag a line.
+// golden compares a page with testdata/golden/NAME.html, with one tag on each line.
 func golden(t testing.TB, name, html string) {
 	t.Helper()
 	file := filepath.Join("testdata", "golden", name+".html")
@@ -414,18 +415,18 @@ var (
 	requests = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 )
 
-// tidy makes a page comparable: it removes hashes, request ids, the shapes of icons, and the head, which is the same on
-// all pages.
+// tidy makes a page comparable. It removes hashes, request ids, the drawings of icons, and the head, which is the same
+// on all pages.
 func tidy(html string) string {
 	html = without(html, "<head>", "</head>")
-	html = without(html, `<svg class="icon`, "</svg>") // a page has hundreds of them, and a regular expression would take a second
+	html = without(html, `<svg class="icon`, "</svg>") // a page has hundreds of icons, and a regular expression would take a second
 	html = hashed.ReplaceAllString(html, "$1.HASH.")
 	html = requests.ReplaceAllString(html, "REQUEST")
 	html = strings.ReplaceAll(html, "><", ">\n<")
 	return html + "\n"
 }
 
-// without removes the text between each opening tag and its end.
+// without removes everything from each opening tag to its end tag.
 func without(html, opening, end string) string {
 	var b strings.Builder
 	for {

@@ -68,13 +68,13 @@ type event struct {
 // summary follows a run and prints it: a line for each package, and everything that a failed test printed.
 type summary struct {
 	w        io.Writer
-	output   map[string][]string // of tests, and packages, that have not ended
+	output   map[string][]string // the output of tests and packages that have not ended
 	passed   int
 	failed   int
 	why      []string       // what failed tests said, in short: shown again at the end, because people often read only the end of a long log
 	racing   map[string]int // packages whose report of a data race is being read, with the lines still to take
 	skipped  []string       // names, with the reason
-	postgres int            // those of them that wanted PostgreSQL
+	postgres int            // how many of them wanted PostgreSQL
 }
 
 func newSummary(w io.Writer) *summary {

@@ -48,7 +48,7 @@ type Connector struct {
 	ledger  puntuale.SandboxLedger
 	clock   clock.Clock
 	latency time.Duration
-	media   puntuale.MediaSource // nil: media stay where they are
+	media   puntuale.MediaSource // nil: no media are fetched
 	links   *links               // nil: every session is online
 }
 

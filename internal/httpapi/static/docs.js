@@ -1,4 +1,5 @@
-// Shows /openapi.json. Keys stay in the page's memory and are gone with it; nothing is asked of any other host.
+// This script shows /openapi.json. Keys stay in the page's memory, and are gone when the page is closed. The page asks
+// no other host for anything.
 "use strict";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -12,24 +12,24 @@ import (
 	"puntuale"
 )
 
-// MaxBody is the largest body a call may have, in bytes.
+// MaxBody is the largest body that a call may have, in bytes.
 const MaxBody = 1 << 20
 
-// What a body takes.
+// How much memory a body takes.
 const (
-	firstBytes = 512 // at first; doubled whenever more come
-	workTimes  = 4   // as much memory as its length, once it is read and worked on
+	firstBytes = 512 // the first piece of memory, in bytes; doubled each time that more bytes come
+	workTimes  = 4   // a body that was read and decoded takes this many times its length
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallBodyBrokenOff  puntuale.ReasonCode = "call.body_broken_off"
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads the whole body, at most so many bytes of it. It counts the bytes as they arrive, so a length that is only announced takes
-// no memory. A body whose length is announced as too large is refused unread. Codes: too_large; unreadable when it ends early; overloaded
-// and rate_limited as [MemoryGrant.Take].
+// ReadBody reads a body of at most most bytes. It counts the bytes as they arrive, so an announced length takes no
+// memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable if the
+// body ends early; overloaded and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, most); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant
 	}
 }
 
-// CheckLength refuses a body that announces more than so many bytes.
+// CheckLength refuses a body whose announced length is more than most bytes. Codes: too_large.
 func CheckLength(r *http.Request, most int64) error {
 	if r.ContentLength > most {
 		return bodyTooLarge(most)
@@ -70,26 +70,28 @@ func bodyTooLarge(most int64) error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultCallBodyLargerThan, strconv.FormatInt(most, 10))}
 }
 
-// ReadWithin ends the reading of a request's body after a time, for callers that nobody knows. Call release once it is read.
+// ReadWithin bounds the time for reading a request's body. It is for callers whose key is not known yet. The caller
+// must call release after reading the body.
 func ReadWithin(w http.ResponseWriter, r *http.Request, d time.Duration) (release func()) {
 	ctx, cancel := context.WithTimeout(r.Context(), d)
 	out := http.NewResponseController(w)
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = out.SetReadDeadline(longAgo) // fails only when the caller is gone
+			_ = out.SetReadDeadline(longAgo) // this fails only if the caller has hung up
 		}
 	})
 	return func() { stop(); cancel() }
 }
 
 const (
-	readOn   = 30 * time.Second // an upload may stand still for so long
-	readAll  = 30 * time.Minute // and take so long in all
-	answerOn = 10 * time.Minute // until its answer is written, after its end
+	readOn   = 30 * time.Second // how long an upload may stand still
+	readAll  = 30 * time.Minute // how long an upload may take in all
+	answerOn = 10 * time.Minute // how long after the last piece the answer may be written
 )
 
-// ReadOn returns the body of an upload. It may take long, but not stand still: each piece must come within 30 seconds, and
-// all of it within 30 minutes. The answer may be written until 10 minutes after the last piece.
+// ReadOn returns the body of an upload. The upload may take long, but it must not stand still: each piece must come
+// within 30 seconds, and the whole upload within 30 minutes. The answer may be written until 10 minutes after the last
+// piece.
 func ReadOn(w http.ResponseWriter, r *http.Request, now func() time.Time) io.Reader {
 	return &moving{r: r.Body, out: http.NewResponseController(w), now: now, end: now().Add(readAll)}
 }
@@ -107,7 +109,7 @@ func (m *moving) Read(p []byte) (int, error) {
 	if m.end.Before(deadline) {
 		deadline = m.end
 	}
-	_ = m.out.SetReadDeadline(deadline) // without it the server's own holds
+	_ = m.out.SetReadDeadline(deadline) // if this fails, the server's own deadline applies
 	_ = m.out.SetWriteDeadline(now.Add(answerOn))
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

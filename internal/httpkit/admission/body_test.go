@@ -50,8 +50,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// A body counts while it arrives. An announced length counts nothing. A body that arrived counts together with the values
-// decoded from it.
+// A body counts while it arrives, and an announced length counts nothing. After a body has arrived, the values that are
+// decoded from it count, too.
 func TestBodiesCountAsTheyCome(t *testing.T) {
 	t.Parallel()
 	b := admission.NewMemoryBudget(64<<20, nil)

@@ -10,36 +10,39 @@ import (
 	"sync"
 )
 
-// ConnectionLimiter bounds a server's open connections. For a new one beyond the bound it closes the one that has waited longest. That one
-// is idle, or sends its request drop by drop. It knows which connections wait for a request, or for the rest of one. So a stop can close
-// these connections and let the others finish: a request that never came to its end was never accepted. Safe for concurrent use.
+// ConnectionLimiter bounds a server's open connections. If a new connection is one too many, it closes the connection
+// that has waited longest. Such a connection is idle, or sends its request very slowly. The limiter knows which
+// connections wait for a request, or for the rest of a request. When the server stops, it can close these connections
+// and let the others finish. A request that has not arrived completely was never accepted. Its methods may be called by
+// many goroutines at once.
 type ConnectionLimiter struct {
-	most   int       // 0: any number
-	closed func(int) // told how many were closed for others
+	most   int       // 0: no limit
+	closed func(int) // called with the number of connections that were closed to make room
 
 	mu      sync.Mutex
 	open    map[net.Conn]*exchange
-	waiting list.List // of net.Conn, the longest first
+	waiting list.List // connections (net.Conn) that wait, the longest wait first
 }
 
-// beyond is how many more connections there may be while none waits. After that, a new connection itself is closed.
+// beyond is how many connections above the bound are allowed if none waits. If there are more, the new connection
+// itself is closed.
 const beyond = 256
 
 // exchange is one connection's present request.
 type exchange struct {
 	all  *ConnectionLimiter
 	conn net.Conn
-	wait *list.Element // nil once the request was read to its end
+	wait *list.Element // nil after the request was read to its end
 }
 
-// set notes whether the request was read to its end.
+// set notes whether the request was read to its end. It takes the lock.
 func (e *exchange) set(complete bool) {
 	e.all.mu.Lock()
 	defer e.all.mu.Unlock()
 	e.mark(complete)
 }
 
-// The caller of mark holds the lock.
+// mark notes whether the request was read to its end. The caller holds the lock.
 func (e *exchange) mark(complete bool) {
 	if e.wait != nil {
 		e.all.waiting.Remove(e.wait)
@@ -50,8 +53,8 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter keeps at most so many connections open; 0 means any number. It calls closed with the number of connections that it
-// closed for others. The limiter's lock is then held. closed may be nil.
+// NewConnectionLimiter keeps at most most connections open; 0 means no limit. When it closes connections to make room,
+// it calls closed with their number, while it holds its lock. closed may be nil.
 func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
@@ -61,7 +64,7 @@ func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
 
 type exchangeKey struct{}
 
-// Began is the server's ConnContext.
+// Began must be the server's ConnContext.
 func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,14 +77,14 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, exchangeKey{}, e)
 }
 
-// makeRoom closes the connection that has waited longest, or the new one when none waits.
+// makeRoom closes the connection that has waited longest. If none waits, it closes the new one.
 func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	oldest := c.waiting.Front()
 	switch {
 	case oldest != nil:
 		conn := oldest.Value.(net.Conn) //nolint:forcetypeassert // nothing else is in the list
 		c.open[conn].mark(true)
-		_ = conn.Close() // fails only where it is closed already
+		_ = conn.Close() // this fails only if the connection is closed already
 	case len(c.open) > c.most+beyond:
 		_ = fresh.Close()
 	default:
@@ -90,14 +93,14 @@ func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	c.closed(1)
 }
 
-// Count returns how many connections there are.
+// Count returns how many connections are open.
 func (c *ConnectionLimiter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open)
 }
 
-// Changed is the server's ConnState.
+// Changed must be the server's ConnState.
 func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +109,7 @@ func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 		return
 	}
 	switch state {
-	case http.StateIdle: // the next request, if there is one, has not come
+	case http.StateIdle: // the next request has not begun
 		e.mark(false)
 	case http.StateClosed, http.StateHijacked:
 		e.mark(true)
@@ -115,7 +118,7 @@ func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Watch notes when a request was read to its end.
+// Watch wraps the server's handler. It notes when a request was read to its end.
 func (c *ConnectionLimiter) Watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
@@ -142,8 +145,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// GiveUp ends every read of a request that has not come to its end. A handler that reads a body then answers that it
-// could not be read; a server that reads a header closes the connection.
+// GiveUp ends all reads of requests that have not arrived completely. If a handler was reading the body, it answers
+// that the body could not be read. If the server was reading the header, it closes the connection.
 func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

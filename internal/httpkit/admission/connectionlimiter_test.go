@@ -16,7 +16,7 @@ import (
 type limited struct {
 	*admission.ConnectionLimiter
 	addr     string
-	closed   atomic.Int64 // for others
+	closed   atomic.Int64 // connections that were closed to make room
 	handling chan struct{}
 	release  chan struct{}
 }
@@ -41,7 +41,7 @@ func newLimited(t *testing.T) *limited {
 	return s
 }
 
-// sends opens a connection, writes a text and returns where the answer comes.
+// sends opens a connection and writes a text. It returns a reader of the answer.
 func (s *limited) sends(t *testing.T, text string) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
@@ -55,7 +55,7 @@ func (s *limited) sends(t *testing.T, text string) *bufio.Reader {
 	return bufio.NewReader(conn)
 }
 
-// counted waits until there are so many connections.
+// counted waits until there are n connections.
 func (s *limited) counted(t *testing.T, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); s.Count() != n; <-time.After(time.Millisecond) {
@@ -65,7 +65,7 @@ func (s *limited) counted(t *testing.T, n int) {
 	}
 }
 
-// gone waits until the other side has closed.
+// gone waits until the server has closed the connection.
 func gone(t *testing.T, r *bufio.Reader) {
 	t.Helper()
 	if _, err := r.ReadByte(); err == nil {
@@ -73,7 +73,8 @@ func gone(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// Beyond the bound, a new connection closes the one that has waited longest. Connections with a running request stay.
+// If there are too many connections, a new connection closes the one that has waited longest. A connection with a
+// running request stays open.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What a connection may cost before it is given up. Bodies are small ([MaxBody]) and answers quick, so these only meet a slow
-// or a hostile peer.
+// Deadlines of a connection. Bodies are small ([MaxBody]) and answers quick, so only a slow or a hostile peer reaches a
+// deadline.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
@@ -16,9 +16,10 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewServer returns a server that bounds how long its connections may take. The header of a request has 5 s, all of it 30 s, and the answer
-// 60 s. The next request must come within 2 minutes. A header has 32 KiB at most. [ReadWithin] and [ReadOn] set other bounds. errors gets
-// the errors of broken connections. It may be nil.
+// NewServer returns a server that bounds how long its connections may take. The header of a request must arrive within
+// 5 s, and the whole request within 30 s. The answer must be written within 60 s. The next request must come within 2
+// minutes. A header may have 32 KiB. [ReadWithin] and [ReadOn] set other bounds. errors is the log for errors of broken
+// connections. It may be nil.
 func NewServer(h http.Handler, errors *log.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: errors,

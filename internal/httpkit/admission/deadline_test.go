@@ -31,8 +31,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
 
-// served runs a test with a peer of a server that has the deadlines. The clock moves only while all wait. ended tells what the
-// handler returned.
+// served runs a test in which peer talks to a server with these deadlines. The test's clock moves only while all
+// goroutines wait. ended receives the handler's result.
 func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, peer func(t *testing.T, conn net.Conn, ended <-chan error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, 
 	})
 }
 
-// drips writes one byte a second until the server closes the connection, and returns the time until then.
+// drips writes one byte a second until the server closes the connection. It returns how long that took.
 func drips(conn net.Conn) time.Duration {
 	began := time.Now()
 	for {
@@ -60,8 +60,8 @@ func drips(conn net.Conn) time.Duration {
 	}
 }
 
-// TestConnectionDeadlines: a peer that sends its header or its body byte by byte, takes no answer, or asks nothing more, loses
-// its connection.
+// TestConnectionDeadlines: a peer loses its connection if it sends its header or its body byte by byte, takes no
+// answer, or sends no further request.
 func TestConnectionDeadlines(t *testing.T) {
 	t.Parallel()
 	reads := func(_ http.ResponseWriter, r *http.Request) error {
@@ -117,7 +117,7 @@ func TestConnectionDeadlines(t *testing.T) {
 	})
 }
 
-// TestReadWithin: the body of an unknown caller must arrive within the time.
+// TestReadWithin: the body of an unknown caller must arrive within the time that ReadWithin sets.
 func TestReadWithin(t *testing.T) {
 	t.Parallel()
 	served(t, func(w http.ResponseWriter, r *http.Request) error {

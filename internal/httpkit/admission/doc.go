@@ -1,7 +1,8 @@
-// Package admission admits, delays or refuses a request before it is worked on. All of it serves one promise. A server that gets more than
-// it can do answers soon, uses bounded memory, and still sends what is due on time.
+// Package admission admits, delays or refuses a request before it is worked on. All of it serves one promise. A server
+// that gets more calls than it can do still answers soon, uses bounded memory, and sends messages on time.
 //
-// A request meets its parts in this order: the [ConnectionLimiter], the deadlines of a connection and of a body, the [RateLimiter], the
-// [Gate], the [MemoryBudget]. A refusal meets the [RefusalPacer] and [Linger]. Behind the gate, a call may wait for parts of the store:
-// list slots, read pools and the writers. docs/admission.md draws the whole way, and names for each part the test that needs it.
+// A request passes the parts in this order: the [ConnectionLimiter], the deadlines of a connection and of a body, the
+// [RateLimiter], the [Gate], the [MemoryBudget]. A refusal passes the [RefusalPacer] and [Linger].
+// Behind the gate, a call may wait for parts of the store: list slots, read pools and the writers. docs/admission.md
+// draws the whole way. For each part it names the test that fails without the part.
 package admission

@@ -8,58 +8,59 @@ import (
 	"puntuale"
 )
 
-// Priority says what a call is for. That decides which call goes first.
+// Priority says what a call is for. The gate admits calls in the order of their priority.
 type Priority int
 
 const (
-	PriorityPrevent Priority = iota // keeps messages from being sent: goes first and is refused last
-	PriorityWrite                   // changes something
-	PriorityRead                    // changes nothing, and may hold a quarter of the seats
+	PriorityPrevent Priority = iota // the call keeps messages from being sent: it is admitted first and refused last
+	PriorityWrite                   // the call changes something
+	PriorityRead                    // the call changes nothing; all these calls together may hold a quarter of the seats
 	priorities
 )
 
-// Bounds of waiting. A call waits at most until its admission deadline, in all parts together. A call that prevents sends may wait longer.
-// If a caller's oldest waiting call has already used a part of its time, the caller's next call is refused at once. It would not get a seat
-// in time either.
+// Bounds of waiting. A call waits at most until its admission deadline, counting all parts in which it waits. A call
+// that prevents sends may wait longer. A caller's oldest waiting call may have waited a part of its time
+// already. Then a further call would not get a seat in time, so it is refused at once.
 const (
 	usualDeadline  = 2 * time.Second
 	preventTimes   = 5
-	impatientAfter = 8 // a part of the patience
+	impatientAfter = 8 // this part of the patience: an eighth
 
-	waitersPerSeat = 8 // at most so many calls wait for each seat
-	leastWaiters   = 4 // of one caller, however many others wait
+	waitersPerSeat = 8 // at most this many calls wait for each seat
+	leastWaiters   = 4 // this many calls of one caller may always wait
 )
 
 // GateConfig is what [NewGate] needs.
 type GateConfig struct {
-	Seats    int           // calls at work at once
-	Patience time.Duration // for which a call waits at most, one that prevents sends five times as long; 0: 2 s
+	Seats    int           // how many calls are worked on at once
+	Patience time.Duration // how long a call waits at most; a call that prevents sends waits five times as long; 0: 2 s
 	Now      func() time.Time
-	Refused  func(reason string)   // told of each refusal; nil: nobody counts
-	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
+	Refused  func(reason string)   // called for each refusal; may be nil
+	Waited   func(d time.Duration) // called for each call that had to wait, with the time; may be nil
 }
 
-// Gate bounds the calls that are worked on at once to a number that can be answered soon. The other calls wait for a short time. No caller
-// may have more seats than are still free, so the next caller always finds one. The gate admits waiting callers in rotation, one call of
-// each. Safe for concurrent use; a nil Gate admits all.
+// Gate bounds how many calls are worked on at once, so that each is answered soon. The other calls wait for a short
+// time. No caller may have more seats than are still free, so the next caller always finds a free seat. The gate admits
+// waiting callers in rotation, one call of each. Its methods may be called by many goroutines at once. A nil Gate
+// admits all calls.
 type Gate struct {
 	cfg     GateConfig
-	reserve int // seats beyond for what prevents
+	reserve int // additional seats for calls that prevent sends
 
 	mu      sync.Mutex
 	inside  int
-	reading int // of inside
+	reading int // how many of the calls inside only read
 	waiting int
 	callers map[CallerKey]*caller
-	queues  [priorities][]*caller // whose calls wait, the next first
-	rounds  int                   // counts who was let in from waiting
+	queues  [priorities][]*caller // for each priority: the callers whose calls wait, the next one first
+	rounds  int                   // how many times a waiting call was admitted
 	tally   tally
 }
 
-// caller is the gate's record of one caller that has calls. Without calls, the gate forgets it.
+// caller is the gate's record of one caller that has calls. The gate forgets a caller that has no calls.
 type caller struct {
 	CallerKey
-	calls                    int // from Enter to Leave
+	calls                    int // calls between Enter and Leave
 	inside, reading, waiting int
 	waiters                  [priorities][]*waiter
 }
@@ -70,7 +71,7 @@ type waiter struct {
 	in    bool
 }
 
-// NewGate returns a gate without calls.
+// NewGate returns a gate that no call has entered yet.
 func NewGate(cfg GateConfig) *Gate {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
@@ -84,7 +85,8 @@ func NewGate(cfg GateConfig) *Gate {
 	return &Gate{cfg: cfg, reserve: max(4, cfg.Seats/8), callers: map[CallerKey]*caller{}}
 }
 
-// Permit is the right of one call to be worked on, from Enter to Leave. Its methods accept a nil receiver, which a nil Gate returns.
+// Permit is the right of one call to be worked on, from Enter to Leave. A nil Gate returns a nil Permit, and all
+// methods accept it.
 type Permit struct {
 	gate     *Gate
 	caller   *caller
@@ -94,8 +96,8 @@ type Permit struct {
 	stop     context.CancelFunc
 }
 
-// Enter waits for a seat. The returned context has the call's admission deadline. Codes: overloaded; rate_limited when the same caller has
-// too many other calls.
+// Enter waits for a seat. The returned context has the call's admission deadline. Codes: overloaded; rate_limited if
+// the same caller has too many other calls.
 func (g *Gate) Enter(ctx context.Context, who CallerKey, priority Priority) (*Permit, context.Context, error) {
 	if g == nil {
 		return nil, ctx, nil
@@ -129,7 +131,7 @@ func (p *Permit) patient(ctx context.Context) context.Context {
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
-// Rest gives the seat back while the call's body arrives, which may take long.
+// Rest gives the call's seat back, for example while its body arrives, which may take long.
 func (p *Permit) Rest() {
 	if p == nil || !p.in {
 		return
@@ -139,8 +141,9 @@ func (p *Permit) Rest() {
 	p.gate.release(p)
 }
 
-// Return takes a seat again, before the same caller's calls that have had none yet. The returned context has a new admission deadline,
-// because the time of the body must not count as waiting for the server. Codes: as Enter.
+// Return takes a seat again. The call goes before calls of the same caller that have had no seat yet. The returned
+// context has a new admission deadline, because the time in which the body arrived must not count as waiting. Codes: as
+// Enter.
 func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
 		return ctx, nil
@@ -154,7 +157,7 @@ func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	return p.patient(ctx), nil
 }
 
-// Leave ends the call.
+// Leave ends the call, and gives its seat back.
 func (p *Permit) Leave() {
 	if p == nil {
 		return
@@ -169,20 +172,20 @@ func (p *Permit) Leave() {
 	}
 }
 
-// Load is how full a gate is at the moment.
+// Load says how full a gate is.
 type Load struct {
 	Inside, Waiting int
 }
 
-// Load returns how full the gate is.
+// Load returns how full the gate is now.
 func (g *Gate) Load() Load {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return Load{g.inside, g.waiting}
 }
 
-// Overloaded counts a refusal that was made behind the gate, and returns the time after which the caller should come
-// again.
+// Overloaded counts a refusal that a part behind the gate made. It returns how long the caller should wait before it
+// comes again.
 func (g *Gate) Overloaded(reason string) time.Duration {
 	if g == nil {
 		return time.Second
@@ -193,7 +196,7 @@ func (g *Gate) Overloaded(reason string) time.Duration {
 	return g.tally.refused(g.cfg.Now())
 }
 
-// enter takes a seat or waits for one. g.mu is held, and free afterwards.
+// enter takes a seat, or waits for one. It is called with g.mu held, and releases it.
 func (p *Permit) enter(ctx context.Context, again bool) error {
 	g := p.gate
 	if len(p.caller.waiters[p.priority]) == 0 && g.mayEnter(p.caller, p.priority) {
@@ -221,7 +224,7 @@ func (p *Permit) enter(ctx context.Context, again bool) error {
 	g.cfg.Waited(g.cfg.Now().Sub(now))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.in { // perhaps at the last moment
+	if w.in { // the call may have been admitted at the last moment
 		p.in = true
 		return nil
 	}
@@ -232,7 +235,7 @@ func (p *Permit) enter(ctx context.Context, again bool) error {
 	return err
 }
 
-// free is how many seats are left for a priority, and how many of these seats the caller has.
+// free returns how many seats are left for a priority, and how many of the seats of this priority the caller has.
 func (g *Gate) free(c *caller, priority Priority) (left, own int) {
 	switch priority {
 	case PriorityPrevent:
@@ -264,8 +267,8 @@ func (g *Gate) count(c *caller, priority Priority, n int) {
 	}
 }
 
-// crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends it does not
-// count the caller's other waiting calls.
+// crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends, crowded
+// does not count the caller's other waiting calls.
 func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	q, most := c.waiters[priority], waitersPerSeat*g.cfg.Seats
 	if priority == PriorityPrevent {
@@ -288,7 +291,7 @@ func (g *Gate) queue(p *Permit, w *waiter, first bool) {
 	g.waiting++
 }
 
-// unqueue removes a waiter that was not admitted.
+// unqueue removes a waiting call that was not admitted.
 func (g *Gate) unqueue(p *Permit, w *waiter) {
 	q := p.caller.waiters[p.priority]
 	for i := range q {
@@ -300,7 +303,7 @@ func (g *Gate) unqueue(p *Permit, w *waiter) {
 	}
 }
 
-// left notes that one of the caller's calls does not wait any more.
+// left notes that one call of the caller no longer waits.
 func (g *Gate) left(c *caller, priority Priority) {
 	c.waiting--
 	g.waiting--
@@ -315,7 +318,7 @@ func (g *Gate) left(c *caller, priority Priority) {
 	}
 }
 
-// release gives a seat back and lets in the next caller.
+// release gives a seat back, and admits the next waiting call.
 func (g *Gate) release(p *Permit) {
 	if !p.in {
 		return
@@ -326,7 +329,8 @@ func (g *Gate) release(p *Permit) {
 	}
 }
 
-// letIn admits one of the waiting calls: first calls that prevent, then three that write for each one that reads.
+// letIn admits one of the waiting calls. Calls that prevent sends come first. After them, three calls that write are
+// admitted for each call that reads.
 func (g *Gate) letIn() bool {
 	g.rounds++
 	order := [...]Priority{PriorityPrevent, PriorityWrite, PriorityRead}
@@ -342,7 +346,7 @@ func (g *Gate) letIn() bool {
 			w := c.waiters[priority][0]
 			c.waiters[priority] = c.waiters[priority][1:]
 			w.in = true
-			g.queues[priority] = append(append(queue[:i:i], queue[i+1:]...), c) // to the end
+			g.queues[priority] = append(append(queue[:i:i], queue[i+1:]...), c) // the caller goes to the end of the queue
 			g.left(c, priority)
 			g.count(c, priority, 1)
 			g.tally.admitted(g.cfg.Now())
@@ -355,7 +359,7 @@ func (g *Gate) letIn() bool {
 
 const faultCallTooManyAtOnce puntuale.ReasonCode = "call.too_many_at_once"
 
-// refuse makes the refusal of one of the caller's calls.
+// refuse returns the error that refuses one call of the caller.
 func (g *Gate) refuse(c *caller, reason string) error {
 	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
 	if c.CallerKey != (CallerKey{}) && 2*(c.inside+c.waiting) > g.inside+g.waiting {

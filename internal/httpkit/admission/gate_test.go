@@ -41,7 +41,7 @@ func newHall(t *testing.T, seats int) *hall {
 	return h
 }
 
-// in admits a call that need not wait.
+// in admits a call that gets a seat at once.
 func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
@@ -59,7 +59,7 @@ type entered struct {
 	err    error
 }
 
-// queue adds a waiting call, and returns when it waits.
+// queue makes a call that must wait, and returns when the call waits.
 func (h *hall) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
 	h.t.Helper()
 	before := h.Load().Waiting
@@ -75,7 +75,7 @@ func (h *hall) queue(name string, who admission.CallerKey, priority admission.Pr
 	}
 }
 
-// Nobody holds more than is left for others, and what prevents sends has seats of its own.
+// No caller holds more seats than are left for others. Calls that prevent sends have additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
@@ -100,8 +100,8 @@ func TestGateLeavesRoom(t *testing.T) {
 	}
 }
 
-// Waiting calls are admitted in rotation: calls that prevent sends first, then each caller's first call before any
-// caller's second.
+// Waiting calls are admitted in rotation: Calls that prevent sends come first. Then the first call of each caller comes
+// before any caller's second call.
 func TestGateIsFair(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -138,7 +138,7 @@ func TestGateIsFair(t *testing.T) {
 	}
 }
 
-// Lists wait, so that they do not take the seats of calls that change something.
+// Calls that read lists must wait, so that they do not take the seats of calls that change something.
 func TestGateReads(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
@@ -155,7 +155,7 @@ func TestGateReads(t *testing.T) {
 	}
 }
 
-// A caller whose calls have waited for long is refused at once, with a time to retry. Other callers are not.
+// A caller whose calls have waited long is refused at once, and told when to try again. Other callers are not refused.
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
@@ -184,7 +184,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
 	}
 	waits := make(chan entered, 64)
-	for h.Load().Waiting < 4 { // of eight seats: no caller gets more than stay free
+	for h.Load().Waiting < 4 { // the gate has eight seats, and no caller gets more seats than stay free
 		h.queue("flood", greedy, admission.PriorityWrite, waits)
 	}
 	if _, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite); err == nil {
@@ -197,7 +197,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 	}
 }
 
-// A call that waits for too long is refused, and leaves nothing behind.
+// A call that waits too long is refused, and the gate keeps nothing of it.
 func TestGateDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -217,7 +217,7 @@ func TestGateDeadline(t *testing.T) {
 	h.in(unknownCallers, admission.PriorityWrite).Leave()
 }
 
-// While a body is on its way others have the seat; the call comes back before new ones of the same caller.
+// While a body arrives, other calls have its seat. Then the call comes back before new calls of the same caller.
 func TestGateRest(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -247,7 +247,7 @@ func TestGateRest(t *testing.T) {
 	}
 }
 
-// In any order of calls, there are never more admitted calls than seats. In the end the gate is empty.
+// In any order of calls, there are never more admitted calls than seats. At the end the gate is empty.
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 16)

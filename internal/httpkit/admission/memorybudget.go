@@ -8,24 +8,25 @@ import (
 	"puntuale"
 )
 
-// What a budget counts.
+// How a budget counts.
 const (
-	freeBytes  = 8 << 10  // of each request are not counted: most take less
-	blockBytes = 16 << 10 // are taken at once
+	freeBytes  = 8 << 10  // this many bytes of each request are not counted, because most requests take less
+	blockBytes = 16 << 10 // memory is counted in blocks of this many bytes
 )
 
-// MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks together. No caller may
-// take more than is left for others. Safe for concurrent use; a nil MemoryBudget has no limit.
+// MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks
+// together. No caller may take more than is left for others. Its methods may be called by many goroutines at once. A
+// nil MemoryBudget has no limit.
 type MemoryBudget struct {
 	most    int64
 	refused func(reason string)
 
 	mu      sync.Mutex
 	held    int64
-	callers map[CallerKey]int64 // bytes of those who hold some
+	callers map[CallerKey]int64 // bytes of each caller that holds some
 }
 
-// NewMemoryBudget returns a budget of so many bytes. refused is called for each refusal; nil: not called.
+// NewMemoryBudget returns a budget of most bytes. refused is called for each refusal. It may be nil.
 func NewMemoryBudget(most int64, refused func(reason string)) *MemoryBudget {
 	if refused == nil {
 		refused = func(string) {}
@@ -33,22 +34,22 @@ func NewMemoryBudget(most int64, refused func(reason string)) *MemoryBudget {
 	return &MemoryBudget{most: most, refused: refused, callers: map[CallerKey]int64{}}
 }
 
-// Taken returns how many bytes are taken.
+// Taken returns how many bytes are taken now.
 func (b *MemoryBudget) Taken() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Safe for concurrent use. Its methods accept a nil
-// receiver, which a nil MemoryBudget returns.
+// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Its methods may be called by many
+// goroutines at once. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept it.
 type MemoryGrant struct {
 	budget     *MemoryBudget
 	who        CallerKey
-	used, held int64 // held is what the budget knows of
+	used, held int64 // used is what the request takes; held is the part that is counted in the budget
 }
 
-// Open begins a request's grant, which is empty. It must be closed.
+// Open returns an empty grant for a request. The caller must close it.
 func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	if b == nil {
 		return nil
@@ -56,8 +57,8 @@ func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	return &MemoryGrant{budget: b, who: who}
 }
 
-// Take counts so many bytes more, before they are made. Codes: overloaded; rate_limited when the same caller's other requests hold too
-// much.
+// Take counts bytes more, before the memory is allocated. Codes: overloaded; rate_limited if the same caller's other
+// requests hold too much.
 func (a *MemoryGrant) Take(bytes int64) error {
 	if a == nil {
 		return nil
@@ -84,7 +85,7 @@ func (a *MemoryGrant) Take(bytes int64) error {
 
 const faultCallTooMuchMemory puntuale.ReasonCode = "call.too_much_memory"
 
-// refuse makes the refusal of a caller that holds own bytes; b is locked.
+// refuse returns the error that refuses a caller, who holds own bytes. The caller of refuse holds b's lock.
 func (b *MemoryBudget) refuse(own int64) error {
 	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
 	reason := "bodies"

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// All accounts together hold at most the budget. No caller holds more than is left for others. In the end all memory is
+// All grants together hold at most the budget. No caller holds more than is left for others. At the end all memory is
 // given back.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()

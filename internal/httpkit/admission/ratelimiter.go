@@ -9,8 +9,9 @@ import (
 	"puntuale"
 )
 
-// RateLimiter keeps each of many callers to so many calls a second. It remembers only callers who called lately. It forgets a caller that
-// may again make as many calls as a new one. Safe for concurrent use; a nil RateLimiter refuses nothing.
+// RateLimiter bounds how many calls a second each caller makes. It remembers only callers that called lately: it
+// forgets a caller that may again make as many calls as a new caller. Its methods may be called by many goroutines at
+// once. A nil RateLimiter refuses nothing.
 type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -18,16 +19,17 @@ type RateLimiter[K comparable] struct {
 
 	mu      sync.Mutex
 	callers map[K]*rate.Limiter
-	most    int // beyond it, those that can be are forgotten
+	most    int // if more callers are remembered, forget runs
 }
 
-// Bounds of how many callers are known at once.
+// How many callers are remembered.
 const (
-	leastCallers = 1024 // before any is forgotten
+	leastCallers = 1024 // below this number no caller is forgotten
 	mostCallers  = 1 << 16
 )
 
-// NewRateLimiter allows each caller so many calls a second, and burst calls at once. It returns nil for a rate of 0.
+// NewRateLimiter allows each caller callsPerSecond calls a second, and burst calls at once. It returns nil if
+// callsPerSecond is 0 or less.
 func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() time.Time) *RateLimiter[K] {
 	if callsPerSecond <= 0 {
 		return nil
@@ -35,10 +37,10 @@ func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() 
 	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, most: leastCallers}
 }
 
-// Take counts one call. Codes: rate_limited, and then it is not counted.
+// Take counts one call. Codes: rate_limited; then the call is not counted.
 func (p *RateLimiter[K]) Take(who K) error { return p.take(who, 1) }
 
-// Check is Take for a call that is not counted yet.
+// Check reports whether Take would succeed, and counts nothing. Codes: rate_limited.
 func (p *RateLimiter[K]) Check(who K) error { return p.take(who, 0) }
 
 const faultCallTooFast puntuale.ReasonCode = "call.too_fast"
@@ -60,7 +62,7 @@ func (p *RateLimiter[K]) take(who K, n int) error {
 	return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallTooFast), RetryAfter: wait}
 }
 
-// limiter finds or makes the limiter of a caller; p is locked.
+// limiter returns the limiter of a caller, and makes it if there is none. The caller of limiter holds p's lock.
 func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 	l := p.callers[who]
 	if l == nil {
@@ -73,8 +75,8 @@ func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 	return l
 }
 
-// forget drops callers that count as new again. If there are still too many, it drops any half of them. It runs again when there are twice
-// as many as it left.
+// forget drops callers that count as new again. If there are still too many, it drops any half of them. It runs again
+// when twice as many callers are remembered as it left.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for who, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {

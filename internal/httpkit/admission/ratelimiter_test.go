@@ -28,11 +28,11 @@ func TestRateLimiter(t *testing.T) {
 	if err == nil || err.Code != puntuale.CodeRateLimited || err.RetryAfter.Round(time.Second) != 100*time.Second || slow.Check(1) == nil {
 		t.Errorf("%+v", err)
 	}
-	if err := slow.Take(2); err != nil { // another one
+	if err := slow.Take(2); err != nil { // another caller
 		t.Error(err)
 	}
 
-	// The limiter does not remember all of many callers that come one after the other. It remembers a caller that must
+	// Of many callers that come one after the other, the limiter does not remember all. It remembers a caller that must
 	// wait.
 	p := NewRateLimiter[int](1, 2, clock)
 	for range 2 {
@@ -57,7 +57,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%d callers are known", len(crowd.callers))
 	}
 
-	// The number of calls at once is the burst.
+	// As many calls as burst may come at once.
 	busy := NewRateLimiter[int](50, 100, clock)
 	var done sync.WaitGroup
 	passed := make(chan struct{}, 400)

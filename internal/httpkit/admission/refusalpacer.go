@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// RefusalPacer keeps refusals from costing more than the work that they avoid. A caller that calls again right after each refusal could
-// keep all processors busy. So beyond rate a second a refusal waits for its moment, at most a second. Meanwhile it takes only memory. Safe
-// for concurrent use; a nil RefusalPacer delays nothing.
+// RefusalPacer delays refusals. A caller that calls again right after each refusal could otherwise keep all processors
+// busy. If there are more than rate refusals a second, a refusal waits, at most one second. While it waits, it takes
+// only memory. Its methods may be called by many goroutines at once. A nil RefusalPacer delays nothing.
 type RefusalPacer struct {
-	rate float64 // a second
+	rate float64 // refusals a second
 	now  func() time.Time
 
 	mu   sync.Mutex
-	next time.Time // the moment of the next
+	next time.Time // when the next refusal may leave
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // of the rate may go at once
+	pacerBurst   = 250 * time.Millisecond // refusals for this much time may leave at once
 	longestDelay = time.Second
 )
 
-// NewRefusalPacer lets so many refusals a second go without a delay.
+// NewRefusalPacer returns a pacer that lets rate refusals a second leave without delay.
 func NewRefusalPacer(rate float64, now func() time.Time) *RefusalPacer {
 	return &RefusalPacer{rate: rate, now: now}
 }
 
-// Delay returns when the refusal may go, or when the caller is gone.
+// Delay returns when the refusal may leave, or when the caller has hung up.
 func (r *RefusalPacer) Delay(ctx context.Context) {
 	if r == nil {
 		return
@@ -41,7 +41,7 @@ func (r *RefusalPacer) Delay(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// moment gives the next refusal its moment, and returns how far away that is.
+// moment gives the next refusal its moment, and returns how long to wait for it.
 func (r *RefusalPacer) moment() time.Duration {
 	now := r.now()
 	r.mu.Lock()
@@ -49,7 +49,7 @@ func (r *RefusalPacer) moment() time.Duration {
 	if earliest := now.Add(-pacerBurst); r.next.Before(earliest) {
 		r.next = earliest
 	}
-	if latest := now.Add(longestDelay); r.next.After(latest) { // the clock was set back, or there are more than can be delayed
+	if latest := now.Add(longestDelay); r.next.After(latest) { // the clock was set back, or there are more refusals than may be delayed
 		r.next = latest
 		return longestDelay
 	}

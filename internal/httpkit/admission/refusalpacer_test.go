@@ -8,18 +8,18 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// A few refusals leave at once. Many are delayed, by a second at most.
+// A few refusals leave at once. Many refusals are delayed, each by at most a second.
 func TestRefusalPacer(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	r := admission.NewRefusalPacer(100, func() time.Time { return now })
 	for range 20 {
-		r.Delay(t.Context()) // none of them waits
+		r.Delay(t.Context()) // none of these refusals waits
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 10_000 {
-		r.Delay(gone) // a caller that hung up does not hold the test
+		r.Delay(gone) // returns at once, because the caller has hung up
 	}
 	begun := time.Now()
 	r.Delay(t.Context())

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tally counts who was let in and who was refused in the last second or two. It tells refused callers when to come again, spread over
-// enough time for all of them.
+// tally counts the calls that were admitted and refused in the last one or two seconds. It tells refused callers when
+// to come again, and spreads them over enough time for all.
 type tally struct {
 	since       time.Time
 	now, before count

@@ -36,8 +36,8 @@ const (
 
 // Received is an e-mail that the server took.
 type Received struct {
-	From, To string // of the envelope
-	User     string // who signed in; "" nobody
+	From, To string // the addresses of the envelope
+	User     string // the user who signed in; "": nobody
 	TLS      bool
 	Header   mail.Header
 	Subject  string
@@ -142,7 +142,7 @@ func (quiet) Println(...any)        {}
 // Addr is where it listens: 127.0.0.1:PORT.
 func (s *Server) Addr() string { return s.addr }
 
-// Dial leads every connection here, as a name server would.
+// Dial connects to this server, whatever the address is. So a test needs no name server.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, s.addr)
 }
@@ -150,13 +150,13 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 // Roots trust the server's certificate.
 func (s *Server) Roots() *x509.CertPool { return s.roots }
 
-// Recipients answers each recipient; nil takes all. Data answers each e-mail.
+// Recipients sets the answer to each recipient. With nil, the server takes all.
 func (s *Server) Recipients(answer func(to string) error) { s.set(func() { s.recipe = answer }) }
 
-// Data answers each e-mail that came whole; nil takes all.
+// Data sets the answer to each e-mail that came whole. With nil, the server takes all.
 func (s *Server) Data(answer func(to string) error) { s.set(func() { s.data = answer }) }
 
-// Took is called when an e-mail is kept, before its sender gets the answer.
+// Took sets a function that is called when an e-mail is kept, before its sender gets the answer.
 func (s *Server) Took(tell func(to string)) { s.set(func() { s.took = tell }) }
 
 func (s *Server) set(change func()) {
@@ -165,14 +165,14 @@ func (s *Server) set(change func()) {
 	change()
 }
 
-// Received returns what it took, in order.
+// Received returns the e-mails that the server took, in order.
 func (s *Server) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Received{}, s.received...)
 }
 
-// Asked is how many recipients were named.
+// Asked returns how many recipients were named.
 func (s *Server) Asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// campaignRoutes are the campaigns: the wizard that makes one, the list, and the progress of each. The verbs note changes of state in the
-// audit log.
+// campaignRoutes are the campaigns: the wizard that makes one, the list, and the progress of each. Changes of state are
+// noted in the audit log by the verbs of package control.
 var campaignRoutes = []page.Route{
 	page.Get("/c/{client}/campaigns", page.ClientSide, puntuale.Reader, campaigns),
 	page.Get("/c/{client}/campaigns/new", page.ClientSide, puntuale.Staff, newCampaign),
@@ -55,7 +55,7 @@ func campaigns(v *page.Request) error {
 	return v.Show(Campaigns(list))
 }
 
-// campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
+// campaign shows the progress of a campaign. If the campaign has not started, it leads to the next step of the wizard.
 func campaign(v *page.Request) error {
 	part := v.Query("part")
 	found, err := v.Client.CampaignProgress(v.Ctx(), v.Path("id"))
@@ -89,7 +89,7 @@ func campaign(v *page.Request) error {
 	return v.Show(CampaignResults(page))
 }
 
-// wizardStep is the next step of a campaign that has not started; "" for one that has.
+// wizardStep returns the next step of a campaign that has not started. It returns "" if the campaign has started.
 func wizardStep(c puntuale.Campaign) string {
 	switch {
 	case !c.Started.IsZero() || c.State.Ended():
@@ -102,7 +102,7 @@ func wizardStep(c puntuale.Campaign) string {
 	return "/start"
 }
 
-// campaignNames are the names of a campaign's content and session.
+// campaignNames returns the name of the campaign's content, and the name of its session.
 func campaignNames(v *page.Request, c puntuale.Campaign) (what, session string, err error) {
 	if c.Sequence != 0 {
 		if what = c.Frozen.Sequence.Name; what == "" {
@@ -121,7 +121,7 @@ func campaignNames(v *page.Request, c puntuale.Campaign) (what, session string, 
 
 const recipientRows = 50
 
-// recipients reads a page of the list's rows.
+// recipients reads one page of the rows of a campaign's list.
 func recipients(v *page.Request, p *CampaignPage) error {
 	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
 	q.After, _ = strconv.ParseInt(p.After, 10, 64)
@@ -149,7 +149,7 @@ func cancelCampaign(v *page.Request) error {
 	return changeCampaign(v, (*control.Client).CancelCampaign, "campaign.said_cancelled")
 }
 
-// changeCampaign does the action of a button. The verb notes it in the audit log.
+// changeCampaign calls the verb of a button. The verb itself writes the audit log.
 func changeCampaign(v *page.Request, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
 	v.Quiet = true
 	changed, err := verb(v.Client, v.Ctx(), v.Path("id"))
@@ -193,7 +193,7 @@ func exportRecipients(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("campaign.file")+"-"+found.ID.String()+`.csv"`)
-	_, _ = io.WriteString(v.Writer, "\ufeff") // the mark by which spreadsheets recognise UTF-8
+	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
 		out.Comma = ';'
@@ -202,7 +202,7 @@ func exportRecipients(v *page.Request) error {
 	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // a slow reader needs no seat
+		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, r := range rows {
 			_ = out.Write(exportedRecipient(v, r))

@@ -19,7 +19,7 @@ type CampaignList struct {
 	Cursor, Next string
 }
 
-// active reports whether the list renews itself.
+// active reports whether the page must renew itself, because a campaign changes by itself.
 func (l CampaignList) active() bool {
 	return slices.ContainsFunc(l.Rows, func(c puntuale.Campaign) bool { return works(c.State) })
 }
@@ -33,10 +33,10 @@ func works(s puntuale.CampaignState) bool {
 type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
-	What, Session string // names; "" one message, and no session yet
-	PerMinute     int    // messages that ended in a minute lately
+	What, Session string // names; What is "" for one message, and Session is "" for no session yet
+	PerMinute     int    // how many messages ended in a minute lately
 	Moving        bool   // PerMinute is known
-	Bill          *Bill  // nil: the network takes nothing
+	Bill          *Bill  // nil: the network bills nothing
 
 	Recipients     []puntuale.Recipient
 	Filter, Reason string
@@ -45,7 +45,7 @@ type CampaignPage struct {
 	now time.Time
 }
 
-// Measure computes the rate from how many messages had ended at an earlier moment, in milliseconds.
+// Measure computes the rate. was is how many messages had ended at the earlier moment since, which is in milliseconds.
 func (p *CampaignPage) Measure(now time.Time, was int, since int64) {
 	p.now = now
 	past := now.Sub(time.UnixMilli(since))
@@ -57,7 +57,7 @@ func (p *CampaignPage) Measure(now time.Time, was int, since int64) {
 
 func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }
 
-// size is how many recipients are not refused.
+// size returns how many recipients are not refused.
 func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
 
 // end is the approximate moment of the last message; zero if it is not known.
@@ -87,7 +87,7 @@ func (p *CampaignPage) end() time.Time {
 	return at
 }
 
-// every is how often the page reloads. It is rarer for a large campaign, because a reload costs more.
+// every returns how often the page reloads itself. A large campaign reloads less often, because a reload costs more.
 func (p *CampaignPage) every() string {
 	if p.Counts.Total() > 50_000 {
 		return "every 10s"
@@ -95,7 +95,8 @@ func (p *CampaignPage) every() string {
 	return "every 2s"
 }
 
-// everyBelow is how often the rest of the page asks again. Of a small campaign the list keeps up with the numbers above it.
+// everyBelow returns how often the rest of the page reloads itself. For a small campaign, it is as often as the numbers
+// above.
 func (p *CampaignPage) everyBelow() string {
 	if p.Counts.Total() < 5_000 {
 		return p.every()
@@ -106,7 +107,7 @@ func (p *CampaignPage) everyBelow() string {
 	return "every 6s"
 }
 
-// partURL is a part of the page as it is now.
+// partURL returns the address of a part of the page, with the present filter.
 func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 	address, _, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
 	return view.WithQuery(view.WithQuery(address, "after", p.After), "part", part)
@@ -114,18 +115,18 @@ func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 
 // Bill has the estimated cost of a campaign, and what the network has billed so far.
 type Bill struct {
-	Estimated *puntuale.CampaignCost // nil: the check said nothing
+	Estimated *puntuale.CampaignCost // nil: the check made no estimate
 	Reported  *puntuale.CampaignCost
-	Free      int // messages that it delivered for nothing
+	Free      int // messages that the network delivered for nothing
 }
 
-// billRow is one kind of messages; nil: there are none.
+// billRow has one kind of messages, in the estimate and in the bill. A nil part means that it has no such messages.
 type billRow struct {
 	kind                puntuale.MessageKind
 	estimated, reported *puntuale.CostRow
 }
 
-// rows are the kinds of both, those of the estimate first.
+// rows returns the kinds of messages in the estimate or in the bill. Those of the estimate come first.
 func (b *Bill) rows() []billRow {
 	var all []billRow
 	if b.Estimated != nil {
@@ -198,12 +199,13 @@ func campaignURL(ctx context.Context, id puntuale.CampaignID, more string) strin
 	return view.Base(ctx) + "/campaigns/" + id.String() + more
 }
 
-// messagesOf is the list of a campaign's messages in a state.
+// messagesOf returns the address of the list of a campaign's messages in one state.
 func messagesOf(ctx context.Context, id puntuale.CampaignID, state string) string {
 	return view.Base(ctx) + "/messages" + view.MessageSearch{State: state, Campaign: id.String()}.Query("")
 }
 
-// refusedOf are the reasons of refusal with their counts: by the check, and later.
+// refusedOf returns the reasons for refusals, with their counts. Some recipients were refused by the check, and some
+// later.
 func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
 	all, known := slices.Clone(p.Checked.Refused), 0
 	for _, g := range all {
@@ -215,7 +217,7 @@ func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
 	return all
 }
 
-// listURL is the page with another filter of recipients.
+// listURL returns the address of the page with another filter of recipients.
 func (p *CampaignPage) listURL(ctx context.Context, state, reason string) string {
 	q := url.Values{}
 	if state != "" {
@@ -247,11 +249,11 @@ func (p *CampaignPage) exportURL(ctx context.Context) string {
 
 // Wizard is the present position in the wizard.
 type Wizard struct {
-	ID    puntuale.CampaignID // 0: not made yet
+	ID    puntuale.CampaignID // 0: the campaign is not stored yet
 	Name  string
-	Step  string // what, people, check, when, start
-	List  bool   // there are recipients
-	Ready bool   // the check holds
+	Step  string // what, people, check, when or start
+	List  bool   // true: there are recipients
+	Ready bool   // true: the check is still valid
 }
 
 var wizardSteps = []string{"what", "people", "check", "when", "start"}
@@ -267,32 +269,32 @@ func (w Wizard) open(step string) bool {
 	return w.ID != 0 && w.List
 }
 
-// WhatPage asks for the campaign's content.
+// WhatPage is the step that asks for the campaign's content.
 type WhatPage struct {
 	Wizard
 	Form                           *view.Form
 	Sequences, Templates, Sessions []view.Option
 }
 
-// PeoplePage asks for the recipients.
+// PeoplePage is the step that asks for the recipients.
 type PeoplePage struct {
 	Wizard
 	Form     *view.Form
-	Columned *view.Form // which column is which field
+	Columned *view.Form // the form that says which column fills which field
 	Faults   []view.LineFault
 	Size     int
 	Columns  []string
 	Mapping  map[string]int
 	Preview  [][]string
-	Fields   []string // that the texts name
-	Required []string // of them, those that stand for nothing else where they are missing
+	Fields   []string // fields that the texts name
+	Required []string // fields without which a text has a gap, because they have no fallback
 	Missing  []string
 	Common   map[string]string
 	Tags     map[string]int // how many of the client's contacts have each tag
-	Tagged   *view.Form     // the tags that are chosen
+	Tagged   *view.Form     // the form with the chosen tags
 }
 
-// asked are the fields that a column can fill: the number, then those that the texts name.
+// asked returns the fields that a column can fill: first the number, and then the fields in the texts.
 func (p PeoplePage) asked() []string {
 	all := []string{"phone"}
 	for _, f := range p.Fields {
@@ -315,7 +317,7 @@ func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Opti
 	return all
 }
 
-// reads is the value that a row of the preview has for a field.
+// reads returns the value that a row of the preview gives a field.
 func (p PeoplePage) reads(row []string, field string) string {
 	if at, ok := p.Mapping[field]; ok && at < len(row) && row[at] != "" {
 		return row[at]
@@ -325,7 +327,7 @@ func (p PeoplePage) reads(row []string, field string) string {
 
 func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }
 
-// needs reports whether nobody gets the message without this field.
+// needs reports whether a recipient without this field gets no message.
 func (p PeoplePage) needs(field string) bool {
 	return field == "phone" || slices.Contains(p.Required, field) && p.Common[field] == ""
 }
@@ -343,20 +345,20 @@ type CheckPage struct {
 	Campaign      puntuale.Campaign
 	Check         puntuale.CampaignCheck
 	What, Session string
-	Left          *int64     // credits; nil: any number
-	Form          *view.Form // of the start
+	Left          *int64     // credits that are left; nil: any number
+	Form          *view.Form // of the button that starts the campaign
 }
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }
 
-// WhenPage asks when.
+// WhenPage is the step that asks when the campaign starts.
 type WhenPage struct {
 	Wizard
 	Form       *view.Form
 	OfSequence bool
 }
 
-// windowOr says when recipients have their moment.
+// windowOr describes the hours in which messages may leave. Without a window, it says that they may leave at any time.
 func windowOr(ctx context.Context, w *puntuale.Window) string {
 	return view.Or(view.WindowWords(ctx, w), view.T(ctx, "campaign.any_time"))
 }

@@ -1,4 +1,5 @@
-// Package campaign has the pages of mass sends: the list, the wizard that prepares one, and its progress.
+// Package campaign has the pages of mass sends: the list, the wizard that prepares a campaign, and the progress of a
+// campaign.
 package campaign
 
 // Routes are all pages of the package.

@@ -22,10 +22,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses nothing,
-// and somebody else can continue.
+// Each step of the wizard is a page about one draft, which the server keeps. The steps are message, recipients, check,
+// moment and start. So reloading a page loses nothing, and another person can continue.
 
-// campaignDraft reads the campaign of the path for a step of the wizard. If the campaign has started, it leads to the campaign's page.
+// campaignDraft reads the campaign of the path for a step of the wizard. If the campaign has started, campaignDraft
+// leads to the campaign's page, and answered is true.
 func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
 	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
 		return found, false, err
@@ -40,7 +41,7 @@ func wizard(c control.Campaign, step string) Wizard {
 	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
 }
 
-// What is sent.
+// The first step: what is sent.
 
 func newCampaign(v *page.Request) error {
 	f := view.NewForm("what", "text")
@@ -73,7 +74,7 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 	return p, err
 }
 
-// what are the fields of the first step.
+// whatFields are the fields of the first step.
 var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
 
 // readWhat reads the first step's form into a call.
@@ -99,7 +100,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	default:
 		need("text")
 		call.Step = &puntuale.Step{}
-		if before != nil && before.Template == "" { // media and place, which a program gave
+		if before != nil && before.Template == "" { // an existing draft may have media and a location, which a program gave
 			*call.Step = *before
 		}
 		call.Step.Text = f.Value("text")
@@ -110,7 +111,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	return call
 }
 
-// whatErr gives faults the names that they have in the form; each fault is shown once.
+// whatErr changes the locations of faults into names of the form's fields. Each fault is shown once.
 func whatErr(err error, f *view.Form) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -137,7 +138,7 @@ func whatErr(err error, f *view.Form) error {
 	return &named
 }
 
-// draftCall is the call that would create the stored draft.
+// draftCall returns the call that would make the stored draft.
 func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
@@ -217,7 +218,7 @@ func changeWhat(v *page.Request) error {
 	return v.Redirect(campaignAddress(v, changed.ID, "/people"))
 }
 
-// The recipients.
+// The second step: the recipients.
 
 func campaignPeople(v *page.Request) error {
 	p, answered, err := peoplePage(v, view.NewForm())
@@ -256,7 +257,7 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 // fromTags is the name that the tags have in a call.
 const fromTags = "from.tags"
 
-// takeTagged puts the contacts that have any of the tags in the place of the list.
+// takeTagged replaces the list by the contacts that have one of the chosen tags.
 func takeTagged(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -266,7 +267,7 @@ func takeTagged(v *page.Request) error {
 	if err != nil || answered {
 		return err
 	}
-	v.Pass.Rest() // each of its transactions waits for its own place
+	v.Pass.Rest() // each of the transactions waits for a seat of its own
 	_, err = v.Client.RecipientsFrom(v.Ctx(), v.Path("id"), f.Values[fromTags])
 	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 		err = back
@@ -282,7 +283,8 @@ func takeTagged(v *page.Request) error {
 // mostList bounds the form of an upload: the file and the other fields.
 const mostList = 100<<20 + 1<<20
 
-// uploadPeople reads a list from a file or from pasted text, while it arrives. If a row is wrong, it stores nothing.
+// uploadPeople reads a list from a file or from pasted text, while the list arrives. If a row is wrong, it stores
+// nothing.
 func uploadPeople(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
@@ -290,7 +292,7 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.Pass.Rest() // each of its transactions waits for a seat of its own
+	v.Pass.Rest() // each of the transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -322,7 +324,7 @@ func uploadPeople(v *page.Request) error {
 		default:
 			continue
 		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
@@ -335,7 +337,7 @@ func uploadPeople(v *page.Request) error {
 	}
 }
 
-// listRefused shows the step again, with what is wrong with the file.
+// listRefused shows the second step again, and says what is wrong with the file.
 func listRefused(v *page.Request, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -361,7 +363,7 @@ func listRefused(v *page.Request, err error) error {
 	return v.Again(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
 }
 
-// mapPeople stores which column is which field.
+// mapPeople stores which column fills which field.
 func mapPeople(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -400,7 +402,7 @@ func mapPeople(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
 }
 
-// The check.
+// The third step: the check.
 
 func campaignCheck(v *page.Request) error { return checkedPage(v, "check", CampaignChecked) }
 func campaignStart(v *page.Request) error { return checkedPage(v, "start", CampaignStart) }
@@ -427,13 +429,13 @@ func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, 
 	return p, err
 }
 
-// checkCampaign checks the list, and leads to the page that asked for it. During a long check, the page asks again.
+// checkCampaign checks the list, and leads to the page that asked for it. If the check takes long, the page asks again.
 func checkCampaign(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the verb notes it
+	v.Quiet = true // the verb itself writes the audit log
 	step := "check"
 	if f.Value("step") == "start" {
 		step = "start"
@@ -455,7 +457,7 @@ func checkCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
-// When the campaign starts.
+// The fourth step: when the campaign starts.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
@@ -468,7 +470,7 @@ func campaignWhen(v *page.Request) error {
 	return v.Show(CampaignWhen(WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
-// whenForm shows the moments of a draft.
+// whenForm returns the form of the fourth step, filled from a draft.
 func whenForm(v *page.Request, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
@@ -522,7 +524,7 @@ func changeWhen(v *page.Request) error {
 	return v.Redirect(campaignAddress(v, found.ID, "/start"))
 }
 
-// sameWhen reports whether the step changes nothing, so that the check stays valid.
+// sameWhen reports whether the form changes nothing. Then the check stays valid.
 func sameWhen(f, before *view.Form) bool {
 	return !slices.ContainsFunc(whenFields, func(name string) bool {
 		if f.Value("begin") == "now" && name == "start_at" || name == "if_running" && f.Values[name] == nil {
@@ -532,7 +534,8 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 1 (or 0) to most; an empty field gives the other number.
+// wholeOr reads a whole number from 0 to most. If the field is empty, it returns other. For any other value it notes a
+// fault.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {
@@ -546,14 +549,14 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most in
 	return n
 }
 
-// The start.
+// The last step: the start.
 
 func startCampaign(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the verb notes it
+	v.Quiet = true // the verb itself writes the audit log
 	started, _, err := v.Client.StartCampaign(v.Ctx(), v.Path("id"), f.Value("digest"))
 	if err != nil {
 		found, answered, failed := campaignDraft(v)

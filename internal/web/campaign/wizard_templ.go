@@ -16,8 +16,8 @@ import (
 	"slices"
 )
 
-// wizardPage is a step: it names the campaign, and the steps with the one that the page is. The button that deletes the draft is last, so
-// that nobody taps it by mistake.
+// wizardPage is one step of the wizard. It shows the campaign's name, and all steps with the present one marked. The
+// button that deletes the draft comes last, so that nobody taps it by mistake.
 func wizardPage(w Wizard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -346,7 +346,7 @@ func (p WhatPage) action(base string) string {
 	return base + "/campaigns/" + p.ID.String() + "/what"
 }
 
-// WhatForm is its form.
+// WhatForm is the form of CampaignWhat.
 func WhatForm(p WhatPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -844,7 +844,7 @@ func PeopleTags(p PeoplePage) templ.Component {
 	})
 }
 
-// PeopleUpload takes a list.
+// PeopleUpload is the form that uploads a list.
 func PeopleUpload(p PeoplePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2030,7 +2030,7 @@ func CampaignWhen(p WhenPage) templ.Component {
 	})
 }
 
-// WhenForm is its form.
+// WhenForm is the form of CampaignWhen.
 func WhenForm(p WhenPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2280,7 +2280,7 @@ func CampaignStart(p CheckPage) templ.Component {
 	})
 }
 
-// CampaignStartForm is its form.
+// CampaignStartForm is the form of CampaignStart.
 func CampaignStartForm(p CheckPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2760,7 +2760,7 @@ func CampaignStartForm(p CheckPage) templ.Component {
 	})
 }
 
-// checkWarnings shows what may be wrong. The campaign may start all the same.
+// checkWarnings shows what may be wrong. The campaign can still be started.
 func checkWarnings(p CheckPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2842,7 +2842,7 @@ func checkWarnings(p CheckPage) templ.Component {
 	})
 }
 
-// costOf shows what the network will bill, by its price table.
+// costOf shows what the network will bill, according to its price table.
 func costOf(c *puntuale.CampaignCost) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

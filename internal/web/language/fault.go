@@ -7,10 +7,10 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// Fault says in the language what is wrong. It begins with a capital.
+// Fault returns what is wrong, in this language. The sentence begins with a capital letter.
 func (l *Language) Fault(r puntuale.Reason) string { return capital(l.Reason(r)) }
 
-// Reason says a reason in the language.
+// Reason returns the sentence of a reason in this language.
 func (l *Language) Reason(r puntuale.Reason) string {
 	if l == English {
 		return catalogue.English.Say(r)

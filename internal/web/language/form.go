@@ -56,7 +56,8 @@ func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.
 // Clock writes the time of day: 10:30.
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment writes a moment in t's zone, short: 10:30 for today, else 20 nov 10:30. Another year is written out.
+// Moment writes a moment in t's zone in a short form: 10:30 for today, otherwise 20 nov 10:30. The year is added if it
+// is not this year.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
 	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {
@@ -69,12 +70,12 @@ func (l *Language) Moment(t, now time.Time) string {
 	}
 }
 
-// FullMoment writes a moment with everything, its zone's offset included: venerdì 20 novembre 2026, 10:30:05 (UTC+1).
+// FullMoment writes all of a moment, with the offset of its zone: venerdì 20 novembre 2026, 10:30:05 (UTC+1).
 func (l *Language) FullMoment(t time.Time) string {
 	return l.LongDay(t) + ", " + t.Format("15:04:05") + " (" + Offset(t) + ")"
 }
 
-// Offset is how far the zone is from UTC at the moment: UTC+1, UTC-3:30.
+// Offset returns how far t's zone is from UTC at that moment: UTC+1, UTC-3:30.
 func Offset(t time.Time) string {
 	_, seconds := t.Zone()
 	sign := "+"
@@ -106,7 +107,7 @@ func (l *Language) Ago(t, now time.Time) string {
 	return l.T("ago."+direction+".days", "N", int(d/(24*time.Hour)))
 }
 
-// Span writes a duration in its two greatest units: "2 ore 5 minuti".
+// Span writes a duration in its two largest units: "2 ore 5 minuti".
 func (l *Language) Span(d time.Duration) string {
 	type part struct {
 		key string
@@ -125,7 +126,7 @@ func (l *Language) Span(d time.Duration) string {
 	return strings.Join(words, " ")
 }
 
-// Says is the sentence of a reason in this language.
+// Says returns the sentence of a reason in this language.
 func (l *Language) Says(r puntuale.Reason) string {
 	if l.Code == "en" {
 		return catalogue.English.Say(r)

@@ -1,6 +1,6 @@
-// Package language holds the words of the pages in Italian and English, and how each writes moments, days and numbers.
-// The words are in text/NOUN.it.toml and text/NOUN.en.toml. New pages bring a pair of files, and a test compares their
-// keys.
+// Package language has the texts of the pages in Italian and English. It also writes moments, days and numbers in each
+// language. The texts are in text/NOUN.it.toml and text/NOUN.en.toml. New pages add a pair of files. A test compares
+// the keys of each pair.
 package language
 
 import (
@@ -19,22 +19,23 @@ var texts embed.FS
 
 // Language is a language of the pages. It may be used by many goroutines at once.
 type Language struct {
-	Code  string // "it", "en": what the attribute lang says
+	Code  string // "it" or "en", the value of the attribute lang
 	words func() *words
 }
 
-// words are the texts of a language, which are read for the first page. Commands, and servers without visitors, do not need them.
+// words are the texts of a language. They are read when the first page needs them, because commands, and servers
+// without visitors, do not need them.
 type words struct {
 	localizer *i18n.Localizer
 }
 
-// The languages that there are; Italian is the default.
+// The languages of the pages. Italian is the default.
 var (
 	Italian = inCode("it")
 	English = inCode("en")
 )
 
-// All are the languages in the order in which they are offered.
+// All are the languages, in the order in which pages offer them.
 var All = []*Language{Italian, English}
 
 func inCode(code string) *Language {
@@ -58,7 +59,7 @@ func load(code string) *words {
 	return &words{localizer: i18n.NewLocalizer(bundle, code)}
 }
 
-// Named returns the language with the code, nil for another.
+// Named returns the language with this code, or nil if there is none.
 func Named(code string) *Language {
 	for _, l := range All {
 		if l.Code == code {
@@ -68,7 +69,7 @@ func Named(code string) *Language {
 	return nil
 }
 
-// Asked is the language that a browser asks for by its header Accept-Language.
+// Asked returns the language that a browser asks for in the header Accept-Language.
 func Asked(header string) *Language {
 	tags, _, err := tag.ParseAcceptLanguage(header)
 	if err != nil {
@@ -83,8 +84,9 @@ func Asked(header string) *Language {
 	return Italian
 }
 
-// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also chooses between one and
-// many. A missing key comes back between ⟦ ⟧, and a test searches for that.
+// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also chooses
+// between singular and plural. For a missing key, T returns the key between ⟦ ⟧, and a test searches pages for this
+// sign.
 func (l *Language) T(key string, pairs ...any) string {
 	config := i18n.LocalizeConfig{MessageID: key}
 	if len(pairs) > 0 {

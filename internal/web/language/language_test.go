@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// keys reads the keys of a language's texts, and the files that they stand in.
+// keys reads the keys of a language's texts, each with its file.
 func keys(t *testing.T, code string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -87,7 +87,7 @@ var (
 	named = regexp.MustCompile(`"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"`)
 )
 
-// TestKeysAreUsed: every key that pages name exists, and every key is named somewhere.
+// TestKeysAreUsed: every key that the pages use exists, and every key is used by a page.
 func TestKeysAreUsed(t *testing.T) {
 	t.Parallel()
 	there, seen := keys(t, "it"), map[string]bool{}
@@ -108,7 +108,7 @@ func TestKeysAreUsed(t *testing.T) {
 		}
 		for _, m := range named.FindAllStringSubmatch(string(content), -1) {
 			seen[m[1]] = true
-			seen["audit."+m[1]] = true // what routes say to the audit log
+			seen["audit."+m[1]] = true // names of actions in routes, which the audit log shows
 		}
 		for _, m := range begun.FindAllStringSubmatch(string(content), -1) {
 			beginnings = append(beginnings, m[1])

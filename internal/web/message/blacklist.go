@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// blacklistRoutes are about the numbers that a client must never write to.
+// blacklistRoutes are the pages about the numbers that a client must never write to.
 var blacklistRoutes = []page.Route{
 	page.Get("/c/{client}/blacklist", page.ClientSide, puntuale.Reader, blacklist),
 	page.Post("/c/{client}/blacklist", page.ClientSide, puntuale.Staff, "blacklist.add", addBlacklisted),
@@ -130,7 +130,7 @@ func importNumbers(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/blacklist")
 }
 
-// lineFaults says line by line what is wrong with a list: one fault each.
+// lineFaults returns one fault for each wrong line of a list.
 func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
 	at := map[int]puntuale.ReasonCode{}
 	for _, w := range wrong {
@@ -165,7 +165,7 @@ func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []co
 	return all
 }
 
-// exportNumbers writes the whole list, in the form that a spreadsheet of the reader's language opens.
+// exportNumbers writes the whole list. A spreadsheet in the reader's language can open it.
 func exportNumbers(v *page.Request) error {
 	cursor, w := "", csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
@@ -181,10 +181,10 @@ func exportNumbers(v *page.Request) error {
 			h := v.Writer.Header()
 			h.Set("Content-Type", "text/csv; charset=utf-8")
 			h.Set("Content-Disposition", `attachment; filename="blacklist-`+puntuale.DateOf(v.Now().In(v.Frame.Zone)).String()+`.csv"`)
-			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets know by it that it is UTF-8
+			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
 			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
 		}
-		v.Pass.Rest() // a slow reader needs no seat
+		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {

@@ -21,7 +21,7 @@ type BlacklistPage struct {
 	Query  string
 	Cursor string
 	Next   string
-	Form   *view.Form // adds one
+	Form   *view.Form // the form that adds a number
 }
 
 func preference(e puntuale.BlacklistEntry) bool {
@@ -1135,7 +1135,7 @@ func ImportNumbers(f *view.Form, faults []view.LineFault) templ.Component {
 	})
 }
 
-// ImportForm is its form.
+// ImportForm is the form of ImportNumbers.
 func ImportForm(f *view.Form, faults []view.LineFault) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

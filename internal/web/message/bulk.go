@@ -12,19 +12,20 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// bulkRoutes change all messages that a search finds: first a question, then part by part.
+// bulkRoutes change all messages that a search finds. First a page asks the person, and then the messages are changed
+// part by part.
 var bulkRoutes = []page.Route{
 	page.Get("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, askAll),
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
-// bulkRows is how many messages one request changes. bulkMost bounds the count that is shown before.
+// bulkRows is how many messages one request changes. bulkMost bounds the number that the question shows.
 const (
 	bulkRows = "200"
 	bulkMost = 10_000
 )
 
-// bulkVerb is what can be done to all messages in a state: "again", "cancel", or "" nothing.
+// bulkVerb returns what can be done to all messages in a state: "again", "cancel", or "" for nothing.
 func bulkVerb(state string) string {
 	switch state {
 	case "PENDING":
@@ -52,7 +53,7 @@ func askAll(v *page.Request) error {
 	return v.Show(AskAll(b))
 }
 
-// doAll does the next part. The form carries how many are done, and the cursor.
+// doAll changes the next part of the messages. The form has the number of messages that are done, and the cursor.
 func doAll(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -91,7 +92,7 @@ func doAll(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
 }
 
-// bulkPart sends only the form to htmx.
+// bulkPart returns only the form for htmx, and otherwise the whole page.
 func bulkPart(v *page.Request, b Bulk) templ.Component {
 	if v.Partial() {
 		return BulkForm(b)
@@ -99,7 +100,7 @@ func bulkPart(v *page.Request, b Bulk) templ.Component {
 	return AskAll(b)
 }
 
-// bulk changes messages and returns how many. It leaves out messages that changed meanwhile.
+// bulk changes messages, and returns how many it changed. It leaves out messages that changed meanwhile.
 func bulk(v *page.Request, verb string, ids []string, f *view.Form) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil

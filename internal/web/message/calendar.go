@@ -49,7 +49,8 @@ func calendar(v *page.Request) error {
 	return v.Show(Calendar(c))
 }
 
-// wholeWeeks are the weeks of a day's month, from Monday; with only the count of messages.
+// wholeWeeks returns the weeks of a day's month, from Monday. most is 0, because a month shows only the numbers of
+// messages.
 func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, most int) {
 	first := day.AddDays(1 - day.Day)
 	from = monday(first)
@@ -59,7 +60,7 @@ func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, most int) {
 	return from, days, 0
 }
 
-// monday is the first day of a day's week.
+// monday returns the first day of a day's week.
 func monday(d puntuale.Date) puntuale.Date {
 	weekday := int(d.At(12*time.Hour, time.UTC).Weekday()+6) % 7
 	return d.AddDays(-weekday)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// The views of the calendar.
+// Views of the calendar.
 const (
 	CalendarDay   = "day"
 	CalendarWeek  = "week"  // seven days from the one asked for, so that none of them is over on a Sunday
@@ -30,12 +30,12 @@ type CalendarPage struct {
 	Day      puntuale.Date
 	Today    puntuale.Date
 	View     string
-	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
-	Next     *puntuale.MessageDetail                    // where nothing is shown: the next that is to leave at all; nil: none
-	Partly   bool                                       // uncertain messages may stand at their next look
+	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
+	Next     *puntuale.MessageDetail                    // if the page shows nothing: the next message that leaves on a later day; nil: none
+	Partly   bool                                       // true: uncertain messages may be shown at their next check
 }
 
-// Calendar is a client's calendar. Dragging a message posts the same form as the message's own page.
+// Calendar is a client's calendar. Dragging a message posts the same form as the page of the message.
 func Calendar(p CalendarPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -443,12 +443,12 @@ func Calendar(p CalendarPage) templ.Component {
 	})
 }
 
-// over reports whether an hour of the day's own page is past.
+// over reports whether an hour on the page of one day has passed.
 func (p CalendarPage) over(ctx context.Context, hour int) bool {
 	return p.Day.Before(p.Today) || p.Day == p.Today && hour < view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
 }
 
-// current reports whether it is the present hour.
+// current reports whether an hour on the page of one day is the present hour.
 func (p CalendarPage) current(ctx context.Context, hour int) bool {
 	return p.Day == p.Today && hour == view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
 }
@@ -518,7 +518,7 @@ func calendarSegment(p CalendarPage, span, word string) templ.Component {
 	})
 }
 
-// turned is the day that is so many pages later or earlier.
+// turned returns the day to show after turning some pages on, or back if pages is negative.
 func (p CalendarPage) turned(pages int) puntuale.Date {
 	switch p.View {
 	case CalendarDay:
@@ -1151,7 +1151,8 @@ func calendarDay(p CalendarPage) templ.Component {
 	})
 }
 
-// calendarItem is a message. A person drags it, or moves it with the form on its own page, which leads back here.
+// calendarItem is a message. A person drags it, or moves it with the form on its own page, which leads back to the
+// calendar.
 func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1198,7 +1199,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		var templ_7745c5c3_Var57 string
 		templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.MessageURL(ctx, m.ID))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 273, Col: 43}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 274, Col: 43}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var57)
 		if templ_7745c5c3_Err != nil {
@@ -1211,7 +1212,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		var templ_7745c5c3_Var58 string
 		templ_7745c5c3_Var58, templ_7745c5c3_Err = templ.ResolveAttributeValue(clockOf(ctx, m.Planned()))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 274, Col: 39}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 275, Col: 39}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var58)
 		if templ_7745c5c3_Err != nil {
@@ -1234,7 +1235,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		var templ_7745c5c3_Var59 templ.SafeURL
 		templ_7745c5c3_Var59, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(view.MessageURL(ctx, m.ID)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 279, Col: 53}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 280, Col: 53}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var59))
 		if templ_7745c5c3_Err != nil {
@@ -1247,7 +1248,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		var templ_7745c5c3_Var60 string
 		templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(clockOf(ctx, m.Planned()))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 280, Col: 54}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 281, Col: 54}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var60))
 		if templ_7745c5c3_Err != nil {
@@ -1278,7 +1279,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		var templ_7745c5c3_Var61 string
 		templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(view.Summary(ctx, m))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 287, Col: 49}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 288, Col: 49}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var61))
 		if templ_7745c5c3_Err != nil {
@@ -1296,7 +1297,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 			var templ_7745c5c3_Var62 templ.SafeURL
 			templ_7745c5c3_Var62, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(view.MessageURL(ctx, m.ID) + "?next=" + url.QueryEscape(calendarURL(ctx, p.Day, p.View)) + "#move"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 290, Col: 144}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 291, Col: 144}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var62))
 			if templ_7745c5c3_Err != nil {
@@ -1309,7 +1310,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 			var templ_7745c5c3_Var63 string
 			templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.T(ctx, "calendar.move", "Who", view.RecipientOf(ctx, m), "Time", clockOf(ctx, m.Planned())))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 290, Col: 256}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 291, Col: 256}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var63)
 			if templ_7745c5c3_Err != nil {

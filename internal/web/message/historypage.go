@@ -9,25 +9,25 @@ import (
 	"puntuale"
 )
 
-// Chapter is one thing that happened to a message, or will.
+// Chapter is one thing that happened to a message, or that will happen.
 type Chapter struct {
-	At   time.Time // zero: it has no moment of its own
-	Bare bool      // At only orders it: when it happened is not known
+	At   time.Time // zero: the chapter has no moment
+	Bare bool      // true: At only orders the chapter, because its moment is not known
 	Icon string
-	Tone string // ok, bad, wait, quiet
+	Tone string // ok, bad, wait or quiet
 	What string
 	More string
-	Link puntuale.MessageID // another message; 0: none
+	Link puntuale.MessageID // the id of another message; 0: none
 
-	order time.Time // where it stands; zero: by At
+	order time.Time // the moment by which the chapter is ordered; zero: At
 }
 
-// Chapters tell a message's story in plain words, oldest first: received, planned, moved by a window, tried, answered,
-// told of by the network.
+// Chapters tells a message's story in plain words, oldest first. A message is received, planned, moved by a window,
+// tried and answered, and the network reports about it.
 func Chapters(ctx context.Context, s Story) []Chapter {
 	all := begun(ctx, s)
 	for _, e := range s.Events {
-		if e.Kind != "refused" || s.State != puntuale.Failed { // else the end says it
+		if e.Kind != "refused" || s.State != puntuale.Failed { // otherwise the last chapter says it
 			all = append(all, eventChapter(ctx, e))
 		}
 	}
@@ -61,8 +61,9 @@ func (c Chapter) standsAt() time.Time {
 	return c.At
 }
 
-// toldAfter is the moment at which a chapter appears that the network dated by its own clock. Networks often give whole seconds, which then
-// mean the end of the second. The chapter is never before the attempt that it belongs to, even if the clocks differ.
+// toldAfter returns the moment to show for an event whose time comes from the network's clock. Networks often give
+// whole seconds. Such a time is taken as the end of its second. The result is never before the attempt, even if the
+// clocks differ.
 func toldAfter(at, attempt time.Time) time.Time {
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Second - 1)
@@ -73,10 +74,10 @@ func toldAfter(at, attempt time.Time) time.Time {
 	return at
 }
 
-// clocksDiffer is how much the network's clock may be behind ours.
+// clocksDiffer is how far the network's clock may be behind this server's clock.
 const clocksDiffer = time.Minute
 
-// begun says how the message was created.
+// begun returns the chapters about how the message was created.
 func begun(ctx context.Context, s Story) []Chapter {
 	key := "story.received"
 	if s.Origin == puntuale.OriginSequence {
@@ -113,7 +114,7 @@ func moment(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
 }
 
-// shifted says how a window or a pause moved a wanted moment.
+// shifted says how a window or a pause moved the moment that was wanted.
 func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
 	key := "story.jitter"
 	if m.Window != nil {
@@ -141,7 +142,7 @@ func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
 	return c
 }
 
-// ended is the last attempt, and what became of the message.
+// ended returns the chapters about the last attempt, and about how the message ended.
 func ended(ctx context.Context, s Story) []Chapter {
 	var all []Chapter
 	if s.Attempt > 0 && !s.IntentAt.IsZero() {
@@ -165,7 +166,7 @@ func ended(ctx context.Context, s Story) []Chapter {
 	return append(all, c)
 }
 
-// ahead are the chapters that are still to come.
+// ahead returns the chapters that are still to come.
 func ahead(ctx context.Context, s Story) []Chapter {
 	switch {
 	case s.State != puntuale.Pending:

@@ -11,7 +11,7 @@ var homeRoutes = []page.Route{
 	page.Get("/c/{client}", page.ClientSide, puntuale.Reader, home),
 }
 
-// home is the first page of a client's dashboard: its day.
+// home is the first page of a client's dashboard. It shows the client's day.
 func home(v *page.Request) error {
 	today, err := v.Client.Today(v.Ctx())
 	if err != nil {
@@ -37,7 +37,7 @@ func home(v *page.Request) error {
 	return v.Show(Home(page))
 }
 
-// seen is a session in the form for pages about messages.
+// seen returns a session in the form that pages about messages need.
 func seen(s control.Session) SeenSession {
 	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
 }

@@ -24,11 +24,11 @@ type HomePage struct {
 	Total     puntuale.DayTotal
 	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail                   // newest first
-	Uncertain []puntuale.MessageDetail                   // the same
-	Partly    bool                                       // not all uncertain ones were looked for
+	Uncertain []puntuale.MessageDetail                   // newest first
+	Partly    bool                                       // true: some uncertain messages may be missing
 	Upcoming  []puntuale.MessageDetail                   // soonest first
-	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
-	Next      *puntuale.MessageDetail                    // where nothing more is to leave today; nil: none
+	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
+	Next      *puntuale.MessageDetail                    // if nothing more leaves today: the next message; nil: none
 	Failures  []Failure
 	Sessions  []SeenSession
 	Restored  puntuale.RestoreResult
@@ -231,7 +231,7 @@ func Home(p HomePage) templ.Component {
 	})
 }
 
-// HomeToday is the part of the page after the day.
+// HomeToday is the part of the first page below the heading with the day.
 func HomeToday(p HomePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1003,7 +1003,7 @@ func (p HomePage) gone() []puntuale.MessageDetail {
 	return all
 }
 
-// goneAt is the moment of a message that ended, or of an attempt that may have sent it.
+// goneAt returns the moment at which a message ended, or of an attempt that may have sent it.
 func goneAt(m puntuale.MessageDetail) time.Time {
 	if m.Uncertain() {
 		return m.IntentAt
@@ -1434,7 +1434,7 @@ func clockOf(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Clock(t.In(view.Of(ctx).Zone))
 }
 
-// has reports whether the client's navigation has a page.
+// has reports whether the client's navigation has this page.
 func has(ctx context.Context, path string) bool {
 	for _, g := range view.Of(ctx).Nav {
 		for _, i := range g.Items {

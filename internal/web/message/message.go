@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// messageRoutes are the list of messages and each one's story.
+// messageRoutes are the pages with the list of messages, and with the story of each message.
 var messageRoutes = []page.Route{
 	page.Get("/c/{client}/messages", page.ClientSide, puntuale.Reader, messages),
 	page.Get("/c/{client}/messages/live", page.ClientSide, puntuale.Reader, liveMessages),
@@ -29,10 +29,10 @@ var messageRoutes = []page.Route{
 	page.Post("/c/{client}/messages/{id}/back", page.ClientSide, puntuale.Staff, "message.back", moveBack),
 }
 
-// messageRows is the length of a page of the list.
+// messageRows is how many rows a page of the list has.
 const messageRows = "50"
 
-// sought is the search of the list, from the address or a form.
+// sought reads the search of the list, from an address or a form.
 func sought(value func(string) string) view.MessageSearch {
 	search := view.MessageSearch{
 		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
@@ -44,7 +44,7 @@ func sought(value func(string) string) view.MessageSearch {
 	return search
 }
 
-// dialled returns the phone number in a text that may be a name, a text or a number.
+// dialled matches a phone number, in a field that also takes names and texts.
 var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
@@ -59,7 +59,7 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 func messageList(v *page.Request) (MessageList, error) {
 	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
-	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
+	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows: a change in between is then shown a second time, and never missed
 		return l, err
 	}
 	q := queryOf(l.Search, messageRows)
@@ -104,7 +104,7 @@ func messages(v *page.Request) error {
 	return v.Show(Messages(l))
 }
 
-// liveMessages sends the first page of a list again whenever it has changed.
+// liveMessages sends the first page of the list again each time that it has changed.
 func liveMessages(v *page.Request) error {
 	return v.Stream(func() (string, error) {
 		l, err := messageList(v)
@@ -126,7 +126,7 @@ func message(v *page.Request) error {
 	return v.Show(Message(p))
 }
 
-// messagePage has the whole page of the message in the address.
+// messagePage reads all that the page of a message shows. The message is the one in the address.
 func messagePage(v *page.Request) (MessagePage, error) {
 	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -144,7 +144,7 @@ func messagePage(v *page.Request) (MessagePage, error) {
 	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
-// messageAddress is the page of one message.
+// messageAddress returns the address of a message's page.
 func messageAddress(v *page.Request, id puntuale.MessageID) string {
 	return v.Frame.Place.Base + "/messages/" + id.String()
 }
@@ -214,7 +214,7 @@ func moveMessage(v *page.Request) error {
 	}
 	moved, err := v.Client.Move(v.Ctx(), v.Path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // there is no form to show it in
+		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
 			e, _ := page.Refusal(err)
 			if e == nil {
 				return err
@@ -243,10 +243,10 @@ func moveMessage(v *page.Request) error {
 
 const faultNotMoment puntuale.ReasonCode = "fault.not_moment"
 
-// moveBack takes a move back.
+// moveBack undoes a move.
 func moveBack(v *page.Request) error {
 	at, err := strconv.ParseInt(v.Query("at"), 10, 64)
-	if err != nil { // another's message is not there, whatever else is wrong
+	if err != nil { // a message of another client is reported as missing, no matter what else is wrong
 		if _, missing := v.Client.Story(v.Ctx(), v.Path("id")); missing != nil {
 			return missing
 		}
@@ -264,7 +264,7 @@ func moveBack(v *page.Request) error {
 	return v.Redirect(messageAddress(v, moved.ID))
 }
 
-// calendarPage is an address if it is one of the client's calendar, else "".
+// calendarPage returns the address if it is a page of the client's calendar, and otherwise "".
 func calendarPage(v *page.Request, address string) string {
 	if path, _, _ := strings.Cut(address, "?"); page.OwnAddress(address) && path == v.Frame.Place.Base+"/calendar" {
 		return address
@@ -287,17 +287,17 @@ func exportMessages(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.Now().In(v.Frame.Zone).Format(time.DateOnly)+`.csv"`)
-	_, _ = v.Writer.Write([]byte("\uFEFF")) // the mark by which spreadsheets recognise UTF-8
+	_, _ = v.Writer.Write([]byte("\uFEFF")) // spreadsheets recognise UTF-8 by this mark
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
-		out.Comma = ';' // where the comma parts decimals
+		out.Comma = ';' // the languages of the pages use a comma or a point in numbers, so a semicolon separates cells
 	}
 	out.UseCRLF = true
 	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest()                                                     // a slow reader needs no seat
-		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // as far as the connection has one
+		v.Pass.Rest()                                                     // the answer holds no seat, because the reader may be slow
+		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // not every connection has a deadline
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))
 		}
@@ -317,7 +317,7 @@ func exportMessages(v *page.Request) error {
 	}
 }
 
-// exportedMessage is a message as a row of the file.
+// exportedMessage returns a message as a row of the file.
 func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultListNotCSVLine puntuale.ReasonCode = "list.not_csv_line"
 	faultListRounded    puntuale.ReasonCode = "list.rounded"
@@ -62,7 +62,7 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 	}
 }
 
-// rounded is the form into which spreadsheets turn a number of many digits.
+// rounded matches a number that a spreadsheet has rounded because it has many digits.
 var rounded = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[eE]\+?[0-9]+$`)
 
 // Names that a column may have, in upper or lower case.
@@ -75,7 +75,7 @@ func column(cells, names []string) int {
 	return slices.IndexFunc(cells, func(c string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(c))) })
 }
 
-// cell reads a cell, without the apostrophe that marks it as text for a spreadsheet.
+// cell returns a cell's text, without the apostrophe with which spreadsheets mark text.
 func cell(cells []string, i int) string {
 	if i < 0 || i >= len(cells) {
 		return ""
@@ -83,7 +83,7 @@ func cell(cells []string, i int) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(cells[i]), "'"))
 }
 
-// separator is the character between cells, from the first line that has one.
+// separator returns the character between cells. The first line that has one decides.
 func separator(text string) rune {
 	for line := range strings.Lines(text) {
 		best, most := ',', 0
@@ -99,7 +99,8 @@ func separator(text string) rune {
 	return ','
 }
 
-// textOf decodes the text of a file: by its byte order mark, as UTF-8, or else as Windows-1252.
+// textOf decodes the text of a file. It goes by the byte order mark. Without one, it tries UTF-8, and then
+// Windows-1252.
 func textOf(content []byte) string {
 	if rest, ok := bytes.CutPrefix(content, []byte("\xef\xbb\xbf")); ok {
 		return strings.ToValidUTF8(string(rest), "\uFFFD")
@@ -136,7 +137,7 @@ func wide(content []byte, big bool) string {
 	return string(utf16.Decode(units))
 }
 
-// western are the bytes 0x80 to 0x9f of Windows-1252; the others are those of Unicode.
+// western has the characters for the bytes 0x80 to 0x9f of Windows-1252. All other bytes are the same as in Unicode.
 var western = []rune("€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ")
 
 // writeNumbers writes entries as a list that spreadsheets can open and [readNumbers] can read.

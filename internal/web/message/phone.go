@@ -22,18 +22,19 @@ var phoneRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/phone/live", page.ClientSide, puntuale.Reader, livePhone),
 }
 
-// How much of the simulated network's ledger is shown.
+// How much of the simulated network's ledger a page shows.
 const (
 	chatsRows = 500
 	chatRows  = 100
-	mostChats = 50 // in the list; others are found by their number
+	mostChats = 50 // in the list; other chats can be found by their number
 )
 
-// phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
+// phonePage reads the chats of a sandbox session, and one of these chats. It is the chat with the given number, or else
+// the newest chat.
 func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	var p PhonePage
 	var err error
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows, so that no change in between is missed
 		return p, err
 	}
 	session, rows, err := v.Client.Chat(v.Ctx(), id, "", chatsRows)
@@ -63,7 +64,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 		return p, err
 	}
 	if len(p.Messages) > 0 {
-		p.Phone = p.Messages[0].Phone // as messages write it
+		p.Phone = p.Messages[0].Phone // the number in the form that messages use
 	}
 	if p.Answers, err = chatAnswers(v, p); err != nil {
 		return p, err
@@ -72,7 +73,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	return p, err
 }
 
-// chatAnswers are what the person of the chat wrote to the session, as far back as the chat is shown.
+// chatAnswers returns what the person of the chat wrote to the session. It goes back as far as the shown messages do.
 func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	if len(p.Messages) == 0 {
 		return nil, nil
@@ -84,7 +85,8 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	}), err
 }
 
-// chatNames are the names that calls gave of the numbers shown, by number. Calls that are too long for one answer give no name.
+// chatNames returns the names that calls gave for the numbers on the page, by number. A call that is too long for one
+// answer gives no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
@@ -136,7 +138,7 @@ func anyPhone(v *page.Request) error {
 	return showPhone(v, found[0].ID.String())
 }
 
-// answerFromPhone answers as the person whose phone it is.
+// answerFromPhone answers as the owner of the simulated phone.
 func answerFromPhone(v *page.Request) error {
 	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
 		return err
@@ -161,7 +163,7 @@ func answerFromPhone(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/sessions/" + v.Path("id") + "/phone?" + url.Values{"phone": {taken.Phone}}.Encode())
 }
 
-// livePhone sends the phone's part of the page again when a message has arrived.
+// livePhone sends the phone's part of the page again each time that a message has arrived.
 func livePhone(v *page.Request) error {
 	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
 		return err

@@ -19,15 +19,15 @@ import (
 // PhonePage shows what simulated recipients see.
 type PhonePage struct {
 	Session  SeenSession
-	Chats    []puntuale.SandboxMessage // the newest of each number, newest first
-	Phone    string                    // whose chat is shown; "" nobody's
-	Chosen   bool                      // by the reader; else it is the newest
+	Chats    []puntuale.SandboxMessage // the newest message of each number, newest first
+	Phone    string                    // the number whose chat is shown; "": none
+	Chosen   bool                      // true: the reader chose the chat; false: it is the newest
 	More     bool                      // there are older chats than Chats
-	Names    map[string]string         // by number; "" where its call gave none
+	Names    map[string]string         // by number; "": the call gave no name
 	Messages []puntuale.SandboxMessage // newest first
-	Answers  []puntuale.Reply          // of the person to the session, newest first
+	Answers  []puntuale.Reply          // what the person wrote to the session, newest first
 	Version  string
-	Answer   *view.Form // nil: there is nobody to answer as
+	Answer   *view.Form // nil: there is no chat to answer in
 
 	Sandboxes []SeenSession // the client's simulated sessions
 }
@@ -324,7 +324,7 @@ func phoneLive(ctx context.Context, p PhonePage) string {
 	return view.Base(ctx) + "/sessions/" + p.Session.ID.String() + "/phone/live?" + query.Encode()
 }
 
-// PhoneAnswer answers as the person whose phone it is, as if they wrote to the number.
+// PhoneAnswer is the form with which a reader answers as the owner of the phone.
 func PhoneAnswer(p PhonePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -423,7 +423,7 @@ func PhoneAnswer(p PhonePage) templ.Component {
 	})
 }
 
-// PhoneInside is the part that reloads itself.
+// PhoneInside is the part of the page that reloads itself.
 func PhoneInside(p PhonePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -713,7 +713,7 @@ func PhoneInside(p PhonePage) templ.Component {
 	})
 }
 
-// holder is the owner of the phone: a name with the number, or the number.
+// holder returns what the page calls the owner of the phone: a name with the number, or the number.
 func (p PhonePage) holder(ctx context.Context) string {
 	phone := view.ShownPhone(ctx, p.Phone)
 	if name := p.Names[p.Phone]; name != "" {
@@ -722,7 +722,7 @@ func (p PhonePage) holder(ctx context.Context) string {
 	return phone
 }
 
-// turnsOf are a chat's messages and what its person answered on the session, newest first.
+// turnsOf returns a chat's messages together with the person's answers, newest first.
 func turnsOf(ctx context.Context, messages []puntuale.SandboxMessage, answers []puntuale.Reply) []view.BubbleContent {
 	turns := make([]view.BubbleContent, 0, len(messages)+len(answers))
 	blanked := func(b view.BubbleContent, is bool) view.BubbleContent {

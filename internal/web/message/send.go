@@ -45,7 +45,7 @@ func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 	return p, err
 }
 
-// sendFields are the form's, in the order in which one reads them.
+// sendFields are the fields of the form, in reading order.
 var sendFields = []string{"phone", "text", "purpose", "when", "date", "id_sessione"}
 
 func sendMessage(v *page.Request) error {
@@ -70,7 +70,7 @@ func sendMessage(v *page.Request) error {
 	return v.Redirect(messageAddress(v, started.IDs[0]))
 }
 
-// singleCall is the call that a program would make.
+// singleCall returns the call that a program would make.
 func singleCall(f *view.Form) (call control.SingleCall, err error) {
 	members := map[string]string{"phone": f.Value("phone"), "text": f.Value("text"), "purpose": f.Value("purpose"), "id_sessione": f.Value("id_sessione")}
 	call = control.SingleCall{

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// SendOne writes one message.
+// SendOne is the page on which a person writes one message.
 func SendOne(p SendPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -117,7 +117,7 @@ func SendOne(p SendPage) templ.Component {
 	})
 }
 
-// SendForm is its form.
+// SendForm is the form of SendOne.
 func SendForm(p SendPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

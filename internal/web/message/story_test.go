@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestNetworksMoments: the network reports whole seconds of its own clock. The story shows an event after its attempt,
-// and otherwise at the event's own moment.
+// TestNetworksMoments: the network reports times in whole seconds of its own clock. The story shows an event at this
+// time, but never before the event's attempt.
 func TestNetworksMoments(t *testing.T) {
 	t.Parallel()
 	const received, planned, tried, taken, left, arrived, read = "Richiesta ricevuta", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"

@@ -28,7 +28,7 @@ func unknown(v *page.Request) (err error) {
 	return v.Show(Unknown(p))
 }
 
-// askAbout asks before an action on all of them.
+// askAbout returns the handler that asks before an action on all messages which may have left.
 func askAbout(verb string) func(*page.Request) error {
 	return func(v *page.Request) error {
 		r, err := v.Client.Restored(v.Ctx())
@@ -39,7 +39,7 @@ func askAbout(verb string) func(*page.Request) error {
 	}
 }
 
-// unknownCall reads which messages a form means: one, or all.
+// unknownCall reads which messages a form chooses: one, or all.
 func unknownCall(v *page.Request) (control.UnknownCall, error) {
 	f, err := v.Form()
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"unicode"
 )
 
-// SignInCookie names the partner on whose sign-in page somebody signed in, so that the next sign-in leads to the same page.
+// SignInCookie is the name of a cookie. It names the partner on whose sign-in page somebody signed in, so that the next
+// sign-in leads to the same page.
 const SignInCookie = "door"
 
-// SignInAddress is the address of the sign-in page that a person used before: perhaps their partner's. At a partner's own host name, it is
-// always this partner's page.
+// SignInAddress returns the address of the sign-in page that the person used before, which may be the partner's. At a
+// partner's own host name, it is always this partner's page.
 func (v *Request) SignInAddress() string {
 	if slug := httpkit.SlugIn(v.HTTP, SignInCookie); slug != "" {
 		return "/p/" + slug
@@ -27,18 +28,18 @@ func (v *Request) KeepSlug(slug string) {
 	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
-// OwnAddress reports whether an address is a path of ours, so that no link leads to another site. It must have no control characters,
-// because it goes into a header.
+// OwnAddress reports whether an address is a path of this service, so that no link leads to another site. The address
+// must have no control characters, because it goes into a header.
 func OwnAddress(text string) bool {
 	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
-// InvitationAddress is the link that a person passes on.
+// InvitationAddress returns the link that a person passes on to the invited user.
 func (v *Request) InvitationAddress(i account.Invitation) string {
 	return v.SiteAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 
-// SiteAddress is the address of the partner's pages: at its confirmed host name, if it has one.
+// SiteAddress returns the address of the partner's pages. It is at the partner's confirmed host name, if there is one.
 func (v *Request) SiteAddress() string {
 	if b := v.Person.Host().Brand; b.Confirmed {
 		return "https://" + b.Host
@@ -46,7 +47,7 @@ func (v *Request) SiteAddress() string {
 	return cmp.Or(v.Site.Control.Public(), ReadAt(v.HTTP))
 }
 
-// ReadAt is the address that the reader's browser shows for a page.
+// ReadAt returns the address of a page as the reader's browser shows it.
 func ReadAt(r *http.Request) string {
 	if httpkit.CallerOf(r).Secure {
 		return "https://" + r.Host
@@ -54,7 +55,8 @@ func ReadAt(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// Reachable reports whether an address can be reached from the internet, and is encrypted. It cannot know what is behind a name.
+// Reachable reports whether an address uses https and may be reachable from the internet. It does not know where a name
+// leads.
 func Reachable(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {
@@ -66,5 +68,5 @@ func Reachable(address string) bool {
 	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
 }
 
-// AssistedPath is where the app is. It is the scope of its service worker, too.
+// AssistedPath is the path of the phone app. It is also the scope of the app's service worker.
 const AssistedPath = "/phone"

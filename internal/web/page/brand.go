@@ -32,7 +32,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow reader needs no seat
+	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
@@ -40,7 +40,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(content) // fails only when the reader is gone
+	_, _ = v.Writer.Write(content) // this fails only if the reader has hung up
 	return nil
 }
 
@@ -67,10 +67,11 @@ func sendBrandLogo(v *Request) error {
 	return ServeForGood(v, kind, logo)
 }
 
-// paperColour are the backgrounds of a partner's colour in app.css: the page, its cards, and both with a light tint of the colour.
+// paperColour has the backgrounds of app.css on which a partner's colour appears: the page, a card, and both with a
+// light tint of the colour.
 type paperColour struct {
 	Page, card string
-	wash       float64 // how much of the colour
+	wash       float64 // how much of the colour is in the tint
 }
 
 var (
@@ -78,10 +79,10 @@ var (
 	darkPaper  = paperColour{"#13181c", "#1b2227", 0.13}
 )
 
-// legible is the contrast asked for, a little over the 4.5 of WCAG AA.
+// legible is the contrast that a readable text must have. It is a little more than the 4.5 of WCAG AA.
 const legible = 4.6
 
-// worst is the lowest contrast of a colour with the backgrounds.
+// worst returns the lowest contrast between a colour and these backgrounds.
 func (p paperColour) worst(c RGB) float64 {
 	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {
@@ -90,14 +91,14 @@ func (p paperColour) worst(c RGB) float64 {
 	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
 }
 
-// brandStyle makes a style of a partner's colour. Text in the colour, and text on it, must be readable. So the colour is made darker for
-// light pages, and lighter for dark ones.
+// brandStyle makes a style sheet from a partner's colour. Text in the colour, and text on the colour, must be readable.
+// So it makes the colour darker for light pages, and lighter for dark pages.
 func brandStyle(colour string) string {
 	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
 }
 
-type RGB [3]float64 // 0 to 1
+type RGB [3]float64 // each part from 0 to 1
 
 func ParseColour(text string) RGB {
 	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
@@ -111,7 +112,7 @@ func (c RGB) String() string {
 	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
 }
 
-// luminance is WCAG's.
+// luminance returns the relative luminance that WCAG defines.
 func (c RGB) luminance() float64 {
 	part := func(v float64) float64 {
 		if v <= 0.04045 {
@@ -127,7 +128,7 @@ func contrast(a, b RGB) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// readable moves a colour towards black (0) or white (1) until it can be read on the background.
+// readable moves a colour towards black (0) or white (1) until text in the colour is readable on the backgrounds.
 func readable(colour string, on paperColour, towards float64) string {
 	c := ParseColour(colour)
 	for range 100 {
@@ -141,7 +142,7 @@ func readable(colour string, on paperColour, towards float64) string {
 	return c.String()
 }
 
-// InkOn is white or almost black, whichever has more contrast with the colour.
+// InkOn returns white or almost black: the one with more contrast to the colour.
 func InkOn(colour string) string {
 	c := ParseColour(colour)
 	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {

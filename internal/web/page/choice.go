@@ -13,11 +13,11 @@ const RowsOfPage = "50"
 // MostChoices is how many entries a choice offers.
 const MostChoices = "1000"
 
-// mostSequences is how many sequences the filter of the message list offers besides the chosen one: the newest ones. It is small, because
-// each is read with all its steps.
+// mostSequences is how many sequences the filter of the message list offers besides the chosen one: the newest ones.
+// The number is small, because each sequence is read with all its steps.
 const mostSequences = "200"
 
-// SequenceChoices are the newest sequences and the chosen one.
+// SequenceChoices returns the newest sequences, and the chosen sequence.
 func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
@@ -36,7 +36,7 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	return all, nil
 }
 
-// CampaignChoices are the newest campaigns, and the chosen one; none if the client has none.
+// CampaignChoices returns the newest campaigns, and the chosen campaign. It returns nil if the client has none.
 func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
@@ -56,7 +56,8 @@ func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	return all, nil
 }
 
-// SequenceName is the name of a search's sequence; "" if the search names none, or the sequence does not exist any more.
+// SequenceName returns the name of the sequence in a search. It returns "" if the search names none, or if the sequence
+// does not exist any more.
 func SequenceName(v *Request, id string) string {
 	if id == "" {
 		return ""
@@ -68,7 +69,8 @@ func SequenceName(v *Request, id string) string {
 	return q.Name
 }
 
-// CampaignName is the name of a search's campaign; "" if the search names none, or the campaign does not exist.
+// CampaignName returns the name of the campaign in a search. It returns "" if the search names none, or if the campaign
+// does not exist.
 func CampaignName(v *Request, id string) string {
 	if id == "" {
 		return ""

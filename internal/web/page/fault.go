@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallerRole     puntuale.ReasonCode = "caller.role"
 	faultFormCrossSite  puntuale.ReasonCode = "form.cross_site"
@@ -25,7 +25,7 @@ const (
 	faultFormUnreadable puntuale.ReasonCode = "form.unreadable"
 )
 
-// What only pages refuse.
+// Errors that only pages return.
 var (
 	ErrSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(puntuale.FaultSigninNobody)}
 	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultCallerRole)}
@@ -41,7 +41,7 @@ func Unreadable(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultFormUnreadable), Err: err}
 }
 
-// Refusal returns an error that a form can show, with its status; nil for any other.
+// Refusal returns an error that a form can show, with its status. For any other error it returns nil.
 func Refusal(err error) (*puntuale.Error, int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -50,7 +50,7 @@ func Refusal(err error) (*puntuale.Error, int) {
 	switch e.Code {
 	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeQuotaReached, puntuale.CodeCapReached, puntuale.CodeRateLimited:
 		return e, httpkit.Status(e.Code)
-	case puntuale.CodePrecondition: // a form has no such header
+	case puntuale.CodePrecondition: // a form does not send If-Match, so the message must not name this header
 		return e, http.StatusConflict
 	case puntuale.CodeForbidden:
 		if !errors.Is(err, errRole) && !errors.Is(err, errCross) {
@@ -75,14 +75,14 @@ func Below(err error, member string) error {
 	return &moved
 }
 
-// fail ends a request with an error. The page says what went wrong and what to do, in the reader's language. A missing thing
-// and another client's thing give the same page.
+// fail ends a request with an error. The page says what went wrong and what to do, in the reader's language. The page
+// is the same for a missing thing and for another client's thing.
 func (v *Request) fail(err error) {
 	if v.Answered {
 		v.Site.logger.ErrorContext(v.Ctx(), "an answer broke off", "request_id", v.Frame.Request, "error", err)
 		return
 	}
-	if v.Ctx().Err() != nil { // the reader is gone
+	if v.Ctx().Err() != nil { // the reader has hung up
 		httpkit.NewProblem(v.Ctx(), v.Site.logger, err).Write(v.Writer)
 		return
 	}
@@ -92,7 +92,7 @@ func (v *Request) fail(err error) {
 	}
 	if errors.Is(err, account.ErrOver) {
 		v.Toast("bad", v.T("login.over"), "")
-		_ = v.Redirect(v.SignInAddress()) // only sets headers
+		_ = v.Redirect(v.SignInAddress()) // this only sets headers, so it cannot fail
 		return
 	}
 	if errors.Is(err, account.ErrSuspended) && !v.Partial() {
@@ -101,7 +101,7 @@ func (v *Request) fail(err error) {
 			return
 		}
 	}
-	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // logs what somebody must act on
+	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // NewProblem logs an error if somebody must act on it
 	if after := p.GetHeaders().Get("Retry-After"); after != "" {
 		v.Writer.Header().Set("Retry-After", after)
 	}
@@ -115,7 +115,7 @@ func (v *Request) fail(err error) {
 	} else if e != nil && e.Code == puntuale.CodeForbidden && !errors.Is(err, errRole) {
 		detail = v.Frame.Language.Fault(e.Reason)
 	}
-	if v.Partial() { // the page stays, and says it
+	if v.Partial() { // the page stays as it is, and shows the error as a toast
 		text := v.T("error." + kind + ".heading")
 		if detail != "" {
 			text = detail
@@ -130,15 +130,15 @@ func (v *Request) fail(err error) {
 		v.orient()
 	}
 	if err := v.ShowAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
-		if v.Ctx().Err() == nil { // else the caller has left
+		if v.Ctx().Err() == nil { // otherwise the reader has hung up
 			v.Site.logger.ErrorContext(v.Ctx(), "an error page could not be shown", "request_id", v.Frame.Request, "error", err)
 		}
 		p.Write(v.Writer)
 	}
 }
 
-// orient gives an error page its navigation: the navigation of the path's client if the person may see this client, else of the person's
-// home.
+// orient gives an error page its navigation. If the person may see the client of the path, it is this client's
+// navigation. Otherwise it is the navigation of the person's first page.
 func (v *Request) orient() {
 	if v.Person == nil || v.Frame.Nav != nil {
 		return
@@ -146,11 +146,13 @@ func (v *Request) orient() {
 	if v.Client == nil && v.Partner == nil {
 		v.Client = v.nearest()
 	}
-	v.route = nil // a missing page and another client's page look the same
+	v.route = nil // so that a missing page and another client's page look the same
 	v.settle()
 }
 
-// nearest is the client of the previous page; nil if there is none, or if the person did not enter its dashboard.
+// nearest returns the client whose navigation an error page shows. For a client's user it is the user's own client, and
+// for a partner's user the client in the path. It returns nil if the partner's user did not enter this client's
+// dashboard.
 func (v *Request) nearest() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()
@@ -168,7 +170,7 @@ func (v *Request) nearest() *control.Client {
 	return c
 }
 
-// errorKind is the page for a status.
+// errorKind returns the name of the error page for a status.
 func errorKind(status int) string {
 	switch status {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusRequestEntityTooLarge,
@@ -180,7 +182,7 @@ func errorKind(status int) string {
 	return "500"
 }
 
-// toSignIn leads to the login page, and back after the sign-in.
+// toSignIn leads to the sign-in page, and after the sign-in back to this page.
 func (v *Request) toSignIn() {
 	address := v.SignInAddress()
 	if v.HTTP.Method == http.MethodGet && !v.Partial() && v.HTTP.URL.Path != "/" {
@@ -188,10 +190,11 @@ func (v *Request) toSignIn() {
 	} else if from := v.cameFrom(); from != "" {
 		address += "?" + url.Values{"next": {from}}.Encode()
 	}
-	_ = v.Redirect(address) // only sets headers
+	_ = v.Redirect(address) // this only sets headers, so it cannot fail
 }
 
-// cameFrom is the page of ours from which an action was sent, by the browser's word; "" if there is none.
+// cameFrom returns the page of this service from which an action was sent, as the browser reports it. It returns "" if
+// there is none.
 func (v *Request) cameFrom() string {
 	u, err := url.Parse(v.HTTP.Referer())
 	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
@@ -215,7 +218,7 @@ func (v *Request) recovered() {
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
 
-// FirstFault is the first fault, or the error's own reason if it has no faults.
+// FirstFault returns the first fault. If the error has no faults, it returns the error's own reason.
 func FirstFault(e *puntuale.Error) puntuale.Reason {
 	if len(e.Faults) > 0 {
 		return e.Faults[0].Reason()
@@ -223,7 +226,7 @@ func FirstFault(e *puntuale.Error) puntuale.Reason {
 	return e.Reason
 }
 
-// Lost turns the error for a badly edited address into "not found".
+// Lost turns the error of an address that a person edited wrongly into "not found".
 func Lost(err error) error {
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
 		return errors.Join(ErrNoPage, err)

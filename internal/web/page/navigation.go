@@ -10,17 +10,17 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// item is a page for the navigation. It appears for its readers when the table of routes has it.
+// item is a page of the navigation. It is shown if the table of routes has the page, and if the reader may see it.
 type item struct {
 	group, title, icon string
-	path               string              // of the route; for a client's pages with {client}
-	first              bool                // also in a phone's bar, which has room for four
-	also               string              // another route that is the same place to its reader
-	counts             bool                // it bears the number of people who wait for a reader
-	has                func(*Request) bool // nil: everybody has it
+	path               string              // of the route; the path of a client's page has {client}
+	first              bool                // true: also in the bar of a phone, which has room for four pages
+	also               string              // the path of another route, which its reader takes for the same place
+	counts             bool                // true: the entry shows how many people wait for a reader
+	has                func(*Request) bool // reports whether the reader gets this entry; nil: every reader does
 }
 
-// items are the navigations, in order.
+// items are the pages of all navigations, in order.
 var items = []item{
 	{title: "nav.clients", icon: "users", path: "/partner", first: true},
 	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
@@ -48,7 +48,8 @@ var items = []item{
 	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }
 
-// navigation has the pages that a person may reach from the present one. A person's own pages have the navigation of their home.
+// navigation returns the pages that a person may reach from the present page. A person's own pages show the navigation
+// of the person's first page.
 func (s *Site) navigation(v *Request) []view.Group {
 	base, which := "", PartnerSide
 	switch {
@@ -59,7 +60,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 	}
 	role := v.Person.User().Role
 	var groups []view.Group
-	best := -1 // the item whose path is the longest beginning of the page's
+	best := -1 // the item whose path is the longest beginning of the page's path
 	var active *view.Item
 	for _, p := range items {
 		if !s.hasPage(p.path, which, role) || p.has != nil && !p.has(v) {
@@ -71,7 +72,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first, Counts: p.counts})
-		if v.route == nil { // a page that is not there is nowhere
+		if v.route == nil { // a page that does not exist has no place in the navigation
 			continue
 		}
 		length := len(address)
@@ -101,10 +102,10 @@ func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
 
 func Within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
 
-// Sandboxes are the simulated sessions of the client whose pages are shown, the default one first.
+// Sandboxes returns the simulated sessions of the client whose pages are shown. The default session comes first.
 func (v *Request) Sandboxes() (found []control.Session, err error) {
 	c := v.Client
-	if c == nil { // a person's own pages
+	if c == nil { // the page is one of the person's own pages
 		if c, err = v.Person.Client(v.Ctx(), v.Person.User().Client.String()); err != nil {
 			return nil, err
 		}
@@ -121,9 +122,10 @@ func (v *Request) Sandboxes() (found []control.Session, err error) {
 	return found, err
 }
 
-// simulates reports whether the client has a simulated phone. If that is not known, the menu has no entry for it, and the page says why.
+// simulates reports whether the client has a simulated phone. If the sessions cannot be read, the menu has no entry for
+// the phone.
 func (v *Request) simulates() bool {
-	if v.Partial() { // a page without a menu
+	if v.Partial() { // a part of a page has no menu
 		return false
 	}
 	found, err := v.Sandboxes()

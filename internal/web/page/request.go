@@ -35,16 +35,16 @@ type Request struct {
 	Visits  *scs.SessionManager
 	route   *Route
 	Person  *account.Person  // nil: nobody is signed in
-	Partner *account.Partner // on the partner's side
-	Client  *control.Client  // on the client's side
+	Partner *account.Partner // set on the partner's side
+	Client  *control.Client  // set on the client's side
 	Frame   *view.Frame
 	Pass    *admission.Permit
-	Memory  *admission.MemoryGrant // of what the request takes in memory
+	Memory  *admission.MemoryGrant // counts the memory that the request takes
 
 	target   string // the object of the action, for the audit log
-	Quiet    bool   // nothing was done
+	Quiet    bool   // true: the handler changed nothing, or wrote the audit log itself
 	Answered bool
-	bare     bool // the request was refused before its visit was read
+	bare     bool // true: the request was refused before the visit was read
 }
 
 type requestKey struct{}
@@ -58,7 +58,7 @@ func requestOf(ctx context.Context) *Request {
 	return v
 }
 
-// homeZone is the zone of pages that belong to no client.
+// homeZone is the time zone of pages that belong to no client.
 var homeZone = func() *time.Location {
 	zone, err := time.LoadLocation("Europe/Rome")
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
 }
 
-// asked is the language of a reader who has not signed in.
+// asked returns the language of a reader who has not signed in.
 func asked(r *http.Request) *language.Language {
 	if c, err := r.Cookie("language"); err == nil {
 		if l := language.Named(c.Value); l != nil {
@@ -97,25 +97,26 @@ func (v *Request) Now() time.Time       { return v.Frame.Now }
 // Caller is where the request comes from.
 func (v *Request) Caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
 
-// Path returns a part of the path. Query returns a parameter of the address.
+// Path returns a part of the path. Query returns a parameter in the address.
 func (v *Request) Path(name string) string  { return v.HTTP.PathValue(name) }
 func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name) }
 
 // T returns a text in the reader's language.
 func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T(key, pairs...) }
 
-// Partial reports whether htmx asks, which wants a part of a page.
+// Partial reports whether htmx sent the request and wants only a part of a page.
 func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 
-// Bounds: the size and the time of a body from somebody who has not signed in, and the fields of a form.
+// Bounds for readers who have not signed in: the size of a body, and the time in which it must arrive. Also the number
+// of a form's fields.
 const (
 	anonymousBody   = 16 << 10 // bytes
 	anonymousWithin = 10 * time.Second
 	mostFields      = 10_000
 )
 
-// body reads the request's body. Other requests may have the seat meanwhile. A person who has not signed in gets no new seat, because
-// sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
+// body reads the request's body. While the body arrives, other requests may have the seat. A person who has not signed
+// in gets no new seat, because sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
 	most := int64(admission.MaxBody)
 	if v.Person == nil {
@@ -134,7 +135,7 @@ func (v *Request) body() (content []byte, err error) {
 
 const faultFormTooManyFields puntuale.ReasonCode = "form.too_many_fields"
 
-// Form reads the form of the request. Codes: as body.
+// Form reads the form of the request. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) Form() (*view.Form, error) {
 	content, err := v.body()
 	if err != nil {
@@ -155,7 +156,8 @@ func (v *Request) Form() (*view.Form, error) {
 	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
-// File returns a file of a form, nil if none was chosen. A file that is too large has one byte too many, so that the caller can see it.
+// File returns a file of a form, or nil if the person chose none. Of a file larger than limit it returns limit+1 bytes,
+// so that the caller notices.
 func (v *Request) File(name string, limit int64) ([]byte, error) {
 	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
@@ -175,7 +177,7 @@ func (v *Request) File(name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// clean puts right what a person typed: lines end as everywhere, and anything that is not text is dropped.
+// clean corrects what a person typed. It makes all line ends the same, and removes bytes that are not text.
 func clean(values url.Values) url.Values {
 	for name, all := range values {
 		for i, text := range all {
@@ -188,7 +190,7 @@ func clean(values url.Values) url.Values {
 // Show answers with a page, or with a part of one.
 func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
 
-// Whole answers a form with another page, which replaces the present one.
+// Whole answers a form with another page. This page replaces the whole present page.
 func (v *Request) Whole(c templ.Component) error {
 	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#main")
@@ -198,10 +200,11 @@ func (v *Request) Whole(c templ.Component) error {
 	return v.Show(c)
 }
 
-// buffers are used again. A page is first written into a buffer, so that a failure in the middle gives an error page.
+// buffers are used several times. A page is first written into a buffer, so that an error in the middle can still
+// become an error page.
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
-// putBuffer keeps a buffer for the next page, unless it is one of the few that are large.
+// putBuffer keeps a buffer for the next page. It does not keep large buffers, because few pages need them.
 func putBuffer(b *bytes.Buffer) {
 	if b.Cap() <= 256<<10 {
 		buffers.Put(b)
@@ -218,12 +221,12 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	if err := c.Render(view.With(v.Ctx(), v.Frame), b); err != nil {
 		return err
 	}
-	if status < http.StatusBadRequest { // a refusal is short, and must be said
+	if status < http.StatusBadRequest { // a refusal is short, and must be sent even if memory is short
 		if err := v.Memory.Take(2 * int64(b.Len())); err != nil {
 			return err
 		}
 	}
-	v.Pass.Rest() // a slow reader needs no seat
+	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -237,20 +240,20 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 		z := zippers.Get().(*gzip.Writer)
 		defer zippers.Put(z)
 		z.Reset(squeezed)
-		_, _ = z.Write(content) // writing to memory does not fail
+		_, _ = z.Write(content) // writing to memory cannot fail
 		_ = z.Close()
 		content = squeezed.Bytes()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(status)
-	_, _ = v.Writer.Write(content) // fails only when the reader is gone
+	_, _ = v.Writer.Write(content) // this fails only if the reader has hung up
 	return nil
 }
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// Again answers a form whose faults are in err: with the form alone for htmx, else with the whole page. fields are the form's; see
-// [view.Form.Take]. Any other error is returned.
+// Again shows a form again, with the faults in err. It sends only part for htmx, and otherwise the whole page. fields
+// are the form's fields; see [view.Form.Take]. If err is no fault of the form, Again returns err.
 func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
 	if e == nil {
@@ -268,7 +271,7 @@ func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fie
 	return v.ShowAs(status, page)
 }
 
-// to leads on to another page.
+// Redirect leads to another page.
 func (v *Request) Redirect(address string) error {
 	v.Answered = true
 	if v.Partial() {
@@ -280,10 +283,11 @@ func (v *Request) Redirect(address string) error {
 	return nil
 }
 
-// Did names the object of an action, for the audit log: an identifier or a name, never a phone number, a text or a key.
+// Did names the object of an action for the audit log. target is an identifier or a name, and never a phone number, a
+// text or a key.
 func (v *Request) Did(target string) { v.target = target }
 
-// note writes into the audit log, unless nothing was done.
+// note writes the action into the audit log, unless nothing was changed.
 func (v *Request) note() {
 	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
 		return
@@ -294,13 +298,14 @@ func (v *Request) note() {
 	} else {
 		client = v.Person.User().Client
 	}
-	// The action stays done, even if the reader has left meanwhile.
+	// The entry is written even if the reader has hung up, because the action is done.
 	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
 		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
-// Say puts a text on the next page, about the action just done. A post to the address undo undoes the action; "" if that is not possible.
+// Say makes the next page show a text about the action just done. undo is an address; a POST to it undoes the action.
+// It is "" if the action cannot be undone.
 func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
 
 func (v *Request) Toast(tone, text, undo string) {
@@ -312,11 +317,11 @@ func (v *Request) Toast(tone, text, undo string) {
 }
 
 func (v *Request) waiting() (all []view.Toast) {
-	_ = json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), keyToasts)), &all) // nothing there is nothing to say
+	_ = json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), keyToasts)), &all) // if nothing is stored, there is nothing to show
 	return all
 }
 
-// toasts takes the texts that the next page must show.
+// toasts returns the texts that the next page must show, and removes them from the visit.
 func (v *Request) toasts() []view.Toast {
 	all := v.waiting()
 	if len(all) > 0 {
@@ -325,7 +330,7 @@ func (v *Request) toasts() []view.Toast {
 	return all
 }
 
-// trigger sends an event with a value to the body of the page that htmx updates.
+// trigger makes htmx send an event with a value to the body of the page.
 func (v *Request) trigger(event string, value any) {
 	text, err := json.Marshal(map[string]any{event: value})
 	if err == nil {
@@ -333,7 +338,7 @@ func (v *Request) trigger(event string, value any) {
 	}
 }
 
-// dress fills the frame for the person.
+// dress fills the frame with the data of the person.
 func (v *Request) dress() {
 	u, f := v.Person.User(), v.Frame
 	if l := language.Named(u.Language); l != nil {
@@ -350,7 +355,7 @@ func (v *Request) dress() {
 	f.Look = LookOf(v.Person.Host())
 }
 
-// look is the look of a partner's pages.
+// LookOf returns the look of a partner's pages.
 func LookOf(h puntuale.Host) view.Look {
 	l := view.Look{Name: h.Brand.Name}
 	if l.Name == "" {
@@ -380,7 +385,7 @@ func (v *Request) settle() {
 		}
 	}
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
-		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if that is not known, the menu leaves it out
+		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows none
 	}
 	if v.Person != nil && !v.Partial() {
 		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MostUnread) // likewise

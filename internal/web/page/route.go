@@ -11,29 +11,30 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Side says who may have a page.
+// Side says who may see a page.
 type Side int8
 
 const (
-	Anyone      Side = iota // also who has not signed in
-	SignedIn                // who has signed in
-	PartnerSide             // a partner's users; to a client's user there is no such page
-	ClientSide              // a client's users, and the partner's who entered; the path begins with /c/{client}
+	Anyone      Side = iota // everybody, also without a sign-in
+	SignedIn                // everybody who has signed in
+	PartnerSide             // a partner's users; for a client's user the page does not exist
+	ClientSide              // a client's users, and users of the partner who entered the dashboard; the path begins with /c/{client}
 )
 
-// Unaudited marks a POST that changes nothing for anybody but its sender.
+// Unaudited marks a POST for which package page writes no entry in the audit log. Either the POST concerns only its
+// sender, or its handler writes the log.
 const Unaudited = "-"
 
 // Route is a page or an action. Only [Site.serve] enforces its side and role.
 type Route struct {
-	Pattern string // of net/http: "POST /c/{client}/sequences"
+	Pattern string // a pattern of net/http, such as "POST /c/{client}/sequences"
 	Side    Side
-	Role    puntuale.Role // the least that one must have
-	Audit   string        // what the audit log says was done, "sequence.create"; needed for every POST
+	Role    puntuale.Role // the least role that a reader must have
+	Audit   string        // the name of the action in the audit log, such as "sequence.create"; every POST needs one
 	do      func(*Request) error
 }
 
-// Get is a page.
+// Get makes the route of a page.
 func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Route {
 	return Route{http.MethodGet + " " + path, who, role, "", do}
 }
@@ -94,7 +95,8 @@ func (s *Site) admit(v *Request) error {
 	return nil
 }
 
-// enter finds the client of a path. A partner's user must have entered its dashboard, which the audit log notes.
+// enter finds the client of a path. A partner's user must have entered the client's dashboard first; entering is noted
+// in the audit log.
 func (s *Site) enter(v *Request) (err error) {
 	id := v.Path("client")
 	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
@@ -110,14 +112,14 @@ func (s *Site) enter(v *Request) (err error) {
 	return s.askToEnter(v)
 }
 
-// preventing are actions that keep messages from being sent, by their names in the audit log. They go before other requests,
-// as in the API.
+// preventing are actions that keep messages from being sent, by their names in the audit log. The gate admits these
+// actions before other requests, as it does in the API.
 var preventing = []string{
 	"message.cancel", "message.all", "person.stop", "person.stop_all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
 	"key.revoke", "sequence.delete", "session.delete",
 }
 
-// priority is how the gate treats requests for the route.
+// priority returns the gate's priority for requests to the route.
 func (r *Route) priority() admission.Priority {
 	switch {
 	case slices.Contains(preventing, r.Audit):
@@ -132,7 +134,7 @@ func (r *Route) priority() admission.Priority {
 // do not count.
 func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
-// Method is the pattern's method. Path is its path.
+// Method returns the method of the route's pattern, and Path returns its path.
 func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
 func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
 

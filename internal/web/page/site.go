@@ -19,24 +19,25 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// Config is what [NewHandler] needs; all but Observe must be set. Accounts must have its SignIn stores, and both a Vault.
+// Config is what [NewHandler] needs. All members except Observe must be set. Accounts must have its SignIn stores.
+// Accounts and Control must have a Vault.
 type Config struct {
 	Control  *control.Control
 	Accounts *account.Accounts
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log
-	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Observe  func(route string, status int, took time.Duration) // called for every answer; may be nil
 	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Admit    admission.Limits                                   // shared with the API and the webhooks
 }
 
-// Site is what all pages share.
+// Site has what all pages share.
 type Site struct {
 	Control    *control.Control
 	Accounts   *account.Accounts
 	logger     *slog.Logger
-	plain      *scs.SessionManager // visits by http, as on one's own machine
-	secure     *scs.SessionManager // visits by https
+	plain      *scs.SessionManager // manages visits over http, as on one's own machine
+	secure     *scs.SessionManager // manages visits over https
 	mux        *http.ServeMux
 	routes     []Route
 	cross      *http.CrossOriginProtection
@@ -68,8 +69,8 @@ func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
 	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// Takes reports whether a request is for a page rather than for a program. The path tells it. For paths without an answer for programs, the
-// Accept header decides.
+// Takes reports whether a request is for a page, and not for the API. Usually the path decides. If neither pages nor
+// the API have the path, the header Accept decides.
 func Takes(r *http.Request) bool {
 	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
 		return true
@@ -107,7 +108,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		priority = admission.PriorityRead
 	}
-	// A page waits for the store without a deadline. Only the wait for a seat is bounded.
+	// A page waits for the store without a deadline. Only its wait for a seat has a deadline.
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), priority)
 	if err != nil {
 		httpkit.Quieten(r.Context())
@@ -127,8 +128,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			v.fail(errCross)
 			return
 		}
-		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, with all that is in the address
-			_ = v.identify() // for its looks only
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, and the redirect would repeat all of the address
+			_ = v.identify() // only so that the error page has the right look
 			v.fail(s.unmatched(r))
 			return
 		}
@@ -137,7 +138,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r.WithContext(puntuale.WithMemoryGrant(r.Context(), account)))
 }
 
-// unmatched distinguishes an unknown path from one that does not take the method.
+// unmatched returns the error for a request that no route takes. It distinguishes an unknown path from a path that does
+// not accept the method.
 func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return ErrNoPage

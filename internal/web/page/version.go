@@ -7,11 +7,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A form for data that others may also edit has the version with which it was filled. If another version is stored by now, nothing is
-// saved. The form comes back with both: what the reader wrote, beside what is stored. It then has the stored version, so a second save is a
-// decision of the reader.
+// A form for data that others may also edit has the version with which it was filled. If another version is stored by
+// now, nothing is saved. The form comes back with both: the reader's values and the stored values. It then has the
+// stored version, so the reader decides whether to save again.
 
-// Versions are the versions with which a form was filled; none if it has none.
+// Versions returns the version with which a form was filled, as a list. The list is empty if the form has none.
 func Versions(f *view.Form) []puntuale.Version {
 	if v := f.Value(view.Version); v != "" {
 		return []puntuale.Version{puntuale.Version(v)}
@@ -19,7 +19,7 @@ func Versions(f *view.Form) []puntuale.Version {
 	return nil
 }
 
-// Label is a field of a form, and the key of its label.
+// Label is a field of a form, with the key of its label.
 type Label struct{ Name, Key string }
 
 // Compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
@@ -33,7 +33,7 @@ func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fre
 	return true
 }
 
-// Differ notes the fields of a form that have other stored values now.
+// Differ notes the fields of a form whose stored values are different now.
 func (v *Request) Differ(f, stored *view.Form, labels ...Label) {
 	for _, l := range labels {
 		f.Differ(v.T(l.Key), strings.TrimSpace(f.Value(l.Name)), strings.TrimSpace(stored.Value(l.Name)))

@@ -13,27 +13,27 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// How long somebody stays signed in: without a request, and at most. Both are measured by the service's own clock.
+// How long a visit lasts: after its last request, and at most. The service's own clock measures both.
 const (
 	idleLife  = 24 * time.Hour
 	wholeLife = 14 * 24 * time.Hour
-	touch     = 5 * time.Minute // how exactly it is noted when somebody came by
+	touch     = 5 * time.Minute // how exactly the moment of the last request is stored
 )
 
 // Names of the stored values of a visit.
 const (
 	keyUser    = "user"    // who is signed in
-	keyStamp   = "stamp"   // of the user, when they signed in
-	keyBegun   = "begun"   // seconds
-	keySeen    = "seen"    // seconds
+	keyStamp   = "stamp"   // the user's stamp at the sign-in
+	keyBegun   = "begun"   // the moment of the sign-in, in Unix seconds
+	keySeen    = "seen"    // the moment of the last request, in Unix seconds
 	KeyEntered = "entered" // clients whose dashboards a partner's user entered
-	keyToasts  = "toasts"  // to be said on the next page
+	keyToasts  = "toasts"  // texts that the next page must show
 	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.PendingStep
-	KeyNext    = "next"    // where they wanted to go
+	KeyNext    = "next"    // the page that the person wanted to see
 	KeySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
 )
 
-// newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
+// newVisits makes the manager of visits. It hashes the token that a browser holds before the token is stored.
 func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	m := scs.New()
 	m.Store = visitStore{s.Accounts}
@@ -50,7 +50,7 @@ func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	return m
 }
 
-// visits is the manager for a request.
+// visits returns the manager of visits for a request.
 func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	if httpkit.CallerOf(r).Secure {
 		return s.secure
@@ -68,7 +68,7 @@ func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, er
 }
 
 func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
-	// What a browser did is stored even if the browser has left.
+	// A visit is stored even if the browser has hung up, because its action is done.
 	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
 }
 
@@ -76,7 +76,7 @@ func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
 	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
 }
 
-// The older half of the interface is never called.
+// The methods without a context are never called.
 func (v visitStore) Find(token string) ([]byte, bool, error) {
 	return v.FindCtx(context.Background(), token)
 }
@@ -112,8 +112,8 @@ func (v *Request) identify() error {
 	return nil
 }
 
-// Begin signs a person in under a new token: the old token, which others may know, is not valid any more. arrived notes it, given the
-// browser's cookie and address.
+// Begin signs a person in, and gives the visit a new token. The old token is not valid any more, because somebody else
+// may know it. arrived notes the sign-in. It gets the browser's cookie and address.
 func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
@@ -146,7 +146,8 @@ func (v *Request) Restamp(stamp int64) error {
 	return v.keepDevice()
 }
 
-// deviceCookie says which users signed in at this browser; see [account.Person.Browser].
+// deviceCookie returns the name of the cookie that says which users signed in at this browser. See
+// [account.Person.Browser].
 func (v *Request) deviceCookie() string {
 	if v.Caller().Secure {
 		return "__Host-device"
@@ -154,7 +155,7 @@ func (v *Request) deviceCookie() string {
 	return "device"
 }
 
-// Device is the cookie of the browser; "" for none.
+// Device returns the browser's cookie, or "" if it has none.
 func (v *Request) Device() string {
 	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {
@@ -163,7 +164,7 @@ func (v *Request) Device() string {
 	return c.Value
 }
 
-// keepDevice lets the browser know the next time that the person signed in here.
+// keepDevice sets the cookie by which the browser is known at the next sign-in.
 func (v *Request) keepDevice() error {
 	value, err := v.Person.Browser(v.Device())
 	if err != nil {
@@ -173,7 +174,7 @@ func (v *Request) keepDevice() error {
 	return nil
 }
 
-// Entered reports whether the partner's user is in the client's dashboard.
+// Entered reports whether the partner's user has entered the client's dashboard.
 func (v *Request) Entered(id puntuale.ClientID) bool {
 	for _, e := range v.EnteredList() {
 		if e == int64(id) {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// accountRoutes are a partner's pages of one client.
+// accountRoutes are a partner's pages about one client.
 var accountRoutes = []page.Route{
 	page.Get("/partner/clients/new", page.PartnerSide, puntuale.Staff, newAccount),
 	page.Post("/partner/clients/new", page.PartnerSide, puntuale.Staff, "client.create", createAccount),
@@ -46,7 +46,7 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if taken { // shown together with all other faults; the API reports the other faults first
+	if taken { // the fault is shown together with all other faults; the API would report the other faults first
 		asked.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
 	created, err := v.Partner.CreateClient(v.Ctx(), asked, control.Once[account.CreatedClient]{})
@@ -73,7 +73,7 @@ func loginAddress(v *page.Request) string {
 	return v.SiteAddress() + "/p/" + h.Partner.Slug
 }
 
-// account is a client as its partner sees it.
+// clientAccount shows a client to its partner.
 func clientAccount(v *page.Request) error {
 	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
@@ -114,7 +114,7 @@ func editAccount(v *page.Request) error {
 	return v.Show(AccountEdit(f, c))
 }
 
-// accountForm is the form that changes a client, filled with its present values.
+// accountForm returns the form that changes a client, filled with the present values.
 func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 	quotas, err := v.Partner.Quotas(v.Ctx(), c)
 	if err != nil {
@@ -191,8 +191,8 @@ func changeAccount(v *page.Request) error {
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-// unversioned are the fields that are not part of a client's version. Credits change with every message while somebody looks at the form,
-// and quotas are stored separately.
+// unversioned are the fields that are not part of a client's version. Credits change with every message, even while
+// somebody looks at the form. Quotas are stored separately.
 func unversioned() []page.Label {
 	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {
@@ -221,7 +221,7 @@ func quotaFields() (names []string) {
 	return names
 }
 
-// endsAtOnce reports whether a change makes an account expire on a day that is past in the client's zone.
+// endsAtOnce reports whether a change makes an account expire on a day that has passed in the client's zone.
 func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
@@ -234,7 +234,8 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange)
 	return err == nil && day.Before(puntuale.DateOf(v.Now().In(zone)))
 }
 
-// readChange takes the fields that the person changed. Other fields keep the stored values, which somebody else may have changed.
+// readChange reads the fields that the person changed. All other fields keep the stored values, because somebody else
+// may have changed them.
 func readChange(f, before *view.Form) (r account.ClientChange) {
 	text := func(name string, into *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
@@ -250,7 +251,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	text("region", &r.Region)
 	number := func(name string, into *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
-		if !f.Values.Has(name) || value == before.Value(name) { // a page of the version before has no such field
+		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous version has no such field
 			return
 		}
 		into.Set = true
@@ -283,14 +284,15 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	lines("active_features", &r.Features)
 	lines("holidays", &r.Closed)
 	for i, text := range r.Closed.To {
-		if day, err := time.Parse("2/1/2006", text); err == nil { // as people write it
+		if day, err := time.Parse("2/1/2006", text); err == nil { // in the form in which people write a date
 			r.Closed.To[i] = day.Format(time.DateOnly)
 		}
 	}
 	return r
 }
 
-// addCredits adds to the credits, or takes from them, correctly even while messages spend credits.
+// addCredits adds credits to the present number, or takes some away. The result is right even if messages spend credits
+// at the same time.
 func addCredits(v *page.Request) error {
 	if _, err := v.Partner.Account(v.Ctx(), v.Path("id")); err != nil {
 		return err
@@ -337,7 +339,7 @@ func suspend(v *page.Request, suspended bool) error {
 	return v.Redirect(base)
 }
 
-// deleteAccount deletes a client, if its name was typed.
+// deleteAccount deletes a client, if the person typed the client's name.
 func deleteAccount(v *page.Request) error {
 	a, err := accountOf(v, v.Path("id"))
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 // Account is a client as its partner sees it.
 type Account struct {
 	ClientRow
-	Snapshot    string // as the API gives it
+	Snapshot    string // the client's record as the API gives it
 	Keys        []puntuale.Key
 	Days        []puntuale.DayTotal
-	CreditsForm *view.Form // nil until one was refused
+	CreditsForm *view.Form // nil until a form was refused
 	KeyForm     *view.Form
 }
 
@@ -220,9 +220,9 @@ func AccountNewForm(f *view.Form) templ.Component {
 type FreshAccount struct {
 	puntuale.Client
 	Key     string
-	Address string    // where it signs in
-	Link    string    // with which its user sets a password; "": there is one
-	Expires time.Time // of Link
+	Address string    // where the client signs in
+	Link    string    // the link with which the client's user sets a password; "": a password is set
+	Expires time.Time // when Link ends
 	Mailed  bool      // the user gets Link by e-mail
 }
 
@@ -1181,7 +1181,7 @@ func AccountDelete(f *view.Form, c puntuale.Client) templ.Component {
 	})
 }
 
-// snapshot is the API's answer about a client.
+// snapshot shows the API's answer about a client.
 func snapshot(c puntuale.Client) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1605,7 +1605,7 @@ func CreditsForm(f *view.Form, id puntuale.ClientID) templ.Component {
 	})
 }
 
-// keyList lists keys, with their pages below an address.
+// keyList lists keys. base is where the addresses of their pages begin.
 func keyList(base string, all []puntuale.Key, form *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1931,7 +1931,7 @@ func keyList(base string, all []puntuale.Key, form *view.Form) templ.Component {
 	})
 }
 
-// KeyForm makes another key.
+// KeyForm is the form that makes another key.
 func KeyForm(f *view.Form, base string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2406,7 +2406,7 @@ func AccountForm(f *view.Form, c puntuale.Client) templ.Component {
 // QuotaField is the name of a quota's field.
 func QuotaField(q puntuale.Quota) string { return "quotas." + string(q) }
 
-// words offers the contract's Italian words as a choice.
+// words returns the contract's Italian words as options of a choice.
 func words(ctx context.Context, all ...string) (options []view.Option) {
 	for _, text := range all {
 		options = append(options, view.Option{Value: text, Text: word(ctx, text)})
@@ -2414,7 +2414,7 @@ func words(ctx context.Context, all ...string) (options []view.Option) {
 	return options
 }
 
-// suggestions are values for a field, which are searched while a person types.
+// suggestions are values that a field proposes while a person types.
 func suggestions(id string, all []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2480,7 +2480,7 @@ func suggestions(id string, all []string) templ.Component {
 	})
 }
 
-// zones are the time zones that are suggested; a person may also enter any other of the IANA database.
+// zones are the time zones that the field proposes. A person may type any other zone of the IANA database.
 var zones = strings.Fields(`Europe/Rome Europe/San_Marino Europe/Vatican Europe/Zurich Europe/London Europe/Dublin Europe/Lisbon Europe/Madrid
 	Europe/Paris Europe/Brussels Europe/Amsterdam Europe/Luxembourg Europe/Berlin Europe/Vienna Europe/Copenhagen Europe/Oslo Europe/Stockholm
 	Europe/Helsinki Europe/Tallinn Europe/Riga Europe/Vilnius Europe/Warsaw Europe/Prague Europe/Bratislava Europe/Budapest Europe/Ljubljana

@@ -12,12 +12,12 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// auditRoutes are the pages of the audit log for a client.
+// auditRoutes are the pages of a client's audit log.
 var auditRoutes = []page.Route{
 	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }
 
-// partnerAudit shows what was done in the partner's dashboard and in those of its clients.
+// partnerAudit shows what was done in the partner's dashboard, and in the dashboards of its clients.
 func partnerAudit(v *page.Request) error {
 	rows, next, err := v.Partner.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
@@ -43,13 +43,13 @@ func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) err
 	return v.Show(Audit(rows, url, v.Query("cursor"), next))
 }
 
-// namer finds names for the identifiers in the log, each once. The log itself keeps identifiers: they stay right after a change of name,
-// and reveal nothing about an erased person.
+// namer finds the names of identifiers in the log, and reads each name once. The log itself stores identifiers, because
+// they stay right after a change of name, and reveal nothing about an erased person.
 type namer struct {
 	v       *page.Request
 	names   map[string]string
-	deleted map[string]string                     // what was deleted, by the name it had
-	clients map[puntuale.ClientID]*control.Client // nil: gone
+	deleted map[string]string                     // names of deleted things, by identifier
+	clients map[puntuale.ClientID]*control.Client // nil: the client does not exist any more
 }
 
 func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
@@ -76,8 +76,8 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 	return rows, nil
 }
 
-// what names the object of an entry's action. The entry's target begins with the identifier. A former name or a detail may follow. The page
-// shows the identifier when somebody points at the name.
+// what finds the name of an entry's object. The entry's target begins with the object's identifier. A former name or a
+// detail may follow. The page shows the identifier when somebody points at the name.
 func (n *namer) what(row *AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
 	id, rest, _ := strings.Cut(row.Target, " ")
@@ -98,7 +98,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 				row.URL = "/partner/clients/" + id
 			}
 		case "user":
-			row.Kept = row.Target // its address is its name
+			row.Kept = row.Target // such an object has no name but its address
 			return nil
 		}
 	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
@@ -129,7 +129,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 	return err
 }
 
-// identify hides an identifier if there is a name, and shows it if there is none.
+// identify sets the name of an identifier. The page shows the identifier itself only if there is no name.
 func (n *namer) identify(row *AuditRow, id string) {
 	shown := id
 	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
@@ -145,7 +145,7 @@ func (n *namer) identify(row *AuditRow, id string) {
 	row.Kept = shown
 }
 
-// page is the page of a client's object.
+// page returns the address of the page of a client's object.
 func (n *namer) page(noun, verb, id string) string {
 	base := n.v.Frame.Place.Base
 	switch noun {
@@ -159,7 +159,7 @@ func (n *namer) page(noun, verb, id string) string {
 	return ""
 }
 
-// inside names objects of a client.
+// inside returns the name of an object that belongs to a client.
 func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
 	c, err := n.client(client)
 	if c == nil {
@@ -197,7 +197,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 	return "", nil
 }
 
-// many says which action changed many messages at once: "cancel pending 12".
+// many returns the words for an action that changed many messages at once, such as "cancel pending 12".
 func (n *namer) many(target string) string {
 	parts := strings.Fields(target)
 	if len(parts) != 3 {
@@ -211,7 +211,7 @@ func (n *namer) many(target string) string {
 	return n.v.T(key, "N", count)
 }
 
-// keyName finds a key by its identifier or its beginning.
+// keyName finds the name of a key by the key's identifier or its beginning.
 func keyName(c *control.Client, v *page.Request, id string) (string, error) {
 	keys, err := v.Site.Accounts.KeysOf(c).List(v.Ctx())
 	for _, k := range keys {
@@ -222,17 +222,17 @@ func keyName(c *control.Client, v *page.Request, id string) (string, error) {
 	return "", err
 }
 
-// account is the name of a client.
+// account returns the name of a client.
 func (n *namer) account(id string) (string, error) {
 	return n.once(0, "client", id, func() (string, error) { c, err := n.v.Partner.Account(n.v.Ctx(), id); return c.Name, err })
 }
 
-// user is the name of the person who did it; "" if the reader may not see that person any more.
+// user returns the name of the person who acted. It returns "" if the reader may not see this person any more.
 func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	id := strconv.FormatInt(int64(e.User), 10)
 	if e.Client == 0 || e.Entry {
 		if n.v.Partner == nil {
-			return "", nil // a client sees the address of who came in, as it was noted
+			return "", nil // a client sees only the address from which the partner's user acted, as the log has it
 		}
 		return n.once(0, "user", id, func() (string, error) { u, err := n.v.Partner.Team().User(n.v.Ctx(), id); return u.Name, err })
 	}
@@ -261,7 +261,7 @@ func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	return c, err
 }
 
-// once reads each name at most once; "" if the object does not exist.
+// once reads each name at most once. It returns "" if the object does not exist.
 func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
 	key := client.String() + " " + noun + " " + id
 	if name, known := n.names[key]; known {

@@ -16,12 +16,12 @@ import (
 // AuditRow is one entry, with the present names of its identifiers.
 type AuditRow struct {
 	puntuale.AuditEntry
-	What   string // the name of what it was done to; "" where it is gone or never had one
-	ID     string // its identifier, where it has a name; ""
-	Kept   string // what else the log has of it; ""
-	URL    string // of its page; ""
-	User   string // the name of who did it; ""
-	Client string // the name of whose dashboard it was; ""
+	What   string // the name of the object; "": it does not exist any more, or never had a name
+	ID     string // the object's identifier, if it has a name; otherwise ""
+	Kept   string // what else the entry says; may be ""
+	URL    string // of the object's page; may be ""
+	User   string // the name of the person who acted; may be ""
+	Client string // the name of the client whose dashboard it was; may be ""
 }
 
 // Audit shows what was done in dashboards, newest first.
@@ -478,7 +478,7 @@ func auditLine(e AuditRow) templ.Component {
 	})
 }
 
-// named is a name with a link to its page, and below it the rest of the entry.
+// named shows a name with a link to its page. Below it is the rest of the entry.
 func named(e AuditRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

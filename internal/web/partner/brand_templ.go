@@ -17,11 +17,11 @@ import (
 type Looks struct {
 	Host                 puntuale.Host
 	Look                 view.Look
-	ProofName, ProofText string     // of the DNS record; "" where nothing is to be proven
+	ProofName, ProofText string     // of the DNS record; "": there is nothing to prove
 	HostForm             *view.Form // nil until a proof was refused
 }
 
-// Brand is how the pages look to clients.
+// Brand is the page on which a partner changes how its pages look.
 func Brand(f *view.Form, l Looks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -137,7 +137,7 @@ func Brand(f *view.Form, l Looks) templ.Component {
 	})
 }
 
-// BrandForm changes it. The logo comes last, so that all other fields are read even if the logo is too large.
+// BrandForm is the form of Brand. The logo comes last, so that all other fields are read even if the logo is too large.
 func BrandForm(f *view.Form, l Looks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -381,7 +381,7 @@ func BrandForm(f *view.Form, l Looks) templ.Component {
 	})
 }
 
-// HostForm shows the DNS record that proves the host name, and looks for it.
+// HostForm shows the DNS record that proves the host name. Its button checks whether the record exists.
 func HostForm(l Looks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

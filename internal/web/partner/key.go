@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// keyRoutes are the API keys of a client, and of the partner itself. A person who sees a key can do everything that its owner may do.
+// keyRoutes are the pages of API keys, of a client and of the partner itself. A person who sees a key can do everything
+// that the key's owner may do.
 var keyRoutes = []page.Route{
 	page.Get("/partner/keys", page.PartnerSide, puntuale.Owner, keys),
 	page.Post("/partner/keys", page.PartnerSide, puntuale.Owner, "key.create", createOwnKey),
@@ -21,7 +22,7 @@ var keyRoutes = []page.Route{
 	page.Post("/c/{client}/keys/{key}/revoke", page.ClientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
-// keySet has the methods that the pages of keys need, of a client or of the partner itself.
+// keySet has the methods that the pages about keys need. The keys are a client's, or the partner's own.
 type keySet struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)

@@ -21,10 +21,11 @@ var partnerRoutes = []page.Route{
 	page.Post("/partner/brand", page.PartnerSide, puntuale.Owner, "brand.change", changeBrand),
 	page.Post("/partner/brand/host", page.PartnerSide, puntuale.Owner, "brand.host", proveHost),
 	page.Get("/partner/audit", page.PartnerSide, puntuale.Owner, partnerAudit),
-	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // notes it by itself, in the client's log
+	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // the handler itself writes the audit log of the client
 }
 
-// clients is the partner's first page: the list of its clients. For htmx, which asks while a person types, it sends only the list.
+// clients is the partner's first page, with the list of its clients. While a person types a search, htmx asks again,
+// and clients sends only the list.
 func clients(v *page.Request) error {
 	f := view.NewForm("q", v.Query("q"), "state", v.Query("state"))
 	search := account.ClientSearch{Text: v.Query("q"), State: v.Query("state"), Page: request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")}}
@@ -87,7 +88,7 @@ func brandForm(b puntuale.Brand) *view.Form {
 	return view.NewForm(view.Version, string(b.Version()), "name", b.Name, "colour", b.Colour, "host", b.Host)
 }
 
-// looks shows the partner's brand, and how to prove the host name.
+// looks returns the partner's brand, and how to prove the host name.
 func looks(v *page.Request) (Looks, error) {
 	h, err := v.Partner.Host(v.Ctx())
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 type ClientRow struct {
 	puntuale.Client
 	puntuale.ClientStatus
-	Ended bool // its last day is past
+	Ended bool // the last day has passed
 }
 
 // ClientList is a part of the list.
 type ClientList struct {
 	Rows         []ClientRow
-	URL          string // the list's own, with what narrows it
+	URL          string // the list's address, with its filters
 	Cursor, Next string
 	Narrowed     bool
 }
 
-// URL is the client's page.
+// URL returns the address of the client's page.
 func (r ClientRow) URL() string { return "/partner/clients/" + r.ID.String() }
 
 // Clients is the partner's list of clients.
@@ -799,7 +799,7 @@ func Credits(n *int64) templ.Component {
 	})
 }
 
-// lastDay is the last day of service, and whether it is over.
+// lastDay shows the last day of service, and whether it has passed.
 func lastDay(c ClientRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -23,7 +23,7 @@ var settingRoutes = []page.Route{
 // settingFields are the fields of the form, in reading order.
 var settingFields = []string{"remember", "keep_replies", "consent", "opt_out_words", "opt_out_answer", "takeover_hours"}
 
-// settingPage is the page of the client whose settings a path is about.
+// settingPage reads what the page of settings shows. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
 	if c = v.Client; c != nil {
 		return c, SettingPage{Action: v.Frame.Place.Base + "/settings"}, nil
@@ -48,7 +48,7 @@ func settings(v *page.Request) error {
 	return v.Show(Settings(p))
 }
 
-// settingForm shows the present settings, the usual words included.
+// settingForm returns the form with the present settings. If the client has no own words, the form has the usual words.
 func settingForm(s puntuale.ClientSettings) *view.Form {
 	words := s.OptOutWords
 	if len(words) == 0 {
@@ -84,8 +84,8 @@ func changeSettings(v *page.Request) error {
 	return v.Redirect(p.Action)
 }
 
-// readSettings takes the settings that the person changed. The others keep the stored values, which somebody else may
-// have changed meanwhile.
+// readSettings reads the settings that the person changed. All other settings keep the stored values, because somebody
+// else may have changed them.
 func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fault) {
 	touched := func(name string) bool {
 		return strings.TrimSpace(f.Value(name)) != strings.TrimSpace(f.Value("was."+name))

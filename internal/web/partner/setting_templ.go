@@ -14,14 +14,14 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// SettingPage is what a client decides about the people that it writes to.
+// SettingPage has a client's settings about the people that it writes to.
 type SettingPage struct {
 	Action string
-	Client *puntuale.Client // whose settings they are, where the partner looks at them; nil: one's own
+	Client *puntuale.Client // the client, if its partner looks at the settings; nil: the client itself does
 	Form   *view.Form
 }
 
-// Settings shows them in words that a shop's owner understands.
+// Settings shows the settings in words that the owner of a shop understands.
 func Settings(p SettingPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -119,7 +119,7 @@ func Settings(p SettingPage) templ.Component {
 	})
 }
 
-// SettingForm is its form.
+// SettingForm is the form of Settings.
 func SettingForm(p SettingPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

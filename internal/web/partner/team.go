@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// teamRoutes are the pages of the users of a dashboard: the partner's own, a client's for its partner, and a client's for itself. The pages
-// are the same.
+// teamRoutes are the pages about the users of a dashboard. There are three sets of the same pages: the partner's own
+// users, a client's users for the partner, and a client's users for the client.
 var teamRoutes = append(append(
 	teamOf("/partner/users", page.PartnerSide),
 	teamOf("/partner/clients/{id}/users", page.PartnerSide)...),
@@ -29,7 +29,7 @@ func teamOf(base string, which page.Side) []page.Route {
 	}
 }
 
-// teamPage is the team that a page shows, and the address of its pages.
+// teamPage returns the team that a page shows, and what the page needs to show it.
 func teamPage(v *page.Request) (*account.Team, Crew, error) {
 	crew := Crew{Me: v.Person.User().ID}
 	switch id := v.Path("id"); {
@@ -89,7 +89,7 @@ func createUser(v *page.Request) error {
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
-// inviteUser makes a new link, which replaces any other.
+// inviteUser makes a new invitation link, which replaces any earlier link.
 func inviteUser(v *page.Request) error {
 	team, crew, err := teamPage(v)
 	if err != nil {
@@ -107,7 +107,7 @@ func inviteUser(v *page.Request) error {
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
-// uninviteUser makes the link invalid.
+// uninviteUser makes the invitation link invalid.
 func uninviteUser(v *page.Request) error {
 	team, crew, err := teamPage(v)
 	if err != nil {

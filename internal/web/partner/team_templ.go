@@ -16,8 +16,8 @@ import (
 
 // Crew shows the users of a dashboard.
 type Crew struct {
-	Base   string           // of the pages' addresses
-	Client *puntuale.Client // whose it is, where the partner looks at it; nil: one's own
+	Base   string           // where the addresses of the team's pages begin
+	Client *puntuale.Client // the client whose team it is, if its partner looks at it; nil: the team's own dashboard
 	Users  []puntuale.User
 	Me     puntuale.LoginID
 }
@@ -55,7 +55,7 @@ func crewBack(c Crew) templ.Component {
 	})
 }
 
-// Team lists who may enter.
+// Team lists the users of a dashboard.
 func Team(c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -377,7 +377,7 @@ func Team(c Crew) templ.Component {
 	})
 }
 
-// invited says how long a user has to set a password.
+// invited says until when a user can set a password.
 func invited(u puntuale.User) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -414,7 +414,7 @@ func invited(u puntuale.User) templ.Component {
 	})
 }
 
-// UserNew lets somebody in.
+// UserNew is the page that invites a user.
 func UserNew(f *view.Form, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -510,7 +510,7 @@ func UserNew(f *view.Form, c Crew) templ.Component {
 	})
 }
 
-// UserNewForm lets somebody in.
+// UserNewForm is the form of UserNew.
 func UserNewForm(f *view.Form, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -980,7 +980,7 @@ func UserEdit(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// userLink is the link with which a user sets a password: the first one, or a new one.
+// userLink shows whether a user has a link to set a password, and makes a new link.
 func userLink(u puntuale.User, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1205,7 +1205,7 @@ func UserForm(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// UserDeleteQuestion asks before a user is removed.
+// UserDeleteQuestion is the question before a user is removed.
 func UserDeleteQuestion(f *view.Frame, u puntuale.User, c Crew) view.Question {
 	l := f.Language
 	return view.Question{ID: "delete-user", Heading: l.T("users.delete_heading", "Name", view.Or(u.Name, u.Email)), Text: l.T("users.delete_text"),

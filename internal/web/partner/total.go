@@ -16,14 +16,14 @@ func sum(days []puntuale.DayTotal) (t puntuale.DayTotal) {
 	return t
 }
 
-// newestFirst leaves out days without messages.
+// newestFirst returns the days, newest first, without the days that have no messages.
 func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
 	all := slices.DeleteFunc(slices.Clone(days), func(d puntuale.DayTotal) bool { return d.Sent == 0 && d.Failed == 0 && d.Pending == 0 })
 	slices.Reverse(all)
 	return all
 }
 
-// totalBars is the chart of days: with a label below the first day of each week.
+// totalBars returns the chart of days. The first day of each week has a label.
 func totalBars(ctx context.Context, days []puntuale.DayTotal) view.Bars {
 	b := view.Bars{Label: view.T(ctx, "totals.chart"), Kinds: []view.Kind{{Name: view.T(ctx, "totals.sent"), Tone: "ok"}, {Name: view.T(ctx, "totals.failed"), Tone: "bad"}, {Name: view.T(ctx, "totals.pending"), Tone: "wait"}}}
 	for i, d := range days {

@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ConsentPage is what a person agreed to.
+// ConsentPage has what a person agreed to.
 type ConsentPage struct {
 	Phone    string
-	Required bool // marketing needs a consent
+	Required bool // true: marketing needs a consent
 	Holds    map[puntuale.Purpose]puntuale.ConsentStatus
 	Ledger   []puntuale.Consent // oldest first
 	Next     string
@@ -26,7 +26,7 @@ type ConsentPage struct {
 
 var purposes = []puntuale.Purpose{puntuale.PurposeMarketing, puntuale.PurposeService}
 
-// consentTone is how what holds looks.
+// tone returns the tone in which the present consent for a purpose is shown.
 func (p ConsentPage) tone(of puntuale.Purpose) string {
 	switch p.Holds[of].Change {
 	case puntuale.ConsentGrant:
@@ -37,7 +37,7 @@ func (p ConsentPage) tone(of puntuale.Purpose) string {
 	return "quiet"
 }
 
-// words say what holds.
+// words returns the words for the present consent for a purpose.
 func (p ConsentPage) words(ctx context.Context, of puntuale.Purpose) string {
 	switch p.Holds[of].Change {
 	case puntuale.ConsentGrant:
@@ -48,7 +48,7 @@ func (p ConsentPage) words(ctx context.Context, of puntuale.Purpose) string {
 	return view.T(ctx, "consent.nothing")
 }
 
-// effect says what it means for marketing.
+// effect says what the present consent means for marketing.
 func (p ConsentPage) effect(ctx context.Context) string {
 	switch change := p.Holds[puntuale.PurposeMarketing].Change; {
 	case change == puntuale.ConsentWithdraw:
@@ -59,7 +59,7 @@ func (p ConsentPage) effect(ctx context.Context) string {
 	return view.T(ctx, "consent.allowed")
 }
 
-// sourceWords say where a change comes from.
+// sourceWords says where a change of consent comes from.
 func sourceWords(ctx context.Context, c puntuale.Consent) string {
 	switch {
 	case c.By == "" && c.Source == puntuale.ConsentSourceReply:
@@ -70,7 +70,7 @@ func sourceWords(ctx context.Context, c puntuale.Consent) string {
 	return view.T(ctx, "consent.from", "Source", c.Source)
 }
 
-// consent shows what holds, the ledger, and enters a change by hand.
+// consent shows the present consent, the ledger, and the form for a change.
 func consent(p ConsentPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -445,7 +445,7 @@ func consent(p ConsentPage) templ.Component {
 	})
 }
 
-// ConsentForm enters a change by hand.
+// ConsentForm is the form that enters a change of consent.
 func ConsentForm(p ConsentPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

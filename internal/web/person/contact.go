@@ -28,7 +28,7 @@ var contactRoutes = []page.Route{
 
 const contactRows = "50"
 
-// dialled returns the number, or the beginning of one, in a search field that also takes names.
+// dialled matches a phone number, or the beginning of one, in a search field that also takes names.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
 
 // contactQuery reads the filters in the address.
@@ -92,7 +92,7 @@ func addContact(v *page.Request) error {
 	return v.Redirect(personAddress(v, made.Phone))
 }
 
-// editedContact is the contact of the path, in a form.
+// editedContact returns the contact in the path, with its form.
 func editedContact(v *page.Request) (ContactEditor, error) {
 	c, err := v.Client.Contact(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -185,7 +185,7 @@ func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[stri
 	return fields, faults
 }
 
-// atField gives the faults of fields and tags the places that they have in the form.
+// atField changes the locations of faults in fields and tags into names of the form's fields.
 func atField(err error) error {
 	e, _ := page.Refusal(err)
 	if e == nil {

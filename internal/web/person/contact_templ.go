@@ -30,7 +30,7 @@ type ContactList struct {
 
 func (l ContactList) narrow() bool { return l.Query != "" || l.Tag != "" }
 
-// Contacts lists them.
+// Contacts is the list of contacts.
 func Contacts(l ContactList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -826,7 +826,7 @@ func contactTags(tags []string) templ.Component {
 	})
 }
 
-// contactBrief is a contact's first fields in a line.
+// contactBrief returns a contact's first fields in one line.
 func contactBrief(ctx context.Context, c puntuale.Contact) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
@@ -837,7 +837,7 @@ func contactBrief(ctx context.Context, c puntuale.Contact) string {
 	return strings.Join(words, " · ")
 }
 
-// fieldWords is a value as people read it.
+// fieldWords returns a value in the form in which people read it.
 func fieldWords(ctx context.Context, f puntuale.ContactField) string {
 	if day, _, _ := strings.Cut(f.Value, "T"); f.Kind == puntuale.FieldDate {
 		if d, err := puntuale.ParseDate(day); err == nil {
@@ -849,11 +849,11 @@ func fieldWords(ctx context.Context, f puntuale.ContactField) string {
 
 // ContactEditor is the form of one contact.
 type ContactEditor struct {
-	Contact puntuale.Contact // zero: a new one
+	Contact puntuale.Contact // zero: the contact is new
 	Form    *view.Form
 }
 
-// spareRows are the empty rows for further fields.
+// spareRows is how many empty rows the form has for further fields.
 const spareRows = 3
 
 // rows is how many rows of fields the form has.
@@ -874,7 +874,7 @@ func (e ContactEditor) action(base string) string {
 	return base + "/contacts/" + e.Contact.ID.String() + "/edit"
 }
 
-// back is where one came from.
+// back returns the address of the page before.
 func (e ContactEditor) back(ctx context.Context) string {
 	if e.Contact.ID == 0 {
 		return view.Base(ctx) + "/contacts"
@@ -882,7 +882,7 @@ func (e ContactEditor) back(ctx context.Context) string {
 	return view.PersonURL(ctx, e.Contact.Phone, "")
 }
 
-// ContactPage adds or changes a contact.
+// ContactPage is the page that adds or changes a contact.
 func ContactPage(e ContactEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1028,7 +1028,7 @@ func (e ContactEditor) heading() string {
 	return "contact.edit"
 }
 
-// ContactForm is its form.
+// ContactForm is the form of ContactPage.
 func ContactForm(e ContactEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1475,7 +1475,7 @@ func DeleteContact(c puntuale.Contact) templ.Component {
 	})
 }
 
-// contactFacts are what the list says of the person; nil: they are not in it.
+// contactFacts shows what the list of contacts says about the person. If the person is not in the list, it says so.
 func contactFacts(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

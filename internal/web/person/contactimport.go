@@ -33,7 +33,7 @@ func askForContacts(v *page.Request) error {
 	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
 }
 
-// mostFile bounds the form of an upload: the file and the fields before it. mostText bounds one of its other fields.
+// mostFile bounds the form of an upload: the file and the fields before it. mostText bounds each of these fields.
 const (
 	mostFile = 100<<20 + 1<<20
 	mostText = 64 << 10
@@ -47,7 +47,7 @@ func importContacts(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.Rest() // each of its transactions waits for a seat of its own
+	v.Pass.Rest() // each of the transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -75,7 +75,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
@@ -123,7 +123,7 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 
 func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
-// columnsOf is the form's choice of columns, in the API's form; "" lets the server guess.
+// columnsOf returns the form's choice of columns in the form that the API takes. "" means that the server guesses.
 func columnsOf(f *view.Form) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
@@ -135,23 +135,23 @@ func columnsOf(f *view.Form) string {
 	return strings.Join(pairs, ",")
 }
 
-// refusedFile is a data address with the refused rows as CSV; "" if there are none.
+// refusedFile returns a data address that holds the refused rows as CSV, or "" if there are none.
 func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ufeff") // the mark by which spreadsheets recognise UTF-8
+	b.WriteString("\ufeff") // spreadsheets recognise UTF-8 by this mark
 	w := sheet(v, &b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
 		_ = w.Write([]string{strconv.Itoa(l.Line), page.Inert(l.Phone), v.T("contact.refused." + l.Reason), page.Inert(v.Frame.Language.Reason(l.Value))})
 	}
-	w.Flush() // writing to memory does not fail
+	w.Flush() // writing to memory cannot fail
 	return "data:text/csv;charset=utf-8," + url.PathEscape(b.String())
 }
 
-// sheet writes CSV as a spreadsheet of the reader's language opens it.
+// sheet returns a CSV writer. A spreadsheet in the reader's language can open its output.
 func sheet(v *page.Request, to io.Writer) *csv.Writer {
 	w := csv.NewWriter(to)
 	if v.Frame.Language.Code == "it" {
@@ -199,12 +199,12 @@ func exportContacts(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
-	_, _ = io.WriteString(v.Writer, "\ufeff") // the mark by which spreadsheets recognise UTF-8
+	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
 	w := sheet(v, v.Writer)
 	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // a slow reader needs no seat
+		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, c := range rows {
 			_ = w.Write(exportedContact(c, fields))

@@ -16,19 +16,19 @@ import (
 	"strings"
 )
 
-// ContactImportPage takes a file of contacts: first a check, then the import.
+// ContactImportPage is the page that imports a file of contacts: first a check, and then the import.
 type ContactImportPage struct {
 	Form    *view.Form
 	Found   ImportedContacts
-	Checked bool   // Found is set
-	Done    bool   // it was the import
-	Refused string // the address of a file of the refused rows; "" there are none
+	Checked bool   // true: Found is set
+	Done    bool   // true: it was the import, and not the check
+	Refused string // the address of a file with the refused rows; "": there are none
 }
 
 // ownColumns are the columns with a meaning of their own.
 var ownColumns = []string{"phone", "nome", "tags", "consent", "language", "source"}
 
-// columnOptions are what a column may be.
+// columnOptions returns the options for what a column may be.
 func (p ContactImportPage) columnOptions(ctx context.Context, at int) []view.Option {
 	all := []view.Option{{Text: view.T(ctx, "contact.column_none")}}
 	for _, own := range ownColumns {
@@ -45,7 +45,7 @@ func (p ContactImportPage) columnOptions(ctx context.Context, at int) []view.Opt
 	return all
 }
 
-// fieldOf is a field's name for a header: its letters and digits.
+// fieldOf returns a field's name for a header. It is made of the header's letters and digits.
 func fieldOf(header string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -59,12 +59,12 @@ func fieldOf(header string) string {
 	return name[:min(len(name), 64)]
 }
 
-// header is what a column is called.
+// header returns the name of a column.
 func (p ContactImportPage) header(ctx context.Context, at int) string {
 	return view.Or(p.Found.Columns[at], view.T(ctx, "contact.column_n", "Number", fmt.Sprint(at+1)))
 }
 
-// ImportContacts is the page.
+// ImportContacts is the page of the import.
 func ImportContacts(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -232,7 +232,7 @@ func importButton(address string) templ.Attributes {
 	return templ.Attributes{"hx-post": address, "hx-encoding": "multipart/form-data", "hx-target": "#import-result", "hx-swap": "innerHTML"}
 }
 
-// ContactImportResult is what the file holds, column by column, and what the import does or would do.
+// ContactImportResult shows what the file holds, column by column, and what the import did or would do.
 func ContactImportResult(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -558,7 +558,7 @@ func importStat(key string, n int) templ.Component {
 	})
 }
 
-// importColumns says what each column is, with what stands in it.
+// importColumns shows what each column is, with examples from the column.
 func importColumns(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -619,7 +619,7 @@ func importColumns(p ContactImportPage) templ.Component {
 	})
 }
 
-// example is what the first rows have in a column.
+// example returns the first values in a column.
 func (p ContactImportPage) example(at int) string {
 	var cells []string
 	for _, row := range p.Found.Preview {
@@ -637,7 +637,7 @@ func (p ContactImportPage) example(at int) string {
 // mostRefused is how many refused rows are shown.
 const mostRefused = 20
 
-// refusedContacts are the rows that become no contact, and why.
+// refusedContacts shows the refused rows, each with the reason.
 func refusedContacts(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

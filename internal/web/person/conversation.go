@@ -23,12 +23,13 @@ var conversationRoutes = []page.Route{
 }
 
 const (
-	conversationRows = 40  // of each direction, in a part
-	listEnd          = "-" // the cursor of a direction that was shown completely
+	conversationRows = 40  // rows of each direction in one part
+	listEnd          = "-" // the cursor of a direction that has no older rows
 )
 
 // conversationPart reads the newest part of a conversation, or the part before two cursors. Each direction is read as
-// one page, and one page may reach further back. The part begins where both pages are complete.
+// one page, and one of the pages may reach further back than the other. The part begins at the moment from which both
+// pages are complete.
 func conversationPart(v *page.Request, phone, sent, received string) (p ConversationPart, err error) {
 	p.Phone = phone
 	messages := func(p request.Page) ([]puntuale.MessageDetail, string, error) {
@@ -73,7 +74,7 @@ func conversationPart(v *page.Request, phone, sent, received string) (p Conversa
 
 func written(y *puntuale.Reply) time.Time { return y.At }
 
-// readPart reads the rows behind a cursor; the next cursor is never "".
+// readPart reads the rows behind a cursor. The next cursor is never "": it is listEnd after the last row.
 func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)) (rows []T, next string, err error) {
 	if cursor == listEnd {
 		return nil, listEnd, nil
@@ -82,7 +83,7 @@ func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)
 	return rows, cmp.Or(next, listEnd), err
 }
 
-// cutPart leaves out the rows at the end that are older than a moment. The next part begins with them.
+// cutPart removes the rows at the end that are older than a moment. The next part begins with these rows.
 func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) time.Time, list func(request.Page) ([]T, string, error)) ([]T, string, error) {
 	keep := len(rows)
 	for keep > 0 && at(&rows[keep-1]).Before(since) {
@@ -98,8 +99,8 @@ func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) 
 	return rows[:keep], cmp.Or(next, listEnd), err
 }
 
-// liveConversation sends the newest part again whenever somebody wrote, or a message changed. An open page counts as
-// read.
+// liveConversation sends the newest part again whenever somebody wrote, or a message changed. While the page is open,
+// replies count as read.
 func liveConversation(v *page.Request) error {
 	phone, err := asked(v)
 	if err != nil {
@@ -117,7 +118,7 @@ func liveConversation(v *page.Request) error {
 	})
 }
 
-// markRead marks what the person wrote as read, unless the reader may change nothing.
+// markRead marks what the person wrote as read. It does nothing if the reader's role may not change anything.
 func markRead(v *page.Request, phone string) error {
 	if v.Person.User().Role < puntuale.Staff {
 		return nil
@@ -129,7 +130,7 @@ func markRead(v *page.Request, phone string) error {
 	return err
 }
 
-// answerPage has the sessions that can answer, and until when. The session of the latest reply is chosen.
+// answerPage returns the sessions that can answer, and until when each can. The session of the latest reply is chosen.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})

@@ -18,7 +18,7 @@ const inboxRows = "50"
 
 func inboxPage(v *page.Request) (p ConversationList, err error) {
 	p = ConversationList{Unread: v.Query("unread") == "true", Cursor: v.Query("cursor")}
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows, so that no change in between is missed
 		return p, err
 	}
 	if p.Rows, p.Next, err = v.Client.Conversations(v.Ctx(), p.Unread, request.Page{Limit: inboxRows, Cursor: p.Cursor}); err != nil {
@@ -36,7 +36,7 @@ func inbox(v *page.Request) error {
 	return v.Show(Inbox(p))
 }
 
-// liveInbox sends the first page of the list again whenever somebody wrote, or read.
+// liveInbox sends the first page of the list again each time that somebody wrote, or marked replies as read.
 func liveInbox(v *page.Request) error {
 	return v.Stream(func() (string, error) {
 		p, err := inboxPage(v)
@@ -47,7 +47,8 @@ func liveInbox(v *page.Request) error {
 	})
 }
 
-// names are the names of people, by number: the list of contacts has them, or the calls that wrote to them lately.
+// names returns the names of people, by number. They come from the contacts, or from the latest calls that sent to
+// these people.
 func names(v *page.Request, rows []puntuale.Conversation) (map[string]string, error) {
 	var ids []string
 	for _, g := range rows {

@@ -18,8 +18,8 @@ import (
 // ConversationList is a page of the people who wrote.
 type ConversationList struct {
 	Rows    []puntuale.Conversation
-	Names   map[string]string // by number; "" nobody said one
-	Unread  bool              // only those who wait for a reader
+	Names   map[string]string // by number; "": the name is not known
+	Unread  bool              // true: only people whose replies nobody has read
 	Cursor  string
 	Next    string
 	Version string
@@ -40,7 +40,7 @@ func (l ConversationList) live(ctx context.Context) string {
 	return view.Base(ctx) + "/replies/live?" + query.Encode()
 }
 
-// Inbox lists the people who wrote, which renews itself.
+// Inbox is the list of the people who wrote. It renews itself.
 func Inbox(l ConversationList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -235,7 +235,7 @@ func Inbox(l ConversationList) templ.Component {
 	})
 }
 
-// InboxRows are one row a person.
+// InboxRows has one row for each person.
 func InboxRows(l ConversationList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

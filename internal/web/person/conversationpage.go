@@ -11,26 +11,26 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ConversationItem is one message of a conversation: one of ours, or what the person wrote. What the client's people wrote on
-// the phone itself is a reply, too.
+// ConversationItem is one message of a conversation: one that the client sent, or a reply. A reply is what the person
+// wrote, or what the client's people wrote on the phone itself.
 type ConversationItem struct {
 	At      time.Time
-	Message *puntuale.MessageDetail // nil: Reply is set
+	Message *puntuale.MessageDetail // nil: Reply is set instead
 	Reply   *puntuale.Reply
 }
 
-// ConversationPart is a part of a conversation, oldest first, and the cursors of the part before it.
+// ConversationPart is a part of a conversation, oldest first, with the cursors of the part before it.
 type ConversationPart struct {
 	Phone          string
 	Items          []ConversationItem
 	Sent, Received string
-	Unwanted       map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
+	Unwanted       map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 }
 
-// more reports whether something stands before the part.
+// more reports whether there is an older part.
 func (p ConversationPart) more() bool { return p.Sent != listEnd || p.Received != listEnd }
 
-// olderURL is the part before.
+// olderURL returns the address of the older part.
 func (p ConversationPart) olderURL(ctx context.Context) string {
 	q := url.Values{"phone": {p.Phone}}
 	if p.Sent != "" {
@@ -42,29 +42,29 @@ func (p ConversationPart) olderURL(ctx context.Context) string {
 	return view.Base(ctx) + "/person?" + q.Encode()
 }
 
-// AnswerPage has the ways to answer a person.
+// AnswerPage has the sessions with which a person can be answered.
 type AnswerPage struct {
 	Phone    string
 	Sessions []AnswerSession
 	Form     *view.Form
 }
 
-// AnswerSession is a session that one can answer from.
+// AnswerSession is a session with which a reader can answer.
 type AnswerSession struct {
 	ID, Name string
-	Bounded  bool      // the network takes free text only within 24 hours after the person wrote
-	Until    time.Time // then until this moment; zero: not now
+	Bounded  bool      // true: the network takes free text only within 24 hours after the person wrote
+	Until    time.Time // if Bounded: free text may be sent until this moment; zero: not now
 }
 
-// closed reports a session from which only a template can leave.
+// closed reports whether the session can send only a template now.
 func (s AnswerSession) closed() bool { return s.Bounded && s.Until.IsZero() }
 
-// closed reports that no session can send free text now.
+// closed reports whether no session can send free text now.
 func (p AnswerPage) closed() bool {
 	return len(p.Sessions) > 0 && !slices.ContainsFunc(p.Sessions, func(s AnswerSession) bool { return !s.closed() })
 }
 
-// chosen is the session that the form names; nil: none.
+// chosen returns the session that the form names, or nil if it names none.
 func (p AnswerPage) chosen() *AnswerSession {
 	for i := range p.Sessions {
 		if p.Sessions[i].ID == p.Form.Value("id_sessione") {
@@ -74,7 +74,7 @@ func (p AnswerPage) chosen() *AnswerSession {
 	return nil
 }
 
-// options are the sessions, each with its restrictions.
+// options returns the sessions as options, each with its restrictions.
 func (p AnswerPage) options(ctx context.Context) (all []view.Option) {
 	for _, s := range p.Sessions {
 		text := s.Name
@@ -92,7 +92,7 @@ func momentWords(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
 }
 
-// replyIcon is the icon for a reply's kind; "" for plain text.
+// replyIcon returns the icon for a reply's kind, or "" for plain text.
 func replyIcon(y puntuale.Reply) string {
 	switch y.Kind {
 	case puntuale.ReplyImage, puntuale.ReplySticker:
@@ -113,7 +113,7 @@ func replyIcon(y puntuale.Reply) string {
 	return ""
 }
 
-// replySummary is a reply in one line.
+// replySummary returns a reply in one line.
 func replySummary(ctx context.Context, y puntuale.Reply) string {
 	text := strings.Join(strings.Fields(y.Text), " ")
 	switch {
@@ -130,10 +130,10 @@ func replySummary(ctx context.Context, y puntuale.Reply) string {
 	return text
 }
 
-// wordless reports a reply without text, of which a page can show only the kind.
+// wordless reports whether a reply has no text, so that a page can only show its kind.
 func wordless(y puntuale.Reply) bool { return strings.TrimSpace(y.Text) == "" && !y.Blanked }
 
-// kindWords names a kind of replies.
+// kindWords returns the name of a kind of reply.
 func kindWords(ctx context.Context, k puntuale.ReplyKind) string {
 	if k == puntuale.ReplyOther {
 		return view.T(ctx, "reply.unreadable")
@@ -141,7 +141,7 @@ func kindWords(ctx context.Context, k puntuale.ReplyKind) string {
 	return view.T(ctx, "reply.kind."+string(k))
 }
 
-// mediaWords name a file: its kind, its name and its size.
+// mediaWords describes a file by its kind, its name and its size.
 func mediaWords(ctx context.Context, y puntuale.Reply) string {
 	words := view.T(ctx, "media.open", "What", kindWords(ctx, y.Kind))
 	if y.Media.Name != "" {

@@ -18,11 +18,12 @@ var mediaRoutes = []page.Route{
 	page.Get("/c/{client}/replies/{id}/media", page.ClientSide, puntuale.Reader, openMedia),
 }
 
-// shownTypes are the images that a browser may show: none can hold a script. Any other file is a download.
+// shownTypes are the types of images that a browser may show, because they cannot hold a script. Any other file becomes
+// a download.
 var shownTypes = map[string]string{"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
 
-// openMedia fetches the file of a reply from its network and sends it on. Whatever the file holds, the browser runs nothing
-// of it.
+// openMedia fetches the file of a reply from its network and sends the file to the browser. The browser runs nothing in
+// the file.
 func openMedia(v *page.Request) error {
 	y, err := v.Client.Reply(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -31,7 +32,7 @@ func openMedia(v *page.Request) error {
 	if y.Media == nil || y.Blanked {
 		return page.ErrNoPage
 	}
-	v.Pass.Rest() // the network may be slow
+	v.Pass.Rest() // the network may take long
 	f, err := v.Client.OpenMedia(v.Ctx(), y)
 	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 		_ = f.Close()
@@ -44,7 +45,7 @@ func openMedia(v *page.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	v.Pass.Rest() // a slow reader needs no seat
+	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	kind, disposition, name := mediaKind(y)
 	h := v.Writer.Header()
@@ -56,11 +57,12 @@ func openMedia(v *page.Request) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * page.ExportAllows))
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(v.Writer, f) // fails only when the reader is gone
+	_, _ = io.Copy(v.Writer, f) // this fails only if the reader has hung up
 	return nil
 }
 
-// mediaKind is how the file of a reply is sent: the type, whether it is shown, and the name to save it by.
+// mediaKind returns how the file of a reply is sent: its type, whether the browser shows it, and the name for saving
+// it.
 func mediaKind(y puntuale.Reply) (kind, disposition, name string) {
 	kind, disposition = "application/octet-stream", "attachment"
 	told, _, err := mime.ParseMediaType(y.Media.Type)

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// personRoutes are the page of one person, by their number or a group's name, and what can be done about them. The number
-// stands in the query and in forms, so that no log of paths has it.
+// personRoutes are the page of one person or group, and the actions on it. The number is in the query and in forms, and
+// never in the path, because paths are logged.
 var personRoutes = []page.Route{
 	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
@@ -30,7 +30,7 @@ var personRoutes = []page.Route{
 // personRows is how many messages are read at once. A run's messages may be split over two pages.
 const personRows = "100"
 
-// asked is the number in the address, in the form that messages have. Any other text has no page.
+// asked returns the number in the address, in the form that messages use. For any other text the page does not exist.
 func asked(v *page.Request) (string, error) {
 	phone, err := v.Client.Recipient(v.Query("phone"))
 	if err != nil {
@@ -67,7 +67,7 @@ func person(v *page.Request) error {
 
 func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	p = PersonPage{Phone: phone, Cursor: v.Query("cursor"), Block: view.NewForm("phone", phone)}
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before what people wrote
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the replies, so that no change in between is missed
 		return p, err
 	}
 	sent, received := v.Query("sent"), v.Query("received")
@@ -138,7 +138,7 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	return all
 }
 
-// moment is when a message left, or ended, or will leave.
+// moment returns when a message left or ended, or when it will leave.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
 	case !m.Left().IsZero():
@@ -175,7 +175,7 @@ func stopAll(v *page.Request) error {
 	return stopped(v, f.Value("phone"), n)
 }
 
-// stopped says how many messages will not leave.
+// stopped says how many messages were cancelled.
 func stopped(v *page.Request, phone string, n int) error {
 	if n == 0 {
 		v.Quiet = true
@@ -241,7 +241,7 @@ func everything(v *page.Request) error {
 		return err
 	}
 	v.Answered = true
-	v.Pass.Rest() // a slow reader needs no seat
+	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)

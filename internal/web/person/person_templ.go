@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Person is one person with all that is known.
+// Person is the page of one person, with all that the client knows.
 func Person(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -240,7 +240,7 @@ func Person(p PersonPage) templ.Component {
 	})
 }
 
-// blacklistNote says that the person gets nothing more, since when and why.
+// blacklistNote says that the person gets no more messages, since when and why.
 func blacklistNote(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -365,7 +365,7 @@ func blacklistNote(p PersonPage) templ.Component {
 	})
 }
 
-// personRuns are what was started for the person.
+// personRuns shows the runs that were started for the person.
 func personRuns(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -759,7 +759,7 @@ func personRun(p PersonPage, r PersonRun) templ.Component {
 	})
 }
 
-// BlockForm puts the person on the blacklist.
+// BlockForm is the form that puts the person on the blacklist.
 func BlockForm(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -858,7 +858,7 @@ func BlockForm(p PersonPage) templ.Component {
 	})
 }
 
-// ErasePerson asks before a person is forgotten.
+// ErasePerson asks before a person is erased.
 func ErasePerson(f *view.Form, phone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -954,7 +954,7 @@ func ErasePerson(f *view.Form, phone string) templ.Component {
 	})
 }
 
-// EraseForm is its form.
+// EraseForm is the form of ErasePerson.
 func EraseForm(f *view.Form, phone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

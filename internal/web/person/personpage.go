@@ -9,36 +9,36 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// PersonPage is all that a client knows of one person, or of a group.
+// PersonPage has all that a client knows about one person, or about a group.
 type PersonPage struct {
 	Phone       string
-	Name        string            // "" nobody said it
-	Contact     *puntuale.Contact // nil: not in the list
+	Name        string            // "": the name is not known
+	Contact     *puntuale.Contact // nil: the person is not a contact
 	Runs        []PersonRun
 	Cursor      string
 	Next        string
-	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
-	Listed      bool                                       // the number is in the blacklist
-	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not, or its entry was not found
+	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
+	Listed      bool                                       // true: the number is in the blacklist
+	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry was not found
 	Block       *view.Form
 
-	Version      string // as the conversation was read
+	Version      string // the version of the client's messages when the conversation was read
 	Conversation ConversationPart
-	Older        bool // the part is not the newest
+	Older        bool // true: the shown part is not the newest one
 	Answer       AnswerPage
 	Consent      ConsentPage
 }
 
-// PersonRun is one run with its messages of the page.
+// PersonRun is one run, with those of its messages that are on the page.
 type PersonRun struct {
 	ID       puntuale.RunID
-	Name     string // of the sequence, or of the send; "" it has none
+	Name     string // the name of the sequence, or of the single send; "": it has none
 	Origin   puntuale.Origin
 	Received time.Time
 	Messages []puntuale.MessageDetail // soonest first
 }
 
-// pending is how many messages can still be stopped.
+// pending returns how many messages can still be stopped.
 func (r PersonRun) pending() (n int) {
 	for i := range r.Messages {
 		if m := &r.Messages[i]; m.State == puntuale.Pending && m.Intent == 0 {
@@ -48,7 +48,7 @@ func (r PersonRun) pending() (n int) {
 	return n
 }
 
-// next is when the next message leaves.
+// next returns when the next message leaves.
 func (r PersonRun) next() time.Time {
 	for i := range r.Messages {
 		if m := &r.Messages[i]; m.State == puntuale.Pending {
@@ -58,7 +58,7 @@ func (r PersonRun) next() time.Time {
 	return time.Time{}
 }
 
-// counts says how many messages are in which state.
+// counts says how many messages are in each state.
 func (r PersonRun) counts(ctx context.Context) string {
 	var words []string
 	for _, s := range []puntuale.State{puntuale.Completed, puntuale.Pending, puntuale.Failed, puntuale.Cancelled, puntuale.Blacklisted} {
@@ -75,7 +75,7 @@ func (r PersonRun) counts(ctx context.Context) string {
 	return strings.Join(words, " · ")
 }
 
-// stoppable is how many messages of the page can still be stopped.
+// stoppable returns how many messages on the page can still be stopped.
 func (p PersonPage) stoppable() (n int) {
 	for _, r := range p.Runs {
 		n += r.pending()
@@ -83,12 +83,12 @@ func (p PersonPage) stoppable() (n int) {
 	return n
 }
 
-// called is the person's name, else the number.
+// called returns the person's name, or the number if there is no name.
 func (p PersonPage) called(ctx context.Context) string {
 	return view.Or(p.Name, view.ShownPhone(ctx, p.Phone))
 }
 
-// below is the number, if the heading is a name.
+// below returns the number if the heading is a name, and otherwise "".
 func (p PersonPage) below(ctx context.Context) string {
 	if p.Name == "" {
 		return ""

@@ -14,16 +14,18 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A sequence's form has its steps as "steps[2].text". The names are the locations at which control reports faults. The example person is in
-// "phone" and "fields.nome". The functions below change such a form and read it.
+// A sequence's form has its steps as "steps[2].text". The names are the locations at which control reports faults. The
+// person of the example is in "phone" and in names such as "fields.nome". The functions below change this form and read
+// it.
 
-// stepParts are the fields of one step, in the order in which faults get the focus.
+// stepParts are the ends of the names of a step's fields. If several have faults, the first in this order gets the
+// focus.
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
 	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain"}
 
-// draftFields names every field that a sequence's form has.
+// draftFields returns the names of all fields in a sequence's form.
 func draftFields(f *view.Form) []string {
 	all := []string{"name", "purpose", "id_sessione", "if_running", "stop_on_reply", "steps"}
 	for i := range stepCount(f) {
@@ -41,7 +43,7 @@ func draftFields(f *view.Form) []string {
 
 func stepName(i int) string { return fmt.Sprintf("steps[%d]", i) }
 
-// stepCount is how many steps a form has.
+// stepCount returns how many steps a form has.
 func stepCount(f *view.Form) int {
 	n, err := strconv.Atoi(f.Value("count"))
 	if err != nil || n < 0 {
@@ -50,7 +52,7 @@ func stepCount(f *view.Form) int {
 	return min(n, puntuale.MaxSteps)
 }
 
-// draftForm shows a sequence in a form.
+// draftForm returns the form of a sequence.
 func draftForm(s puntuale.Sequence) *view.Form {
 	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
 	if s.Session != 0 {
@@ -83,11 +85,11 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
 		direction, amount, unit = "at", "", or(unit, string(puntuale.Days))
-		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time on the very day of the start
+		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time of day on the day of the start itself
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
 			direction = "now"
-		} else if t.Offset.Direction == puntuale.Before { // which keeps it ahead of its date
+		} else if t.Offset.Direction == puntuale.Before { // so that the message still leaves before its date
 			direction, amount = string(puntuale.Before), "0"
 		}
 	}
@@ -96,7 +98,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".timing.offset.unit", unit)
 	set(".timing.anchor", or(t.Anchor, puntuale.AnchorStart))
 	set(".timing.at", t.At)
-	if t.IfPast != puntuale.PastSkip { // which goes without saying
+	if t.IfPast != puntuale.PastSkip { // the usual setting is left out
 		set(".timing.if_past", string(t.IfPast))
 	}
 	if w := t.Window; w != nil {
@@ -123,7 +125,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	}
 }
 
-// kindOf is the form's word for a kind of content.
+// kindOf returns the form's word for the kind of a step's content.
 func kindOf(s puntuale.Step) string {
 	switch {
 	case s.Template != "":
@@ -200,7 +202,7 @@ func (s stepReader) degrees(part string) *float64 {
 	return &x
 }
 
-// bothDegrees is a place in the form in which maps copy it: "45.07031, 7.68657".
+// bothDegrees matches a place in the form in which maps copy it: "45.07031, 7.68657".
 var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
 
 func (s stepReader) step() puntuale.Step {
@@ -223,7 +225,7 @@ func (s stepReader) step() puntuale.Step {
 	return step
 }
 
-// media reads a file's address and name; before stands before the names of its fields.
+// media reads the address and the name of a file. The names of the fields begin with before.
 func (s stepReader) media(before string) (address, name string) {
 	if address = s.word(before + "media"); address == "" {
 		s.refuse(before+"media", puntuale.FaultRequired)
@@ -231,7 +233,8 @@ func (s stepReader) media(before string) (address, name string) {
 	return address, s.word(before + "media_name")
 }
 
-// location reads a place from its fields. If a field has a copied pair of numbers, it fills both fields.
+// location reads a place from its two fields. If the first field has a copied pair of numbers, location uses both
+// numbers.
 func (s stepReader) location(before string) (latitude, longitude *float64) {
 	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
 		s.f.Values.Set(s.at+before+"latitude", m[1])
@@ -263,13 +266,13 @@ func (s stepReader) timing() puntuale.Timing {
 		}
 	}
 	switch t.Offset.Unit {
-	case puntuale.Days, puntuale.Weeks, puntuale.Months: // with the others the time of day is not shown
+	case puntuale.Days, puntuale.Weeks, puntuale.Months: // with other units, the form shows no time of day
 		t.At = s.word(".timing.at")
 	}
 	return s.rest(t)
 }
 
-// rest reads the fields after a step's moment.
+// rest reads the further settings of a step's timing.
 func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
 	t.Jitter = s.number(".timing.jitter")
 	if puntuale.Unit(s.word(".timing.jitter_unit")) == puntuale.Minutes && t.Jitter >= 0 && t.Jitter < puntuale.MaxJitter {
@@ -281,7 +284,7 @@ func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
 	return t
 }
 
-// anchor is the anchor of a step; "+" means a new field whose name is beside.
+// anchor returns the anchor of a step. The value "+" means a new field, whose name is in a further field of the form.
 func (s stepReader) anchor() string {
 	anchor := s.word(".timing.anchor")
 	if anchor != "+" {
@@ -297,14 +300,14 @@ func (s stepReader) anchor() string {
 
 func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at+".timing.window") }
 
-// A step that was removed stays in the form as view.Gone, so that it can be restored.
+// A step that was removed stays in the form under the name view.Gone, so that it can be restored.
 const (
-	fresh    = -1 // a new step in an order of steps
-	restored = -2 // the one that was removed
+	fresh    = -1 // in an order of steps: a new step
+	restored = -2 // in an order of steps: the step that was removed
 )
 
-// change changes a form's steps as a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the step that is to have
-// the focus, -1 for none.
+// change changes a form's steps as a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the
+// number of the step that gets the focus, or -1 for none.
 func change(f *view.Form, do string) int {
 	verb, rest, _ := strings.Cut(do, ":")
 	first, second, _ := strings.Cut(rest, ":")
@@ -375,7 +378,7 @@ func arrange(f *view.Form, order []int) {
 	}
 }
 
-// samples are the fields of the example person.
+// samples returns the fields of the person in the example.
 func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {

@@ -124,7 +124,7 @@ func SequenceEdit(e Editor) templ.Component {
 	})
 }
 
-// examples lead to a new sequence that is filled in already.
+// examples are links to the editor with an example filled in.
 func examples() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1235,10 +1235,10 @@ func stepCard(e Editor, i int) templ.Component {
 	})
 }
 
-// dateForms are the parts of a date that a text can name: the day, the time, the day with its weekday.
+// dateForms are the parts of a date that a text can name: the day, the time, and the day of the week with the day.
 var dateForms = []string{"data", "ora", "giorno"}
 
-// fieldChip inserts a field into a text; of a date, its parts too.
+// fieldChip is a button that inserts a field into a text. For a date it also offers the parts of the date.
 func fieldChip(name, into string, date bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1367,7 +1367,7 @@ func fieldChip(name, into string, date bool) templ.Component {
 	})
 }
 
-// focusOn lets a field that is drawn again take the focus.
+// focusOn gives a field the focus after the server has drawn the field again.
 func focusOn(yes bool) map[string]any {
 	if !yes {
 		return nil
@@ -1484,7 +1484,7 @@ func stepTool(do, icon, label string, off, focus bool) templ.Component {
 	})
 }
 
-// stepTiming is when a step leaves, as a sentence to fill in.
+// stepTiming shows when a step leaves, as a sentence with fields.
 func stepTiming(e Editor, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1826,7 +1826,7 @@ func stepTiming(e Editor, at string) templ.Component {
 	})
 }
 
-// validUnits begins with hours, which most people use.
+// validUnits returns the units with hours first, because most people use hours.
 func validUnits(all []view.Option) []view.Option {
 	return append([]view.Option{all[2]}, append(all[:2:2], all[3:]...)...)
 }
@@ -2094,7 +2094,7 @@ func choice(f *view.Form, name, label, class, value string, options []view.Optio
 	})
 }
 
-// faulty marks a field of a sentence, whose fault is shown below the sentence.
+// faulty marks a field inside a sentence that has a fault. The fault itself is shown below the sentence.
 func faulty(f *view.Form, name string) templ.Attributes {
 	if f.Fault(name) == "" {
 		return nil

@@ -9,13 +9,14 @@ import (
 	"puntuale"
 )
 
-// unfinished reports whether a fault is only about an empty field. Such faults are shown on saving, and not while a person writes.
+// unfinished reports whether a fault is only about an empty field. The editor shows such faults when the person saves,
+// and not while the person writes.
 func unfinished(f puntuale.Fault) bool {
 	switch f.Code {
 	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:
 		return true
 	case puntuale.FaultSequenceNotField:
-		return slices.Equal(f.Args, []string{""}) // {{}}
+		return slices.Equal(f.Args, []string{""}) // the text has {{}}
 	}
 	return false
 }
@@ -27,7 +28,7 @@ var stepLabels = map[string]string{
 	".timing.anchor_new": "timing.anchor_new", ".timing.jitter": "timing.jitter", ".timing.valid_for": "timing.valid_for", ".timing.valid_for.amount": "timing.valid_for",
 }
 
-// explained is a fault of a step with the name of its field. A text that is too long says by how much.
+// explained returns a fault of a step, with the name of its field. For a text that is too long, it says by how much.
 func (t Try) explained(ctx context.Context, step int, part, says string) string {
 	if key := stepLabels[part]; key != "" {
 		says = view.T(ctx, key) + ": " + says

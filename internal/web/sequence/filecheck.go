@@ -50,8 +50,8 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 	return says
 }
 
-// officialMost is how large a file of a kind WhatsApp takes from an Official number, in bytes; linked numbers may send more.
-// (Meta, business-phone-numbers/media.)
+// officialMost returns how large a file WhatsApp takes from an Official number, in bytes, by the file's kind. Linked
+// numbers may send larger files. (Meta, business-phone-numbers/media.)
 func officialMost(kind string) int64 {
 	switch family, _, _ := strings.Cut(kind, "/"); family {
 	case "image":

@@ -12,12 +12,12 @@ import "puntuale/internal/web/view"
 
 // FileNote shows what is at the address of a file, or why there is nothing.
 type FileNote struct {
-	Tone string // ok, info, warn
-	Kind string // "image/jpeg"; "" nothing was found
-	Says string // in the reader's language; "" nothing is to be said
+	Tone string // ok, info or warn
+	Kind string // such as "image/jpeg"; "": no file was found
+	Says string // in the reader's language; "": there is nothing to say
 }
 
-// FileFacts shows it.
+// FileFacts shows a FileNote.
 func FileFacts(n FileNote) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -122,7 +122,7 @@ func sampleNames(t Try) []string {
 	return names
 }
 
-// dateNames are the fields that hold dates, which may be the anchor of a step.
+// dateNames returns the fields that hold dates. A step may count from them.
 func dateNames(t Try) []string {
 	names := []string{}
 	for _, f := range t.Fields {
@@ -363,7 +363,7 @@ func notes(t Try) templ.Component {
 	})
 }
 
-// Timeline shows day by day what would be sent, as the phone shows it.
+// Timeline shows, day by day, what would be sent, in the form in which a phone shows it.
 func Timeline(t Try) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

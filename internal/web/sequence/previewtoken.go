@@ -11,17 +11,17 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken stands for a preview that somebody looked at: which messages would go to which number, and when. It goes with the form, so
-// that nothing is started that was not on the screen. It protects against mistakes, and not against its sender, who may start anything. So
-// it needs no seal.
+// previewToken identifies a preview that somebody saw: which messages would go to which number, and when. The form
+// holds it, so that a start does only what the screen showed. It protects against mistakes only, because the sender of
+// the form may start anything. So it is not sealed.
 type previewToken struct {
-	what string // hash of all but the moments
+	what string // a hash of everything except the moments
 	at   time.Time
 	due  []time.Time
 }
 
-// tokenOf makes the token of a preview. It includes whether the number is in the blacklist. It does not include running messages, so that a
-// form that is sent twice gets an answer twice.
+// tokenOf makes the token of a preview. The token depends on whether the number is in the blacklist. It does not depend
+// on running messages, so that a form which is sent twice gets the same answer twice.
 func tokenOf(call control.StartCall, p control.Preview, standing control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
@@ -32,13 +32,14 @@ func tokenOf(call control.StartCall, p control.Preview, standing control.Recipie
 	for _, skipped := range p.Skipped {
 		steps = append(steps, "skipped", skipped.Step)
 	}
-	content, _ := json.Marshal(steps) // texts and numbers are always written
+	content, _ := json.Marshal(steps) // texts and numbers can always be written as JSON
 	sum := sha256.Sum256(content)
 	s.what = base64.RawURLEncoding.EncodeToString(sum[:])
 	return s
 }
 
-// String is what the form holds: the hash, the moment of the preview, and each message's.
+// String returns the form in which a page holds the token: the hash, the moment of the preview, and the moment of each
+// message.
 func (s previewToken) String() string {
 	parts := []string{s.what, strconv.FormatInt(s.at.Unix(), 10)}
 	for _, due := range s.due {
@@ -50,8 +51,8 @@ func (s previewToken) String() string {
 // mostRead is how long a preview stays valid.
 const mostRead = time.Hour
 
-// shownBy reports whether a preview that a form names is this one. A message that counts from the start may be later by the time that the
-// reader took, and no more. If a day or a window ended meanwhile, it is another preview.
+// shownBy reports whether the token in a form is for this preview. A message that counts from the start may be later by
+// the time that the reader took, but not by more. If a day or a window ended meanwhile, the preview is another one.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.what {
@@ -72,7 +73,7 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// within reports whether every message has the same moment, or is later by at most so many seconds.
+// within reports whether every message has the same moment as before, or is later by at most took seconds.
 func (s previewToken) within(was []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - was[i]; later < 0 || later > took {

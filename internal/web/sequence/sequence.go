@@ -28,7 +28,8 @@ var sequenceRoutes = []page.Route{
 	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
-// sequences is the list. For htmx, which asks while a person types, it sends only the list.
+// sequences shows the list of sequences. While a person types a search, htmx asks again, and sequences sends only the
+// list.
 func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
@@ -40,7 +41,7 @@ func sequences(v *page.Request) error {
 	return v.Show(Sequences(l))
 }
 
-// sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
+// sequenceList reads a part of the client's sequences, newest first, for the page at this path.
 func sequenceList(v *page.Request, path string) (SequenceList, error) {
 	l := SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
 	rows, next, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: page.RowsOfPage, Cursor: l.Cursor}})
@@ -92,7 +93,7 @@ func sessionText(id puntuale.SessionID) string {
 	return id.String()
 }
 
-// try rehearses the sequence of a form for the person in the form.
+// try rehearses the sequence of a form, for the person in the form.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
@@ -108,7 +109,8 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	return t, nil
 }
 
-// example fills unknown fields of the person with good examples. Fields that were left empty on purpose stay empty.
+// example fills fields of the person that are not in the form yet with good examples. A field that the person left
+// empty stays empty.
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
@@ -140,7 +142,7 @@ func newSequence(v *page.Request) error {
 	return edit(v, found)
 }
 
-// beginning is a sequence to begin with: an example, or one empty step.
+// beginning returns a sequence to begin with: an example, or one empty step.
 func beginning(v *page.Request) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
@@ -188,7 +190,7 @@ func edit(v *page.Request, found control.Sequence) error {
 	return v.Show(SequenceEdit(e))
 }
 
-// editor makes everything that the editor shows with a form. at is the step that gets the focus.
+// editor makes everything that the editor shows with a form. at is the number of the step that gets the focus.
 func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	e := Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
@@ -209,7 +211,7 @@ func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	return e, err
 }
 
-// tryDraft rehearses what a form says, with examples in fields that are new.
+// tryDraft rehearses what a form says. Fields that are new get examples.
 func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	r := readDraft(f)
 	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})
@@ -220,7 +222,7 @@ func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	return try(v, f, r)
 }
 
-// draft shows a sequence's form with its steps changed, or with what it would do.
+// draft shows a sequence's form again, after a button changed the steps or a person changed a value.
 func draft(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -257,7 +259,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	return v.Again(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
-// atTexts moves the fault of a step without content to its text field.
+// atTexts moves the fault of a step without content to the step's text field.
 func atTexts(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -269,7 +271,7 @@ func atTexts(err error) error {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // a file or a place that is missing says more
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // the fault of a missing file or place says more
 			moved.Faults[i].Location += ".text"
 		}
 	}
@@ -333,7 +335,7 @@ func copySequence(v *page.Request) error {
 	return v.Redirect(sequenceAddress(v, made.ID) + "/edit")
 }
 
-// deleteSequence deletes one; if messages are pending, it first asks what to do with them.
+// deleteSequence deletes a sequence. If messages are pending, it first asks what to do with them.
 func deleteSequence(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -359,7 +361,7 @@ func deleteSequence(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
 
-// defaults are the sessions that have the sequence as a default one.
+// defaults are the sessions that have the sequence as a default sequence.
 type defaults struct{ names, start, stop []string }
 
 func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error) {
@@ -378,7 +380,7 @@ func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error)
 	return d, err
 }
 
-// restoreSequence takes a deletion back.
+// restoreSequence undoes a deletion.
 func restoreSequence(v *page.Request) error {
 	query := v.HTTP.URL.Query()
 	found, err := v.Client.RestoreSequence(v.Ctx(), v.Path("id"), query["start"], query["stop"])
@@ -390,7 +392,7 @@ func restoreSequence(v *page.Request) error {
 	return v.Redirect(sequenceAddress(v, found.ID))
 }
 
-// compareSequence is compare for a sequence, and notes what differs step by step.
+// compareSequence is [page.Request.Compare] for a sequence. It also notes what differs, step by step.
 func compareSequence(v *page.Request, err error, f *view.Form, id string) error {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return nil

@@ -208,7 +208,7 @@ func Sequences(l SequenceList) templ.Component {
 	})
 }
 
-// sequenceSearch searches while a person types, or, without scripts, by a button.
+// sequenceSearch is the search field. With scripts it searches while a person types, and otherwise after a button.
 func sequenceSearch(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -377,7 +377,7 @@ func noneFound(l SequenceList) templ.Component {
 	})
 }
 
-// SequenceTable is the list alone.
+// SequenceTable is only the list.
 func SequenceTable(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -664,10 +664,10 @@ func SequenceTable(l SequenceList) templ.Component {
 	})
 }
 
-// beginningsOf are the examples, by the name that an address gives them.
+// beginningsOf are the examples, by their names in addresses.
 var beginningsOf = []struct{ like, icon string }{{"appointment", "calendar-event"}, {"welcome", "message-circle"}, {"expiry", "hourglass"}}
 
-// beginnings are ways to begin: an example, an empty sequence, or a file.
+// beginnings are the ways to begin: with an example, an empty sequence, or a file.
 func beginnings() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1427,7 +1427,7 @@ func Snippets(all []Snippet) templ.Component {
 	})
 }
 
-// SequenceDelete asks before a sequence is deleted, and what to do with its pending messages.
+// SequenceDelete asks before a sequence is deleted. It also asks what to do with its pending messages.
 func SequenceDelete(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1550,7 +1550,7 @@ func SequenceDelete(p SequencePage) templ.Component {
 	})
 }
 
-// SequenceDeletePage asks the same question on a page, for browsers without scripts.
+// SequenceDeletePage is SequenceDelete as a page, for browsers without scripts.
 func SequenceDeletePage(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1646,7 +1646,7 @@ func SequenceDeletePage(p SequencePage) templ.Component {
 	})
 }
 
-// SequenceImport takes a sequence from a file, or from a text.
+// SequenceImport is the form that imports a sequence from a file, or from a text.
 func SequenceImport(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1710,7 +1710,7 @@ func SequenceImport(f *view.Form) templ.Component {
 	})
 }
 
-// SequenceImportPage is its page.
+// SequenceImportPage is the page of SequenceImport.
 func SequenceImportPage(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

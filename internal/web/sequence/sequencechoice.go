@@ -10,7 +10,7 @@ var whichRoutes = []page.Route{
 	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, which),
 }
 
-// which asks for the sequence to start. For htmx, which asks while a person types, it sends only the list.
+// which asks which sequence to start. While a person types a search, htmx asks again, and which sends only the list.
 func which(v *page.Request) error {
 	l, err := sequenceList(v, "/start")
 	if err != nil {

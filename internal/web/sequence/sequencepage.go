@@ -23,17 +23,17 @@ type SequenceRow struct {
 
 // SequenceList is a part of the list of sequences.
 type SequenceList struct {
-	URL          string // of the page
-	Text         string // what was searched for
+	URL          string // the address of the page
+	Text         string // the searched text
 	Rows         []SequenceRow
 	Cursor, Next string
-	Recent       []SequenceRow // started lately, the latest first
+	Recent       []SequenceRow // sequences that were started lately, the latest first
 }
 
 // None reports whether the client has no sequence.
 func (l SequenceList) None() bool { return len(l.Rows) == 0 && l.Cursor == "" && l.Text == "" }
 
-// manySequences is from how many sequences on a person needs a search.
+// manySequences is the number of sequences above which a list needs a search.
 const manySequences = 8
 
 // Long reports whether this is the first page of a long list.
@@ -41,7 +41,7 @@ func (l SequenceList) Long() bool {
 	return l.Cursor == "" && l.Text == "" && (l.Next != "" || len(l.Rows) > manySequences)
 }
 
-// address is the page with the present search.
+// address returns the address of the page with the present search.
 func (l SequenceList) address() string {
 	if l.Text == "" {
 		return l.URL
@@ -64,20 +64,20 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the person of the trial
+	Form      *view.Form // the person with which the sequence is tried
 	Try       Try
 	Snippets  []Snippet
-	Question  *view.Form // before it is deleted; "asked" there: messages are pending
-	DefaultOf []string   // names of the sessions of which it is a default one
+	Question  *view.Form // asked before the deletion; its value "asked" says that messages are pending
+	DefaultOf []string   // names of the sessions that have this sequence as a default
 }
 
 // Snippet is a piece of a program.
 type Snippet struct{ Name, Text string }
 
-// Gone is, in a sequence's form, the place of a step that was removed, and begins the names of its fields.
+// Gone is where a sequence's form keeps a step that was removed. The names of its fields begin with Gone.
 const Gone = "gone"
 
-// gone are the fields of the step that was removed last, in order.
+// gone returns the names of the fields of the step that was removed last, in order.
 func (e Editor) gone() (names []string) {
 	for name := range e.Form.Values {
 		if strings.HasPrefix(name, Gone) {
@@ -91,9 +91,9 @@ func (e Editor) gone() (names []string) {
 // Editor is a sequence's form, with everything around it.
 type Editor struct {
 	Form      *view.Form
-	ID        string // "" of a new one
+	ID        string // "": a new sequence
 	Steps     int
-	At        int // the step that gets the focus; -1: none
+	At        int // the number of the step that gets the focus; -1: none
 	Try       Try
 	Templates []string
 	Sessions  []puntuale.Session
@@ -105,8 +105,8 @@ type Try struct {
 	Messages []puntuale.PlannedMessage
 	Skipped  []puntuale.SkippedStep
 	Fields   []puntuale.Field
-	Dates    []Mark   // date fields that steps are reckoned from
-	Unsaid   []string // needed fields that nobody passes
+	Dates    []Mark   // the date fields that steps are counted from
+	Unsaid   []string // required fields that no value is given for
 	Warnings []StepWarning
 	Faults   []puntuale.Fault
 	Now      time.Time
@@ -124,32 +124,33 @@ type StepWarning struct {
 	Says string
 }
 
-// Starting is a sequence that is being started by hand.
+// Starting is the page on which a person starts a sequence by hand.
 type Starting struct {
 	puntuale.Sequence
 	Fields      []puntuale.Field
 	Form        *view.Form
-	Try         *Try       // nil before there is something to show
-	NotYet      *view.Form // why there is nothing to show yet; nil: nobody typed anything
-	Wrong       bool       // nothing is missing: the present values are wrong
-	Seen        string     // stands for Try; the form that starts it holds it
-	Changed     bool       // the preview that was posted is not the one that was shown
-	Blacklisted bool       // the number
-	Running     bool       // the sequence, for the number
+	Try         *Try       // nil: there is nothing to show yet
+	NotYet      *view.Form // the form, if its values give no preview yet; nil: the person typed nothing
+	Wrong       bool       // true: no value is missing, but some values are wrong
+	Seen        string     // the token of Try, which the form holds
+	Changed     bool       // true: the posted form names another preview than the one that was shown
+	Blacklisted bool       // true: the number is in the blacklist
+	Running     bool       // true: the sequence is already running for the number
 }
 
 // Started is what a start did.
 type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
-	Skipped     []int                                      // numbers of steps, from 1
-	Running     string                                     // what the sequence does where it is running already, and it was; "" it was not
-	Blacklisted bool                                       // the number, as things are
-	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // those that will not leave, and why
-	Phone       string                                     // address of the simulated phone; "" the messages go to a real one
+	Skipped     []int                                      // numbers of the steps that were skipped, from 1
+	Running     string                                     // the sequence's setting for a sequence that already runs, if it was running; "": it was not
+	Blacklisted bool                                       // true: the number is in the blacklist now
+	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
+	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone
 }
 
-// fieldNames lists the fields that the editor offers: the sequence's own, and usual ones in the reader's language.
+// fieldNames returns the fields that the editor offers: the fields of the sequence, and usual ones in the reader's
+// language.
 func (e Editor) fieldNames(person, day string) []string {
 	names := []string{}
 	for _, f := range e.Try.Fields {
@@ -169,7 +170,7 @@ func (e Editor) hasDate(usual string) bool {
 	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == usual })
 }
 
-// isDate reports whether a field that is offered holds a date; usual is the proposed field.
+// isDate reports whether an offered field holds a date. usual is the name of the date field that the editor proposes.
 func (e Editor) isDate(name, usual string) bool {
 	for _, f := range e.Try.Fields {
 		if f.Name == name {
@@ -179,7 +180,8 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors are the fields from which a step may count: its own, and those that hold dates. If there are none, it is the usual one.
+// anchors returns the fields that a step may count from: its present anchor, and all date fields. If there are none, it
+// returns the usual one.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -199,7 +201,7 @@ func (e Editor) anchors(own, usual string) []string {
 	return names
 }
 
-// anchor is the chosen anchor. A new field that was typed is the chosen one.
+// anchor returns the chosen anchor of a step. If the person typed the name of a new field, this is the anchor.
 func (e Editor) anchor(step string) string {
 	anchor := e.Form.Value(step + ".timing.anchor")
 	if typed := strings.Trim(e.Form.Value(step+".timing.anchor_new"), "{} "); anchor == "+" && typed != "" && e.Form.Fault(step+".timing.anchor") == "" {
@@ -208,8 +210,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords is the key of the text for the anchor "start". The editor offers no step before the start. But a program may have made such a
-// sequence, and then the sentence must read well.
+// startWords returns the key of the text for the anchor "start". The editor offers no step before the start. But a
+// program may have made one, and the sentence must be right for it, too.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -220,7 +222,8 @@ func (e Editor) startWords(step string) string {
 	return "timing.start"
 }
 
-// faultWithin reports whether a part of a step has a fault, which is more exact than a fault of the whole step.
+// faultWithin reports whether a part of a step has a fault. Then the fault of the whole step is not shown, because this
+// one is more exact.
 func (e Editor) faultWithin(step string) bool {
 	for _, part := range []string{".text", ".media", ".media_name", ".latitude", ".longitude", ".template"} {
 		if e.Form.Fault(step+part) != "" {
@@ -249,7 +252,7 @@ func (e Editor) action(ctx context.Context) string {
 	return view.Base(ctx) + "/sequences"
 }
 
-// StepWords is a step in one text: what it says, and when it leaves. "" if there is no such step.
+// StepWords returns what a step says, and when it leaves, in one text. It returns "" if there is no such step.
 func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 	if i >= len(steps) {
 		return ""
@@ -270,7 +273,7 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 	return strings.Join(parts, "\n")
 }
 
-// fineWords are the settings of a step that few use.
+// fineWords describes the settings of a step that few people use.
 func fineWords(ctx context.Context, s puntuale.Step) string {
 	t := s.Timing
 	var parts []string
@@ -328,7 +331,7 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 // event is one line of the timeline: a message, or a moment with a name.
 type event struct {
 	at      time.Time
-	mark    string // key or field; "" of a message
+	mark    string // the key of a text, or a field; "": a message
 	message *puntuale.PlannedMessage
 	words   string
 }
@@ -339,7 +342,7 @@ type day struct {
 	events []event
 }
 
-// days are the plan day by day, in the order of the moments.
+// days returns the plan by day, in order.
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
 	for _, d := range t.Dates {
@@ -371,19 +374,19 @@ func (e event) moved() bool {
 	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
 }
 
-// notes are the warnings of the preview.
+// note is one warning of the preview.
 type note struct {
-	tone string // bad, warn, info
-	step int    // from 0; -1: of no step
+	tone string // bad, warn or info
+	step int    // the number of the step, from 0; -1: no step
 	text string
 }
 
 var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 
-// unseen are the fields without which a step is missing in the preview, although no fault shows that.
+// unseen are the fields whose absence removes a step from the preview, although no fault says so.
 var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
 
-// notes are present and future problems: faults of steps and of the values passed, moments in the past, fields that no call passes.
+// notes returns problems: faults of steps and of values, moments in the past, and fields that no call gives.
 func (t Try) notes(ctx context.Context) (all []note) {
 	seen := map[string]bool{}
 	add := func(n note) {
@@ -395,7 +398,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 	for _, f := range t.Faults {
 		says := view.Of(ctx).Language.Fault(f.Reason())
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
-			n, _ := strconv.Atoi(m[1]) // digits only
+			n, _ := strconv.Atoi(m[1]) // the match has only digits, so this cannot fail
 			part := strings.TrimPrefix(f.Location, m[0])
 			if !unfinished(f) {
 				add(note{"bad", n, t.explained(ctx, n, part, says)})
@@ -420,7 +423,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 	return all
 }
 
-// bubbleOf is a message as its recipient sees it.
+// bubbleOf returns a message in the form in which its recipient sees it.
 func bubbleOf(c puntuale.Content) view.BubbleContent {
 	b := view.BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, In: true}
 	if c.MediaURL != "" {
@@ -437,7 +440,7 @@ func reaches(ctx context.Context, address string) bool {
 	})
 }
 
-// firstWords is the beginning of a sequence's first text.
+// firstWords returns the beginning of a sequence's first text.
 func firstWords(s puntuale.Sequence) string {
 	for _, step := range s.Steps {
 		if text := strings.TrimSpace(step.Text); text != "" {

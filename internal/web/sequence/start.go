@@ -15,14 +15,14 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// startRoutes start a sequence by hand, for one number.
+// startRoutes are the pages that start a sequence by hand, for one number.
 var startRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, startPage),
 	page.Post("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, "sequence.start", startByHand),
 	page.Get("/c/{client}/sequences/{id}/started", page.ClientSide, puntuale.Staff, startedPage),
 }
 
-// startPage asks for the recipient of a start.
+// startPage is the page that asks for the recipient of a start.
 func startPage(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -35,8 +35,8 @@ func startPage(v *page.Request) error {
 	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
-// startByHand shows what a start would do, and does it after the person saw that. The form that is posted names the preview on the screen.
-// If it names another one, the new one is shown first.
+// startByHand shows what a start would do. It starts only after the person saw this preview. The posted form names the
+// preview that was on the screen. If the present preview is another one, startByHand shows the present one first.
 func startByHand(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -80,7 +80,7 @@ func startByHand(v *page.Request) error {
 	return v.Show(SequenceStart(page))
 }
 
-// start starts the previewed run, and leads to a page that can be loaded again.
+// start starts the run that was previewed. Then it leads to a page that can be reloaded.
 func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
@@ -142,7 +142,7 @@ func startedPage(v *page.Request) error {
 	return v.Show(SequenceStarted(page))
 }
 
-// notYet is the preview of a form that is not filled in yet. It names wrong and missing fields, but marks none in red.
+// notYet shows a form that is not filled in yet. It names the wrong and missing fields, but marks none in red.
 func notYet(v *page.Request, err error, starting Starting, fields []string) error {
 	e, _ := page.Refusal(err)
 	if e == nil {
@@ -177,12 +177,12 @@ func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	for name, text := range samples(f.Values) {
 		put(name, text)
 	}
-	whole, _ := json.Marshal(body) // strings are always written
+	whole, _ := json.Marshal(body) // strings can always be written as JSON
 	id := s.ID.String()
 	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
 }
 
-// picked is the layout of a day and a time that browsers send. Callers of the service use another one.
+// picked changes a day and a time from the layout of browsers into the layout of the service's callers.
 func picked(text string) string {
 	at, err := time.Parse("2006-01-02T15:04", text)
 	if err != nil {

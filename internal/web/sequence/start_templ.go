@@ -111,7 +111,7 @@ func SequenceStart(s Starting) templ.Component {
 	})
 }
 
-// StartForm is its form. Each change asks for the preview again.
+// StartForm is the form of SequenceStart. Each change asks for the preview again.
 func StartForm(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -202,7 +202,7 @@ func StartForm(s Starting) templ.Component {
 	})
 }
 
-// StartPreview shows the messages of the start, and, below the fields, the button that starts exactly these.
+// StartPreview shows the messages of the start. It also has the button that starts exactly these messages.
 func StartPreview(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -631,8 +631,8 @@ func startNote(tone, key string) templ.Component {
 	})
 }
 
-// startInput asks for a field, with its readable name, and below that its name in texts. A day is picked, unless the present value is no
-// date.
+// startInput returns the input for a field. It shows the readable name, and below it the name in texts. For a date it
+// is a date picker, unless the present value is no date.
 func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	in := view.Input{Name: "fields." + f.Name, Label: view.FieldName(f.Name), Hint: hint + " · {{" + f.Name + "}}", Need: f.Required, Auto: "off"}
 	if in.Kind = dateKind(f, form.Value(in.Name)); in.Kind == "datetime-local" {
@@ -641,7 +641,7 @@ func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	return in
 }
 
-// tells reports whether there is something to say about single messages.
+// tells reports whether the page says something about single messages.
 func (s Started) tells() bool {
 	return s.Blacklisted || s.Running != "" && s.Running != "skip" || len(s.Messages)+len(s.Skipped) > 0
 }

@@ -13,10 +13,10 @@ import (
 // picker is the layout of a day and a time in browsers.
 const picker = "2006-01-02T15:04"
 
-// pickedForms are the layouts that a picker can show: day first, and year first.
+// pickedForms are the layouts of values that a picker can show.
 var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
 
-// dateKind is the kind of input for a field: a picker for a date, or text if a picker cannot show the value.
+// dateKind returns the kind of input for a field. For a date it is a picker, or text if a picker cannot show the value.
 func dateKind(f puntuale.Field, value string) string {
 	if f.Kind != puntuale.FieldDate {
 		return "text"
@@ -43,7 +43,7 @@ func asPicked(kind, value string) string {
 	return value
 }
 
-// fieldLabel is the name of a field of the start's form.
+// fieldLabel returns the label of a field in the form that starts a sequence.
 func fieldLabel(ctx context.Context, name string) string {
 	if field, ok := strings.CutPrefix(name, "fields."); ok {
 		return view.FieldName(field)
@@ -51,7 +51,7 @@ func fieldLabel(ctx context.Context, name string) string {
 	return view.T(ctx, "start.phone")
 }
 
-// nothing says why a timeline is empty. Faults are shown above it. An empty field is no fault.
+// nothing says why a timeline is empty. Faults are shown above the timeline; an empty field is no fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
 	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):
@@ -62,7 +62,7 @@ func (t Try) nothing(ctx context.Context) string {
 	return "preview.none"
 }
 
-// notYet is the key of why there is no preview.
+// notYet returns the key of the text that says why there is no preview.
 func (s Starting) notYet() string {
 	if s.Wrong {
 		return "preview.none_faulty"
@@ -92,7 +92,7 @@ func (s Started) summary(ctx context.Context) string {
 	return view.T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
 }
 
-// outcome is why a message did not leave; zero if there is nothing to say.
+// outcome returns why a message did not leave, or the zero reason if there is nothing to say.
 func outcome(m puntuale.MessageDetail) puntuale.Reason {
 	if m.State == puntuale.Failed {
 		return m.Reason

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// templateRoutes are the pages of templates: content with a name, which sequences share.
+// templateRoutes are the pages of templates: named contents that several sequences can use.
 var templateRoutes = []page.Route{
 	page.Get("/c/{client}/templates", page.ClientSide, puntuale.Reader, templates),
 	page.Get("/c/{client}/templates/new", page.ClientSide, puntuale.Staff, newTemplate),
@@ -39,7 +39,7 @@ func templates(v *page.Request) error {
 	return v.Show(Templates(list))
 }
 
-// networks are the templates that Meta has for each of the client's Official sessions.
+// networks returns the templates that Meta has for each of the client's Official sessions.
 func networks(v *page.Request) (all []Network, err error) {
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
@@ -50,7 +50,7 @@ func networks(v *page.Request) (all []Network, err error) {
 			continue
 		}
 		found, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: page.MostChoices})
-		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server does not reach Meta
+		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server cannot reach Meta
 			continue
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func template(v *page.Request) error {
 	return v.Show(TemplateEdit(e))
 }
 
-// templateEditor is everything that a template's form shows.
+// templateEditor returns everything that a template's form shows.
 func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
 	e := TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
 	networks, err := networks(v)
@@ -154,7 +154,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 		for i := range puntuale.MaxButtons {
 			at := fmt.Sprintf("official.buttons[%d]", i)
 			if kind := f.Value(at + ".type"); kind != "" {
-				index, _ := strconv.Atoi(f.Value(at + ".index")) // written by us
+				index, _ := strconv.Atoi(f.Value(at + ".index")) // the form writes this number itself
 				r.Official.Buttons = append(r.Official.Buttons, puntuale.Button{Index: index, Kind: puntuale.ButtonKind(kind), Text: f.Value(at + ".text")})
 			}
 		}
@@ -173,7 +173,7 @@ func readPlaceholders(f *view.Form, part string) (all []puntuale.Parameter) {
 	return all
 }
 
-// templateFields names every field of a template's form.
+// templateFields returns the names of all fields in a template's form.
 func templateFields(f *view.Form) []string {
 	all := []string{"name", "text", "media", "media_name", "latitude", "longitude", "official"}
 	for name := range f.Values {
@@ -184,7 +184,8 @@ func templateFields(f *view.Form) []string {
 	return all
 }
 
-// draftTemplate shows a template's form again: with the places of another approved template, or with the new preview.
+// draftTemplate shows a template's form again, with the placeholders of another approved template or with a new
+// preview.
 func draftTemplate(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -226,7 +227,7 @@ func templateRefused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	if refused.Code == puntuale.CodeConflict { // only names clash
+	if refused.Code == puntuale.CodeConflict { // the name is the only thing that can conflict
 		err = puntuale.Invalid(refused.Reason.At("body.name", nil))
 	}
 	return v.Again(err, f, TemplateForm(e), TemplateEdit(e), templateFields(f)...)

@@ -23,7 +23,7 @@ type TemplateRow struct {
 	Fields []puntuale.Field
 }
 
-// TemplateList is the client's templates, and those that Meta has for its numbers.
+// TemplateList has the client's templates, and the templates that Meta has for its numbers.
 type TemplateList struct {
 	Rows         []TemplateRow
 	Cursor, Next string
@@ -33,18 +33,18 @@ type TemplateList struct {
 // Network has the templates of one Official session.
 type Network struct {
 	Session puntuale.Session
-	Synced  time.Time // zero: not heard of yet
+	Synced  time.Time // when the templates were last read; zero: not read yet
 	All     []puntuale.NetworkTemplate
 }
 
 // TemplateEditor is a template's form, with everything around it.
 type TemplateEditor struct {
 	Form     *view.Form
-	ID       string // "" of a new one
-	Name     string // as it is stored
+	ID       string // "": a new template
+	Name     string // the stored name
 	Networks []puntuale.NetworkTemplate
-	Chosen   *puntuale.NetworkTemplate // nil: none, or one that Meta does not have
-	Bubble   *puntuale.Content         // as it would look; nil while it cannot be sent
+	Chosen   *puntuale.NetworkTemplate // the approved template that the person chose; nil: none, or one that Meta does not have
+	Bubble   *puntuale.Content         // how the template would look; nil: it cannot be sent yet
 }
 
 // Templates is the list of a client's templates.
@@ -500,7 +500,7 @@ type statusCount struct {
 	n      int
 }
 
-// counts are the numbers of templates in each state, the largest first.
+// counts returns how many templates are in each state, the largest number first.
 func (n Network) counts() (all []statusCount) {
 	for _, t := range n.All {
 		i := slices.IndexFunc(all, func(c statusCount) bool { return c.status == t.Status })
@@ -1046,7 +1046,7 @@ func templateAction(base string, e TemplateEditor) string {
 	return base + "/templates/" + e.ID
 }
 
-// TemplatePreview is how a template looks on a phone.
+// TemplatePreview shows a template as a phone shows it.
 func TemplatePreview(e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1104,7 +1104,7 @@ func TemplatePreview(e TemplateEditor) templ.Component {
 	})
 }
 
-// approved chooses the template that Meta approved, and fills its places.
+// approved is the part of the form that chooses an approved template, and fills its placeholders.
 func approved(e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1352,7 +1352,7 @@ func approved(e TemplateEditor) templ.Component {
 	})
 }
 
-// headerKind is the kind of content that fills a header.
+// headerKind returns the kind of content that fills a header.
 func headerKind(format string) string {
 	if format == "LOCATION" {
 		return "location"
@@ -1360,15 +1360,16 @@ func headerKind(format string) string {
 	return "media"
 }
 
-// place is one part that an approved template leaves open.
+// place is one placeholder of an approved template.
 type place struct {
 	part, at, label string
-	named           string // its name, where places have names
-	kind            string // of a button
-	index           int    // of a button
+	named           string // its name, if the placeholders have names
+	kind            string // the kind of a button
+	index           int    // the position of a button
 }
 
-// places are what the chosen template leaves open; for an unknown template, the places that are filled already.
+// places returns the placeholders of the chosen template. If Meta's list does not have the template, it returns the
+// placeholders that the form already has.
 func (e TemplateEditor) places() (all []place) {
 	if e.Chosen == nil {
 		return e.filled()
@@ -1400,7 +1401,7 @@ func (e TemplateEditor) filled() (all []place) {
 				break
 			}
 			p := place{part: strings.TrimSuffix(part, "s"), at: at, label: view.Or(e.Form.Value(at+".name"), fmt.Sprint(i+1)), named: e.Form.Value(at + ".name"), kind: e.Form.Value(at + ".type")}
-			_, _ = fmt.Sscan(e.Form.Value(at+".index"), &p.index) // written by us
+			_, _ = fmt.Sscan(e.Form.Value(at+".index"), &p.index) // the form writes this number itself
 			all = append(all, p)
 		}
 	}
@@ -1464,7 +1465,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var60 string
 			templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "template.delete_text", "Name", e.Name))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 374, Col: 58}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 375, Col: 58}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var60))
 			if templ_7745c5c3_Err != nil {
@@ -1477,7 +1478,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var61 string
 			templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "template.delete"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 376, Col: 80}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 377, Col: 80}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var61))
 			if templ_7745c5c3_Err != nil {
@@ -1490,7 +1491,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 			var templ_7745c5c3_Var62 string
 			templ_7745c5c3_Var62, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "dialog.cancel"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 377, Col: 78}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `template.templ`, Line: 378, Col: 78}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var62))
 			if templ_7745c5c3_Err != nil {
@@ -1510,7 +1511,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 	})
 }
 
-// TemplateDeletePage asks the same question on a page, for browsers without scripts.
+// TemplateDeletePage is TemplateDelete as a page, for browsers without scripts.
 func TemplateDeletePage(f *view.Form, e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

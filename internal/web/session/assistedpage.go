@@ -5,12 +5,12 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// AssistedPage is the data of the phone app's page, besides the frame.
+// AssistedPage is the data of the phone app's page, in addition to the frame.
 type AssistedPage struct {
-	Icon string // its address
+	Icon string // the address of the icon
 }
 
-// assistedTexts are the texts that the app's script shows, by the end of their keys.
+// assistedTexts are the ends of the keys of texts that the app's script shows.
 var assistedTexts = []string{
 	"list", "link", "name", "gone", "later", "group_done", "waiting_1", "waiting_n", "late_1", "late_n", "left_1", "left_n",
 	"no_name", "no_code", "no_network", "code_over", "full", "owes", "unlinked", "not_unlinked", "no_push",

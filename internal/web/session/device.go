@@ -11,14 +11,14 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// deviceRoutes unlink one of the phones and programs that take a session's messages.
+// deviceRoutes are the pages that unlink a phone or a program from a session.
 var deviceRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/devices/{device}/unlink", page.ClientSide, puntuale.Staff, askToUnlinkDevice),
 	page.Post("/c/{client}/sessions/{id}/devices/{device}/unlink", page.ClientSide, puntuale.Staff, "session.unlink_device", unlinkDevice),
 	page.Post("/c/{client}/sessions/{id}/try", page.ClientSide, puntuale.Staff, "session.try", tryDevices),
 }
 
-// createByDevices creates a session whose messages devices take, and offers the first code at once.
+// createByDevices creates a session that sends through devices, and makes the first code at once.
 func createByDevices(v *page.Request, f *view.Form) error {
 	sandbox := false
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
@@ -33,7 +33,7 @@ func createByDevices(v *page.Request, f *view.Form) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// devicesOf makes the part of a session's page about devices; nil for a session of another kind.
+// devicesOf returns the part of a session's page about devices, or nil if the session does not send through devices.
 func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
@@ -50,7 +50,8 @@ func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	return side, nil
 }
 
-// phoneApp is the path of the phone app, which links with a code if one is given. The part after # stays in the browser.
+// phoneApp returns the path of the phone app. If a code is given, the app links with it. The code is after #, so the
+// browser does not send it to the server.
 func phoneApp(v *page.Request, code string) string {
 	path, h := page.AssistedPath, v.Person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
@@ -62,7 +63,7 @@ func phoneApp(v *page.Request, code string) string {
 	return path
 }
 
-// offerDevice offers a code that links a device. On a phone, it leads directly to the app.
+// offerDevice makes a code that links a device. A browser on a phone is led directly to the app.
 func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	offered, err := v.Client.Pair(v.Ctx(), s.ID.String(), control.Pairing{})
 	if err != nil {
@@ -80,7 +81,7 @@ func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	return v.Redirect(sessionURL(v, offered.ID))
 }
 
-// tryDevices makes one message due now, to a number that the person gives. It is meant for their own number, as a try.
+// tryDevices makes one message due now. The person gives a number, which should be their own, to try the session.
 func tryDevices(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -93,7 +94,7 @@ func tryDevices(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	text, _ := json.Marshal(v.T("device.try_words", "Name", v.Frame.Look.Name)) // strings are always written
+	text, _ := json.Marshal(v.T("device.try_words", "Name", v.Frame.Look.Name)) // strings can always be written as JSON
 	fields := map[string]json.RawMessage{"text": text}
 	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
 	if _, err = v.Client.Send(v.Ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
@@ -109,7 +110,7 @@ func tryDevices(v *page.Request) error {
 	return v.Redirect(sessionURL(v, found.ID))
 }
 
-// aDevice finds the device of the path.
+// aDevice finds the device in the path.
 func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	s, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err == nil && !s.ByDevice() {
@@ -122,7 +123,7 @@ func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	if err != nil {
 		return s, puntuale.Device{}, err
 	}
-	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // a text that is no id is no device's
+	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // a text that is no id names no device
 	for _, d := range all {
 		if d.ID == id {
 			return s, d, nil

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// deviceActions are the actions on the phones and programs that take a session's messages.
+// deviceActions shows the actions on the phones and programs of a session.
 func deviceActions(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -90,7 +90,7 @@ func deviceActions(o OneSession) templ.Component {
 	})
 }
 
-// TryForm makes a message due now, to the person's own number.
+// TryForm is the form that makes one message due now, to the person's own number.
 func TryForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -176,7 +176,7 @@ func TryForm(o OneSession) templ.Component {
 	})
 }
 
-// linkPhone shows the code: as a link for this phone, as a QR code for another, and as text.
+// linkPhone shows the code in three forms: as a link for this phone, as a QR code for another phone, and as text.
 func linkPhone(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -369,7 +369,7 @@ func linkPhone(o OneSession) templ.Component {
 	})
 }
 
-// LinkPhoneForm offers a code. On a phone, it leads directly to the app.
+// LinkPhoneForm is the form that makes a code. A browser on a phone is led directly to the app.
 func LinkPhoneForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -463,7 +463,7 @@ func LinkPhoneForm(o OneSession) templ.Component {
 	})
 }
 
-// deviceList are the linked ones.
+// deviceList shows the linked devices.
 func deviceList(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -666,7 +666,7 @@ func deviceList(o OneSession) templ.Component {
 	})
 }
 
-// UnlinkDevice asks before a device is unlinked, and says what happens to the messages that it holds.
+// UnlinkDevice asks before a device is unlinked, and says what happens to the messages that the device holds.
 func UnlinkDevice(s Sender, d puntuale.Device) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

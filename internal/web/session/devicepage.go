@@ -7,16 +7,16 @@ import (
 	"puntuale"
 )
 
-// DeviceSide is the part of a session that is about its devices.
+// DeviceSide is the part of a session's page about its devices.
 type DeviceSide struct {
 	Devices   []puntuale.Device
 	App       string     // the path of the phone app
-	Here      string     // the path of the phone app that links with the code; "" none is offered
-	Elsewhere string     // the same as an address for another phone
-	Try       *view.Form // nil until one was refused
+	Here      string     // the path of the phone app with the code; "": there is no code
+	Elsewhere string     // the address of the phone app with the code, for another phone
+	Try       *view.Form // nil until a form was refused
 }
 
-// kindKey is the key of the name of a device's kind.
+// kindKey returns the key of the name of a device's kind.
 func kindKey(d puntuale.Device) string {
 	if d.Assisted {
 		return "device.phone"
@@ -24,5 +24,5 @@ func kindKey(d puntuale.Device) string {
 	return "device.program"
 }
 
-// deviceURL is the address at which a device is unlinked.
+// deviceURL returns the end of the address at which a device is unlinked.
 func deviceURL(d puntuale.Device) string { return fmt.Sprintf("/devices/%d/unlink", d.ID) }

@@ -7,7 +7,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// gatewayRoutes are the further pages of a session that sends through a gateway: its keys. The test is the same as for all sessions.
+// gatewayRoutes are the pages for the keys of a session that sends through a gateway. The test of the connection is
+// among the routes of all sessions.
 var gatewayRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, gatewayKeys),
 	page.Post("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, "session.gateway", setGateway),
@@ -20,7 +21,8 @@ func readGateway(f *view.Form) control.NewGateway {
 	return control.NewGateway{BaseURL: f.Value("base_url"), AccessToken: f.Value("access_token"), InstanceID: f.Value("instance_id")}
 }
 
-// createGateway creates a session that sends through a gateway. The choice of this kind leads to a form for the keys.
+// createGateway creates a session that sends through a gateway. After the person chose this kind, it first shows a form
+// for the keys.
 func createGateway(v *page.Request, f *view.Form) error {
 	if !f.Values.Has("access_token") {
 		return v.Whole(NewGateway(view.NewForm("name", f.Value("name"))))
@@ -37,7 +39,7 @@ func createGateway(v *page.Request, f *view.Form) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// gateway returns a session that sends through a gateway.
+// gateway returns the session in the path, if it sends through a gateway.
 func gateway(v *page.Request) (Sender, error) {
 	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	s := sender(v, found)
@@ -47,7 +49,7 @@ func gateway(v *page.Request) (Sender, error) {
 	return s, err
 }
 
-// gatewayKeys takes other keys. Stored keys are never shown. They stay if their fields are empty.
+// gatewayKeys replaces keys. Stored keys are never shown. A key whose field is empty stays.
 func gatewayKeys(v *page.Request) error {
 	of, err := gateway(v)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// NewGateway asks what a number at a gateway needs. It comes after the choice of its kind.
+// NewGateway asks for what a number at a gateway needs. The page comes after the choice of this kind.
 func NewGateway(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -109,7 +109,7 @@ func NewGateway(f *view.Form) templ.Component {
 	})
 }
 
-// NewGatewayForm is its form.
+// NewGatewayForm is the form of NewGateway.
 func NewGatewayForm(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -223,7 +223,7 @@ func gatewayField(f *view.Form, in view.Input) templ.Component {
 	})
 }
 
-// GatewayKeys asks for other keys of a gateway.
+// GatewayKeys is the page that replaces the keys of a gateway.
 func GatewayKeys(f *view.Form, s Sender) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -319,7 +319,7 @@ func GatewayKeys(f *view.Form, s Sender) templ.Component {
 	})
 }
 
-// GatewayKeysForm is its form. Stored keys are never shown.
+// GatewayKeysForm is the form of GatewayKeys. Stored keys are never shown.
 func GatewayKeysForm(f *view.Form, s Sender) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -391,7 +391,7 @@ func GatewayKeysForm(f *view.Form, s Sender) templ.Component {
 	})
 }
 
-// gatewayCard has the actions on a session's gateway besides linking.
+// gatewayCard shows the actions on a session's gateway, except linking.
 func gatewayCard(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -476,7 +476,7 @@ func gatewayCard(o OneSession) templ.Component {
 	})
 }
 
-// GatewayTest tries the connection.
+// GatewayTest is the form that tests the connection to a gateway.
 func GatewayTest(f *view.Form, o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -5,14 +5,14 @@ import (
 	"cmp"
 	"image"
 	"image/color"
-	_ "image/jpeg" // a logo's form
+	_ "image/jpeg" // so that the image package reads JPEG, in which a logo may come
 	"image/png"
 	"math"
 	"puntuale/internal/web/page"
 	"slices"
 )
 
-// iconSizes are the sides of an app's icon, in pixels, that browsers want before they offer to install it.
+// iconSizes are the sizes of the app's icon, in pixels. Browsers need both before they offer to install the app.
 var iconSizes = []int{192, 512}
 
 func isIconSize(size int) bool { return slices.Contains(iconSizes, size) }
@@ -26,8 +26,8 @@ func iconMemory(logo []byte, size int) int64 {
 	return int64(config.Width)*int64(config.Height)*8 + int64(size)*int64(size)*8
 }
 
-// drawIcon draws a partner's logo on white, or a clock on its colour, as a PNG. The important part is within the middle four fifths,
-// because phones cut icons to circles.
+// drawIcon returns an icon as PNG: a partner's logo on white, or a clock on the partner's colour. The important part is
+// within the middle four fifths, because phones cut icons to circles.
 func drawIcon(size int, colour string, logo []byte) []byte {
 	icon := image.NewNRGBA(image.Rect(0, 0, size, size))
 	picture, _, err := image.Decode(bytes.NewReader(logo))
@@ -37,11 +37,12 @@ func drawIcon(size int, colour string, logo []byte) []byte {
 		drawClock(icon, page.ParseColour(cmp.Or(colour, "#0b6e63")))
 	}
 	var b bytes.Buffer
-	_ = png.Encode(&b, icon) // writing to memory does not fail
+	_ = png.Encode(&b, icon) // writing to memory cannot fail
 	return b.Bytes()
 }
 
-// drawLogo draws a picture as large as fits into the middle, on white. Each pixel is the mean of the area that it covers.
+// drawLogo draws a picture in the middle of the icon, as large as it fits, on white. Each pixel of the icon is the mean
+// of the pixels that it covers.
 func drawLogo(icon *image.NRGBA, picture image.Image) {
 	side, from := icon.Rect.Dx(), picture.Bounds()
 	scale := 0.66 * float64(side) / float64(max(from.Dx(), from.Dy())) // the diagonal of a square logo stays within the circle
@@ -53,7 +54,8 @@ func drawLogo(icon *image.NRGBA, picture image.Image) {
 	}
 }
 
-// mean is the colour, on white, of the square of a picture that begins at x and y. It reads at least one pixel.
+// mean returns the mean colour of a square of the picture, on white. The square begins at x and y. mean reads at least
+// one pixel.
 func mean(picture image.Image, x, y, side float64) color.Color {
 	from := picture.Bounds()
 	var r, g, b, n float64
@@ -72,16 +74,16 @@ func mean(picture image.Image, x, y, side float64) color.Color {
 	return color.NRGBA64{uint16(r / n), uint16(g / n), uint16(b / n), 0xffff}
 }
 
-// drawClock draws the product's mark: a ring and two hands, in the ink with the best contrast to the colour.
+// drawClock draws the product's mark, a ring and two hands. Its colour has the best contrast to the ground.
 func drawClock(icon *image.NRGBA, ground page.RGB) {
 	ink, side := page.ParseColour(page.InkOn(ground.String())), float64(icon.Rect.Dx())
-	const thick = 0.03 // half of a stroke, as part of the side
+	const thick = 0.03 // half of the width of a stroke, as a part of the icon's side
 	for y := range icon.Rect.Dy() {
 		for x := range icon.Rect.Dx() {
 			px, py := (float64(x)+0.5)/side-0.5, (float64(y)+0.5)/side-0.5
 			away := math.Abs(math.Hypot(px, py) - 0.27)
 			away = min(away, toLine(px, py, 0, -0.16), toLine(px, py, 0.11, 0.08))
-			share := max(0, min(1, (thick-away)*side+0.5)) // the edge is one pixel soft
+			share := max(0, min(1, (thick-away)*side+0.5)) // the edge of a stroke is one pixel soft
 			var c [3]uint8
 			for i := range c {
 				c[i] = uint8(math.Round(255 * (ground[i] + (ink[i]-ground[i])*share)))
@@ -91,7 +93,7 @@ func drawClock(icon *image.NRGBA, ground page.RGB) {
 	}
 }
 
-// toLine is how far a point is from the line between the middle and an end.
+// toLine returns how far a point is from the line between the middle and an end.
 func toLine(x, y, endX, endY float64) float64 {
 	along := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
 	return math.Hypot(x-along*endX, y-along*endY)

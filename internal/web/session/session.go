@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// sessionRoutes are the numbers that a client sends from.
+// sessionRoutes are the pages of the numbers that a client sends from.
 var sessionRoutes = []page.Route{
 	page.Get("/c/{client}/sessions", page.ClientSide, puntuale.Reader, sessions),
 	page.Get("/c/{client}/sessions/new", page.ClientSide, puntuale.Owner, newSession),
@@ -29,7 +29,8 @@ var sessionRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
-// sender is a session as pages show it. A reader sees no code, because a code can link a phone.
+// sender returns a session in the form that pages show. For a reader it leaves out the code, because a code can link a
+// phone.
 func sender(v *page.Request, s control.Session) Sender {
 	shown := Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
@@ -88,7 +89,7 @@ func createSession(v *page.Request) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// oneSession is what the page of a session shows besides its forms.
+// oneSession returns what the page of a session shows, except its forms.
 func oneSession(v *page.Request, id string) (OneSession, error) {
 	found, err := v.Client.Session(v.Ctx(), id)
 	if err != nil {
@@ -114,7 +115,7 @@ func oneSession(v *page.Request, id string) (OneSession, error) {
 			return OneSession{}, err
 		}
 		*side.name = chosen.Name
-		if o.Choice(side.id.String()) == "" && err == nil { // beyond those that are offered
+		if o.Choice(side.id.String()) == "" && err == nil { // the sequence is not among the offered ones, so it is added
 			o.Sequences = append(o.Sequences, view.Option{Value: side.id.String(), Text: chosen.Name})
 		}
 	}
@@ -132,7 +133,7 @@ func session(v *page.Request) error {
 	return v.Show(Session(o))
 }
 
-// liveLink tells the page of a session the progress of linking: each new code, and each change of state.
+// liveLink sends the part of a session's page about linking again: at each new code, and at each change of state.
 func liveLink(v *page.Request) error {
 	id := v.Path("id")
 	if _, err := v.Client.Session(v.Ctx(), id); err != nil {
@@ -305,7 +306,7 @@ func setPace(v *page.Request) error {
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-// others are the client's other sessions, which may take over pending messages.
+// others returns the client's other sessions. One of them may take over pending messages.
 func others(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {

@@ -479,7 +479,7 @@ func NewSession(f *view.Form) templ.Component {
 	})
 }
 
-// NewSessionForm is its form.
+// NewSessionForm is the form of NewSession.
 func NewSessionForm(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1536,7 +1536,7 @@ func linkActions(o OneSession) templ.Component {
 	})
 }
 
-// linkedActions are the actions on a link.
+// linkedActions shows the actions on a linked session.
 func linkedActions(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1628,7 +1628,7 @@ func linkedActions(o OneSession) templ.Component {
 	})
 }
 
-// ReconnectForm connects a linked number at once.
+// ReconnectForm is the form that connects a linked number at once.
 func ReconnectForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1693,7 +1693,7 @@ func ReconnectForm(o OneSession) templ.Component {
 	})
 }
 
-// PairForm begins to link a number by a QR code.
+// PairForm is the form that begins to link a number by a QR code.
 func PairForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1758,7 +1758,7 @@ func PairForm(o OneSession) templ.Component {
 	})
 }
 
-// PairCodeForm begins to link a number by a code that is typed into the phone.
+// PairCodeForm is the form that begins to link a number by a code that a person types into the phone.
 func PairCodeForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1827,7 +1827,7 @@ func PairCodeForm(o OneSession) templ.Component {
 	})
 }
 
-// SessionNameForm gives the session another name.
+// SessionNameForm is the form that gives the session another name.
 func SessionNameForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1905,7 +1905,7 @@ func SessionNameForm(o OneSession) templ.Component {
 	})
 }
 
-// SessionNamePage asks the same on a page, for browsers without scripts.
+// SessionNamePage is SessionNameForm as a page, for browsers without scripts.
 func SessionNamePage(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2001,7 +2001,7 @@ func SessionNamePage(o OneSession) templ.Component {
 	})
 }
 
-// DefaultPairForm chooses the session's default sequences.
+// DefaultPairForm is the form that chooses the session's default sequences.
 func DefaultPairForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2133,7 +2133,7 @@ func DefaultPairForm(o OneSession) templ.Component {
 	})
 }
 
-// PaceForm changes how much the session sends.
+// PaceForm is the form that changes the session's pace.
 func PaceForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2333,7 +2333,7 @@ func PaceForm(o OneSession) templ.Component {
 	})
 }
 
-// DeleteSession asks before a session is deleted, and what to do with its pending messages.
+// DeleteSession asks before a session is deleted. It also asks what to do with the session's pending messages.
 func DeleteSession(f *view.Form, s Sender, others []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2429,7 +2429,7 @@ func DeleteSession(f *view.Form, s Sender, others []view.Option) templ.Component
 	})
 }
 
-// DeleteSessionForm is its form.
+// DeleteSessionForm is the form of DeleteSession.
 func DeleteSessionForm(f *view.Form, s Sender, others []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

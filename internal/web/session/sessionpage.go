@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Sender is a session in the form for pages.
+// Sender is a session in the form that pages need.
 type Sender struct {
 	puntuale.Session
 	State     puntuale.LinkState
@@ -27,7 +27,8 @@ type Sender struct {
 // ToMeta reports whether the session sends through Meta's Cloud API.
 func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
 
-// Stamp changes when the page's part about the link changes. It reveals nothing about a code.
+// Stamp returns a text that changes when the part of the page about the link changes. The text reveals nothing about a
+// code.
 func (s Sender) Stamp() string {
 	moment := func(t time.Time) int64 {
 		if t.IsZero() {
@@ -38,18 +39,18 @@ func (s Sender) Stamp() string {
 	return fmt.Sprintf("%s-%t-%d-%d", s.Word, s.Code != nil, moment(s.Until), moment(s.Limited))
 }
 
-// simulates reports whether the session is a sandbox: its messages reach nobody.
+// simulates reports whether the session is an online sandbox, whose messages reach nobody.
 func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
 
 // ToGateway reports whether the session sends through a gateway.
 func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
 
-// paced reports whether the page offers to change how much the session sends.
+// paced reports whether the page offers to change the pace.
 func (s Sender) paced() bool {
 	return s.Type != puntuale.Official && !s.ByDevice() || s.Pace != (puntuale.Pace{})
 }
 
-// tone is the tone of the state's badge.
+// tone returns the tone of the state's badge.
 func (s Sender) tone() string {
 	switch {
 	case s.State == puntuale.LinkOnline && s.Limited.IsZero():
@@ -82,7 +83,7 @@ func (s Sender) icon() string {
 	return "alert-triangle"
 }
 
-// typeKey is the key of the name of the session's kind.
+// typeKey returns the key of the name of the session's kind.
 func (s Sender) typeKey() string {
 	if s.ByDevice() {
 		return "session.type.device"
@@ -93,24 +94,24 @@ func (s Sender) typeKey() string {
 // OneSession is what the page of a session shows. Its forms are nil until one was refused.
 type OneSession struct {
 	Sender
-	Sequences []view.Option // that there are to choose from
+	Sequences []view.Option // the sequences to choose from
 	Meta      *MetaSide
 	Devices   *DeviceSide
 	PairForm  *view.Form
 	CodeForm  *view.Form
-	Pair      *view.Form // of default sequences
+	Pair      *view.Form // the form of the default sequences
 	PaceForm  *view.Form
-	LinkForm  *view.Form // reconnect and unlink
+	LinkForm  *view.Form // the form that reconnects or unlinks
 	NameForm  *view.Form
 }
 
 // MetaSide is the part of an Official session's page about Meta.
 type MetaSide struct {
 	puntuale.NetworkTemplates
-	Webhook   string // the whole address
-	Reachable bool   // the address is one that Meta may take
+	Webhook   string // the whole address of the webhook
+	Reachable bool   // true: Meta may take the address
 	Test      *TestResult
-	Setup     bool // shown while the session is being set up
+	Setup     bool // true: the session is being set up
 }
 
 // TestResult is the result of a test of the connection.
@@ -142,7 +143,7 @@ func (o OneSession) paceForm() *view.Form {
 // StoredPace is the stored pace, in the fields of a form.
 func (o OneSession) StoredPace() *view.Form { return o.paceForm() }
 
-// Choice is the name of an offered sequence, "" if it is not offered.
+// Choice returns the name of an offered sequence, or "" if it is not offered.
 func (o OneSession) Choice(id string) string {
 	for _, c := range o.Sequences {
 		if c.Value == id {

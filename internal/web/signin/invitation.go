@@ -8,10 +8,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// invitationRoutes are the page on which somebody who was invited sets a password. It shows the brand of their partner.
+// invitationRoutes are the page on which an invited user sets a password. The page shows the brand of the user's
+// partner.
 var invitationRoutes = []page.Route{
 	page.Get("/invitation", page.Anyone, 0, invitation),
-	page.Post("/invitation", page.Anyone, 0, page.Unaudited, acceptInvitation), // notes who joined by itself
+	page.Post("/invitation", page.Anyone, 0, page.Unaudited, acceptInvitation), // the handler itself writes the audit log
 }
 
 func invitation(v *page.Request) error {
@@ -29,7 +30,7 @@ func spent(v *page.Request, err error) error {
 		return err
 	}
 	if v.Partial() {
-		return v.Redirect("/invitation") // without a secret it says so
+		return v.Redirect("/invitation") // without a secret, this page says that the link is not valid
 	}
 	return v.ShowAs(http.StatusNotFound, InvitationSpent(v.SignInAddress()))
 }

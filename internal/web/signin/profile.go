@@ -22,7 +22,7 @@ var profileRoutes = []page.Route{
 	page.Post("/me/second/codes", page.SignedIn, puntuale.Reader, "me.codes", renewCodes),
 }
 
-// mine makes the page's content besides its forms.
+// mine returns the page's content, except its forms.
 func mine(v *page.Request) (Mine, error) {
 	on, codes := v.Person.Second()
 	choices, err := noticeChoices(v)
@@ -87,8 +87,8 @@ func endVisits(v *page.Request) error {
 	return v.Redirect("/me")
 }
 
-// secondStep is a second factor that is being set up. It is kept with the visit until a code shows that the person's app
-// has the secret.
+// secondStep is a second factor that is being set up. The visit keeps it until a code proves that the person's app has
+// the secret.
 type secondStep struct {
 	Step   puntuale.PendingStep `json:"step"`
 	Secret []byte               `json:"secret"`
@@ -105,7 +105,8 @@ func secondPage(v *page.Request) error {
 	return v.Show(Second(view.NewForm(), SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
 }
 
-// pendingSecret is the secret that is being set up; nil if there is none, or if its time is over.
+// pendingSecret returns the secret that is being set up. It returns nil if there is none, or if its deadline has
+// passed.
 func pendingSecret(v *page.Request) []byte {
 	var step secondStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.Person.User(), v.Now()) {

@@ -19,7 +19,7 @@ import (
 type Mine struct {
 	User         puntuale.User
 	Second       bool
-	Codes        int // recovery codes left
+	Codes        int // how many recovery codes are left
 	NameForm     *view.Form
 	PasswordForm *view.Form
 	SecondForm   *view.Form
@@ -385,7 +385,7 @@ func Me(m Mine) templ.Component {
 	})
 }
 
-// NameForm is the person's name.
+// NameForm is the form that changes the person's name.
 func NameForm(m Mine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -564,7 +564,7 @@ func languageForm() templ.Component {
 	})
 }
 
-// PasswordForm takes a new password.
+// PasswordForm is the form that changes the password.
 func PasswordForm(m Mine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -654,7 +654,7 @@ func PasswordForm(m Mine) templ.Component {
 	})
 }
 
-// SecondOffForm ends the second factor.
+// SecondOffForm is the form that ends the second factor.
 func SecondOffForm(m Mine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -757,7 +757,7 @@ func SecondOffForm(m Mine) templ.Component {
 	})
 }
 
-// CodesForm makes new recovery codes.
+// CodesForm is the form that makes new recovery codes.
 func CodesForm(m Mine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -860,7 +860,7 @@ func CodesForm(m Mine) templ.Component {
 	})
 }
 
-// Second sets a second factor up.
+// Second is the page that sets a second factor up.
 func Second(f *view.Form, s SecondSecret) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1019,7 +1019,7 @@ func Second(f *view.Form, s SecondSecret) templ.Component {
 	})
 }
 
-// SecondForm takes the first code.
+// SecondForm is the form that takes the first code.
 func SecondForm(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1075,7 +1075,7 @@ func SecondForm(f *view.Form) templ.Component {
 	})
 }
 
-// RecoveryCodes shows the recovery codes, for the case that the phone is lost. They are shown only once.
+// RecoveryCodes shows the recovery codes, which a person needs if the phone is lost. They are shown only once.
 func RecoveryCodes(codes []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

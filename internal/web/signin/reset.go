@@ -9,18 +9,19 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// resetRoutes are the pages of a forgotten password: to ask for a link by e-mail, and to set a new password by it. They are there only where
-// the service sends e-mails.
+// resetRoutes are the pages for a forgotten password. One asks for a link by e-mail, and one sets a new password with
+// the link. They exist only if the service sends e-mails.
 var resetRoutes = []page.Route{
 	page.Get("/forgot", page.Anyone, 0, forgotPage),
 	page.Post("/forgot", page.Anyone, 0, page.Unaudited, forgot),
 	page.Get("/p/{slug}/forgot", page.Anyone, 0, forgotPage),
 	page.Post("/p/{slug}/forgot", page.Anyone, 0, page.Unaudited, forgot),
 	page.Get("/reset", page.Anyone, 0, resetPage),
-	page.Post("/reset", page.Anyone, 0, page.Unaudited, reset), // notes who set a password by itself
+	page.Post("/reset", page.Anyone, 0, page.Unaudited, reset), // the handler itself writes the audit log
 }
 
-// forgotAddress is the page that belongs to a sign-in page; "" where no e-mail is sent.
+// forgotAddress returns the address of the forgot page that belongs to a sign-in page. It returns "" if the service
+// sends no e-mails.
 func forgotAddress(v *page.Request) string {
 	switch slug := v.Path("slug"); {
 	case !v.Site.Accounts.Mails():
@@ -31,7 +32,7 @@ func forgotAddress(v *page.Request) string {
 	return "/forgot"
 }
 
-// signInBeside is the sign-in page that a forgot page belongs to.
+// signInBeside returns the address of the sign-in page that a forgot page belongs to.
 func signInBeside(v *page.Request) string {
 	if slug := v.Path("slug"); slug != "" {
 		return "/p/" + slug
@@ -39,7 +40,7 @@ func signInBeside(v *page.Request) string {
 	return "/login"
 }
 
-// forgetful finds the partner of the page.
+// forgetful returns the partner of the page. It fails if the service sends no e-mails.
 func forgetful(v *page.Request) (puntuale.PartnerID, error) {
 	if !v.Site.Accounts.Mails() {
 		return 0, page.ErrNoPage
@@ -54,7 +55,7 @@ func forgotPage(v *page.Request) error {
 	return v.Show(Forgot(view.NewForm(), forgotAddress(v), signInBeside(v)))
 }
 
-// forgot gives every e-mail the same answer.
+// forgot asks for a link by e-mail. Its answer is the same for every e-mail.
 func forgot(v *page.Request) error {
 	partner, err := forgetful(v)
 	if err != nil {
@@ -89,7 +90,7 @@ func resetSpent(v *page.Request, err error) error {
 		return err
 	}
 	if v.Partial() {
-		return v.Redirect("/reset") // without a secret it says so
+		return v.Redirect("/reset") // without a secret, this page says that the link is not valid
 	}
 	return v.ShowAs(http.StatusNotFound, ResetSpent(v.SignInAddress(), v.Site.Accounts.Mails()))
 }

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "puntuale/internal/web/view"
 
-// Forgot is where somebody asks for a link to set a new password.
+// Forgot is the page that asks for a link to set a new password.
 func Forgot(f *view.Form, action, door string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -283,7 +283,7 @@ func ForgotAsked(door string) templ.Component {
 	})
 }
 
-// Reset is where the holder of a link sets a new password.
+// Reset is the page on which a person with a link sets a new password.
 func Reset(f *view.Form, email string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -365,7 +365,7 @@ func Reset(f *view.Form, email string) templ.Component {
 	})
 }
 
-// ResetForm asks for the password. The e-mail is there for programs that keep passwords.
+// ResetForm asks for the password. It also has the e-mail, for programs that store passwords.
 func ResetForm(f *view.Form, email string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// secretText is a secret as a person types it into an app, in groups of four.
+// secretText returns a secret in the form in which a person types it into an app, in groups of four.
 func secretText(secret []byte) string {
 	text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	var groups []string

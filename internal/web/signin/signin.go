@@ -15,11 +15,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// signinRoutes are the pages before and after all others.
+// signinRoutes are the pages of signing in and out, and the first page.
 var signinRoutes = []page.Route{
 	page.Get("/{$}", page.Anyone, 0, front),
 	page.Get("/login", page.Anyone, 0, loginPage),
-	page.Post("/login", page.Anyone, 0, page.Unaudited, login), // notes who came in by itself
+	page.Post("/login", page.Anyone, 0, page.Unaudited, login), // the handler itself writes the audit log
 	page.Get("/login/code", page.Anyone, 0, codePage),
 	page.Post("/login/code", page.Anyone, 0, page.Unaudited, code),
 	page.Get("/login/choose", page.Anyone, 0, choosePage),
@@ -41,10 +41,11 @@ func front(v *page.Request) error {
 	return v.Redirect(homeOf(v.Person))
 }
 
-// keepLooks remembers the partner whose pages a person saw, for pages that belong to no partner. It gives no rights.
+// keepLooks keeps, in a cookie, the partner whose pages the person saw. Pages that belong to no partner then show this
+// partner's brand. The cookie gives no rights.
 func keepLooks(v *page.Request, p *account.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
-// dressAsBefore gives a page that belongs to no partner the brand that the browser saw last.
+// dressAsBefore gives a page that belongs to no partner the brand of the pages that the browser showed last.
 func dressAsBefore(v *page.Request) error {
 	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
 	if slug == "" {
@@ -59,7 +60,7 @@ func dressAsBefore(v *page.Request) error {
 	return nil
 }
 
-// rememberSignIn remembers on which partner's page a person signed in.
+// rememberSignIn keeps, in a cookie, on which partner's page a person signed in.
 func rememberSignIn(v *page.Request) {
 	c := &http.Cookie{Name: page.SignInCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
@@ -71,7 +72,7 @@ func rememberSignIn(v *page.Request) {
 	http.SetCookie(v.Writer, c)
 }
 
-// homeOf is the first page of a person.
+// homeOf returns the address of a person's first page.
 func homeOf(p *account.Person) string {
 	if c := p.User().Client; c != 0 {
 		return "/c/" + c.String()
@@ -79,7 +80,8 @@ func homeOf(p *account.Person) string {
 	return "/partner"
 }
 
-// knownPartner finds the partner of a sign-in page: by the slug in the path, or by the host name. There may be none.
+// knownPartner returns the partner of a sign-in page, by the slug in the path or by the host name. It returns 0 if
+// there is none.
 func knownPartner(v *page.Request) (puntuale.PartnerID, error) {
 	slug := v.Path("slug")
 	h, err := v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, slug)
@@ -135,8 +137,8 @@ func login(v *page.Request) error {
 	return v.Redirect("/login/choose")
 }
 
-// notIn shows the login page again: the words are the same for every reason, except reasons that only a person with the right password
-// sees.
+// notIn shows the sign-in page again. Its words are the same for every reason. Only a person with the right password
+// sees more exact reasons.
 func notIn(v *page.Request, err error, f *view.Form) error {
 	part, page := LoginForm(f, v.Frame.Path, forgotAddress(v)), Login(f, v.Frame.Path, forgotAddress(v))
 	switch {
@@ -153,7 +155,7 @@ func notIn(v *page.Request, err error, f *view.Form) error {
 	return v.ShowAs(http.StatusUnprocessableEntity, page)
 }
 
-// await keeps sign-ins that wait for a choice or a code, under a new token.
+// await stores sign-ins that wait for a choice or a code. The visit gets a new token.
 func await(v *page.Request, steps []puntuale.PendingStep) error {
 	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
@@ -166,7 +168,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed continues after a right password: to the second factor, if there is one.
+// passed continues after a right password. If there is a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if on, _ := p.Second(); !on {
 		return arrive(v, p)
@@ -177,7 +179,7 @@ func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error
 	return v.Redirect("/login/code")
 }
 
-// arrive signs a person in and leads to where they wanted to go.
+// arrive signs a person in, and leads to the page that the person wanted to see.
 func arrive(v *page.Request, p *account.Person) error {
 	next := v.Visits.PopString(v.Ctx(), page.KeyNext)
 	if err := v.Begin(p, p.Arrived); err != nil {
@@ -195,8 +197,8 @@ func onward(v *page.Request, p *account.Person, next string) error {
 	return v.Redirect(next)
 }
 
-// awaited are the people whose password was right and who can still continue, each with the pending step. Codes: unauthorized, with
-// [account.ErrOver] if there were such people before.
+// awaited returns the people whose password was right and who can still continue, each with the pending step. Codes:
+// unauthorized, with [account.ErrOver] if the time of all steps is over.
 func awaited(v *page.Request) (people []*account.Person, steps []puntuale.PendingStep, err error) {
 	var kept []puntuale.PendingStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
@@ -225,7 +227,7 @@ func awaited(v *page.Request) (people []*account.Person, steps []puntuale.Pendin
 	return people, steps, nil
 }
 
-// awaitsCode is the one person who must give a code.
+// awaitsCode returns the one person who must give a code.
 func awaitsCode(v *page.Request) (*account.Person, error) {
 	people, _, err := awaited(v)
 	if err == nil && len(people) != 1 {
@@ -285,7 +287,7 @@ func code(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if on, _ := p.Second(); !on { // an owner took it away meanwhile
+	if on, _ := p.Second(); !on { // an owner removed the second factor meanwhile
 		return arrive(v, p)
 	}
 	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
@@ -295,7 +297,7 @@ func code(v *page.Request) error {
 	return arrive(v, p)
 }
 
-// ticketPage asks before it takes a ticket, so that a program that only reads addresses does not use it up.
+// ticketPage asks before it uses a ticket. So a program that only opens addresses does not use the ticket up.
 func ticketPage(v *page.Request) error {
 	if !v.Caller().Local {
 		return page.ErrNoPage
@@ -313,7 +315,7 @@ func ticket(v *page.Request) error {
 	}
 	p, err := v.Site.Accounts.Redeem(v.Ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
-		if v.Person != nil { // the same link again, in the browser that it let in
+		if v.Person != nil { // this browser has already used the link
 			return v.Redirect(homeOf(v.Person))
 		}
 		return v.ShowAs(http.StatusNotFound, TicketSpent(v.SignInAddress()))
@@ -335,7 +337,7 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language: in the account if the reader has signed in, else by a cookie.
+// speak changes the language. For a signed-in reader it changes the account, and otherwise a cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -354,7 +356,7 @@ func speak(v *page.Request) error {
 	return v.Redirect(back(v))
 }
 
-// back is the page that a request came from, if that is one of ours.
+// back returns the page from which the request came, if it is a page of this service.
 func back(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {

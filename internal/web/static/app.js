@@ -1,5 +1,5 @@
-// What every page does in the browser: dialogs, copying, toasts, the focus after a refused form. All of it hangs on the
-// document, so that parts that htmx brings later need nothing of their own.
+// What every page does in the browser: dialogs, copying, toasts, and the focus after a refused form. All listeners are
+// on the document, so they also serve parts that htmx adds later.
 (() => {
   const say = (text, tone = "ok") => {
     const made = document.getElementById("toast")?.content.cloneNode(true);
@@ -17,8 +17,8 @@
     aside();
   };
 
-  // Toasts stand below, above a phone's bar; where they would lie on the button that a form is sent by, or on the field
-  // that has the focus, they stand above.
+  // Toasts are at the bottom, above a phone's bar. If they would cover the submit button, or the field that has the
+  // focus, they are at the top.
   const aside = () => {
     const all = document.getElementById("toasts");
     if (!all) return;
@@ -37,7 +37,7 @@
     if (covers()) all.classList.remove("toasts-above");
   };
 
-  // A toast goes by itself, unless it offers to undo or somebody is reading it.
+  // A toast disappears by itself. It stays longer if it offers to undo, and as long as somebody reads it.
   const later = (box) => {
     const life = box.querySelector("form") ? 12000 : 6000;
     let timer = setTimeout(() => box.remove(), life);
@@ -68,7 +68,7 @@
     if (!at) return;
     const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-theme-toggle]");
     if (!button) {
-      if (at instanceof HTMLDialogElement) at.close(); // its backdrop
+      if (at instanceof HTMLDialogElement) at.close(); // the click was on the dialog's backdrop
       else openRow(at, event);
       return;
     }
@@ -80,7 +80,7 @@
     else if ("copy" in button.dataset) await copy(button);
   });
 
-  // One more field like the last one.
+  // Adds one more field like the last one.
   const another = (button) => {
     const last = button.previousElementSibling;
     if (!(last instanceof HTMLInputElement)) return;
@@ -91,7 +91,7 @@
     next.focus();
   };
 
-  // A row opens what its first link does, unless something in it was meant, or words of it are being selected.
+  // A click on a row opens the row's first link, unless the click was on another control, or the person selects text.
   const openRow = (at, event) => {
     const row = at.closest("tr[data-row]");
     if (!row || at.closest("a, button, input, select, label, summary") || String(getSelection())) return;
@@ -114,7 +114,8 @@
     setTimeout(() => { words.textContent = before; }, 2000);
   };
 
-  // Phone numbers are shown in groups; whoever copies one wants the number. What is copied of a field is as it is there.
+  // Phone numbers are shown in groups, but a copy has the number without spaces. Text that is copied from an input
+  // field does not change.
   document.addEventListener("copy", (event) => {
     const text = String(getSelection());
     const plain = text.replace(/\+\d+(?:\u00a0\d+)+/g, (number) => number.replaceAll("\u00a0", ""));
@@ -133,7 +134,8 @@
     }
   });
 
-  // What a browser cannot read of a date or a number it sends as nothing, which would mean something else: never, unlimited.
+  // If a browser cannot read a date or a number, it sends an empty value. The server would take this as "never" or
+  // "unlimited".
   document.addEventListener("submit", (event) => {
     const odd = [...event.target.elements ?? []].find((field) => field.validity?.badInput);
     if (!odd) return;
@@ -142,7 +144,7 @@
     odd.reportValidity();
   }, true);
 
-  // A form that is being sent is sent once.
+  // A form cannot be sent again while it is being sent.
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || form.hasAttribute("hx-post") || form.method === "get" || form.method === "dialog") return;
@@ -151,7 +153,7 @@
     setTimeout(() => delete form.dataset.sent, 4000);
   });
 
-  // Parts that renew themselves bring along how many people wait for a reader, and how many notices; menu and bell show it.
+  // Parts that renew themselves contain the number of people who wait for a reader, and of unread notices. The menu and the bell show them.
   const countUnread = () => {
     const told = document.querySelector("[data-unread-now]")?.dataset;
     if (!told) return;
@@ -163,10 +165,10 @@
     }
   };
 
-  // htmx: where the focus goes after a refused form, and what to say where nothing came back.
+  // htmx: sets the focus after a refused form, and shows a text if no answer came.
   document.addEventListener("htmx:after:swap", (event) => {
     focusFault(document.querySelector("dialog[open]") || document);
-    if (event.target instanceof Element && event.target.id === "main") { // a page in the place of another
+    if (event.target instanceof Element && event.target.id === "main") { // another page has replaced the present one
       scrollTo(0, 0);
       event.target.focus({ preventScroll: true });
     }

@@ -1,5 +1,5 @@
-// The service worker of the phone app. The line above names what it keeps: the page and its files, and nothing of a
-// message. Every version keeps them under a name of its own, so that a page never meets the files of another.
+// The service worker of the phone app. The line above lists what it keeps: the page and its files, and never a message.
+// Each version has a cache with its own name, so a page never gets the files of another version.
 const kept = `phone-${shell.version}`;
 
 addEventListener("install", (event) => event.waitUntil((async () => {
@@ -13,7 +13,8 @@ addEventListener("activate", (event) => event.waitUntil((async () => {
   await clients.claim();
 })()));
 
-// The page comes from the network where there is one, and within a few seconds. Its files never change under one address.
+// The page comes from the network if the network answers within a few seconds, and otherwise from the cache. A file at
+// an address with a hash never changes.
 addEventListener("fetch", (event) => {
   const { request } = event;
   const address = new URL(request.url);
@@ -36,7 +37,7 @@ const page = async (request) => {
 
 const file = async (request) => await stored(request.url) ?? fetch(request);
 
-// What is pushed says only that something is due: the notice holds no number and no text.
+// A push says only that a message is due, so the notice shows no number and no text.
 addEventListener("push", (event) => event.waitUntil((async () => {
   const open = await pages();
   for (const one of open) one.postMessage("due");

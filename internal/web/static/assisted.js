@@ -1,14 +1,14 @@
-// The app of a phone that a person sends from; docs/device.md describes the calls. It shows what is due, takes one message
-// at a tap, opens WhatsApp with it, and reports what the person says of it. A report is kept here before the network is
-// tried, and is sent until it is answered.
+// The app for a phone on which a person sends messages by hand; docs/device.md describes its calls. It shows the due
+// messages, takes one at a tap, opens WhatsApp with it, and reports what the person says. It stores each report before
+// it uses the network, and sends the report until it gets an answer.
 (() => {
-  const lease = 900; // seconds that a taken message is held; renewed while the page is open
-  const pause = 25_000; // milliseconds between two looks at what is due
-  const patience = 20_000; // milliseconds that a call may take
-  const mostReports = 100; // of one call
+  const lease = 900; // how many seconds the phone holds a message; renewed while the page is open
+  const pause = 25_000; // milliseconds between two looks for due messages
+  const patience = 20_000; // how many milliseconds a call may take
+  const mostReports = 100; // how many reports one call may have
 
-  // What the phone keeps: "kept" has the device and the ids of takes that were begun; "held" the messages that were taken;
-  // "reports" what the server has not answered yet, in order.
+  // What the phone stores. "kept" has the device, and the ids of takes that have begun. "held" has the messages that
+  // were taken. "reports" has the reports that the server has not answered yet, in order.
   const opened = new Promise((resolve, reject) => {
     const request = indexedDB.open("phone", 1);
     request.onupgradeneeded = () => {
@@ -39,7 +39,7 @@
       this.status = status;
     }
   }
-  // A call that failed has said so by itself; any other error is ours.
+  // A failed call has already shown a text. Any other error is a fault of this script.
   const failed = (error) => {
     if (!(error instanceof Lost || error instanceof Refused)) throw error;
   };
@@ -59,12 +59,13 @@
     return content;
   };
 
-  // What the person's choice is called to those who read of the message later, as all such words of the service in Italian.
+  // The names of the person's choices in the details of a message. They are Italian, like all such texts of the
+  // service.
   const details = { skipped: "saltato", wrong: "numero sbagliato", group: "i messaggi a un gruppo non si possono inviare dalla pagina del telefono" };
 
   const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
 
-  // What WhatsApp opens with: the text, then what a link can carry of a place or a file.
+  // The text with which WhatsApp opens: the message's text, and then the link for its place or file.
   const words = (m) => {
     const degrees = (n) => Number((n ?? 0).toFixed(6));
     const place = m.latitude ?? m.longitude;
@@ -75,9 +76,9 @@
     return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { day: "numeric", month: "short" } });
   };
 
-  const soon = (text) => text && new Date(text) - Date.now() < 6 * 3600_000; // when a message ends that is worth a word
+  const soon = (text) => text && new Date(text) - Date.now() < 6 * 3600_000; // a message that ends within six hours shows when it ends
 
-  // A message as a card shows it.
+  // card returns a message in the form that a card shows.
   const card = (m) => ({
     ...m, group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
     link: `https://wa.me/${m.phone.replace(/\D/g, "")}?text=${encodeURIComponent(words(m))}`,
@@ -90,14 +91,14 @@
   };
 
   document.addEventListener("alpine:init", () => Alpine.data("assisted", () => ({
-    view: "", // "link", "list"; "" until it is known
+    view: "", // "link" or "list"; "" until it is known
     token: "", device: null,
     due: [], held: [], waiting: 0, stuck: true, looked: false,
-    taking: "", // the message that is just being taken
+    taking: "", // the message that is being taken now
     offline: !navigator.onLine, notice: "", ended: false, broken: false,
     code: "", name: "", fault: "", working: false,
     told: false, tells: false, installer: null,
-    changes: 0, // of what is held: an answer that was asked for before one is old
+    changes: 0, // counts changes of the held messages; an answer to a question from before a change is out of date
 
     async init() {
       this.texts = JSON.parse(this.$root.dataset.texts);
@@ -140,7 +141,7 @@
       worker.register("/phone/worker.js", { scope: "/phone", updateViaCache: "none" }).catch(() => {});
     },
 
-    // A code that came in the address is for the form, and not for the history.
+    // A code from the address goes into the form, and is removed from the browser's history.
     takeCode() {
       const code = new URLSearchParams(location.hash.slice(1)).get("code");
       if (!code) return;
@@ -159,7 +160,7 @@
     get left() { return this.number(this.waiting, "left"); },
     number(n, key) { return this.texts[n === 1 ? `${key}_1` : `${key}_n`].replace("#", n); },
 
-    // work is done at each look: what was declared goes first, so that the list that comes back knows of it.
+    // work runs at each look. It sends reports first, so that the list that comes back takes them into account.
     async work() {
       if (!this.token) return;
       await this.send();
@@ -208,7 +209,8 @@
       await keep("takes", Object.fromEntries(Object.entries(takes).filter(([id]) => there.has(id))));
     },
 
-    // take claims a message. Its id is kept first: where the answer is lost, the next call with it gives the same message.
+    // take takes a message. It stores the id of the take first. If the answer is lost, the next call with this id gets
+    // the same message.
     async take(m) {
       if (this.taking || this.offline) return;
       this.taking = m.message_id;
@@ -240,7 +242,7 @@
       this.held = [m, ...this.held];
       await this.$nextTick();
       const link = document.getElementById(`open-${m.attempt}`);
-      if (navigator.userActivation?.isActive ?? true) link.click(); // else the browser would not open it: the link is there
+      if (navigator.userActivation?.isActive ?? true) link.click(); // without a recent tap, the browser would block the window; the person can use the link
       link.closest("li").focus();
     },
 
@@ -263,11 +265,11 @@
       try {
         await navigator.share({ text: m.words });
         this.launched(m);
-      } catch { /* the person thought better of it */ }
+      } catch { /* the person closed the window of the browser that asks where to share */ }
     },
     get shares() { return "share" in navigator; },
 
-    // declare keeps what the person says of a message, and only then tries the network.
+    // declare stores what the person says about a message, and then sends it.
     sent(m) { return this.declare(m, "sent", ""); },
     skip(m) { return this.declare(m, "refused", details.skipped); },
     wrong(m) { return this.declare(m, "refused", details.wrong); },
@@ -289,7 +291,8 @@
 
     async count() { this.waiting = await inStores(["reports"], (reports) => reports.count()); },
 
-    // send tells the server what was declared, in order. A report goes once it was answered, whatever the answer.
+    // send reports to the server, in order, what was declared. A report is removed after the server answered it, with
+    // any answer.
     async send() {
       this.more = true;
       if (this.sending) return;
@@ -352,7 +355,7 @@
       }
     },
 
-    // owes reports whether there is something that only this phone can still say.
+    // owes reports whether this phone still has reports that the server does not have.
     async owes() {
       await this.send();
       return this.waiting > 0 || this.held.length > 0;
@@ -379,7 +382,7 @@
       }
     },
 
-    // end is when the server knows the phone no more. What was declared stays until the person says so.
+    // end runs when the server no longer knows the phone. Reports stay until the person deletes them.
     async end() {
       if (!this.token) return;
       this.ended = true;
@@ -413,7 +416,8 @@
       return await worker?.pushManager.getSubscription() ?? null;
     },
 
-    // Push: the browser's own address for this phone goes to the server, which sends nothing of a message there.
+    // Push: the browser's address for this phone goes to the server. The server sends no part of a message to this
+    // address.
     async tell() {
       this.notice = "";
       try {
@@ -430,7 +434,7 @@
       const { endpoint, keys } = subscription.toJSON();
       await this.ask("PUT", "/device/push", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
     },
-    // A browser may give its address up, or the server its key.
+    // A browser may change its address, and a server its key. Then the phone subscribes again.
     async tellAgain() {
       this.tells = Boolean(this.device.push);
       if (!this.device.push || !this.tellable || Notification.permission !== "granted") return;

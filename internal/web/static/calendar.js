@@ -1,4 +1,4 @@
-// Dragging a message to another day or hour fills the form that a message's page has, too, and sends it.
+// Dragging a message to another day or hour fills the form that is also on the message's page, and sends the form.
 (() => {
   const root = document.querySelector("[data-calendar=true]");
   const form = root?.querySelector("form[data-move]");
@@ -32,7 +32,7 @@
     if (!dragged || !zone) return;
     event.preventDefault();
     if (zone === dragged.closest("[data-drop], [data-past]")) return;
-    if (!("drop" in zone.dataset)) { // it is taken only to say why it is not
+    if (!("drop" in zone.dataset)) { // the drop is accepted only so that the page can say why it is refused
       globalThis.puntuale.say(root.dataset.over, "bad");
       return;
     }

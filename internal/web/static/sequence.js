@@ -1,7 +1,7 @@
-// The editor of sequences: what the server cannot do. Everything hangs on the document, so that a form that comes back
-// needs nothing anew.
+// The parts of the editor of sequences that the server cannot do. All listeners are on the document, so they also serve
+// a form that htmx replaces.
 (() => {
-  // A step that was dragged is moved by the server, like one moved by its buttons.
+  // After a step was dragged, the server moves it, as it does for the buttons.
   document.addEventListener("alpine:init", () => {
     Alpine.data("sequence", () => ({
       moved(from, to) {
@@ -13,7 +13,7 @@
     }));
   });
 
-  // What leaves before something, or at its very moment, is reckoned from a date: nothing can leave before the start.
+  // A step before an anchor, or at its very moment, counts from a date, because nothing can leave before the start.
   const dated = (timing) => ["before", "at"].includes(timing.querySelector(".timing-direction").value);
   const offerStart = () => {
     for (const timing of document.querySelectorAll(".timing")) {
@@ -30,22 +30,22 @@
   });
   document.addEventListener("htmx:after:swap", offerStart);
 
-  // A chip puts its field where the cursor is.
+  // A click on a chip inserts its field at the cursor.
   document.addEventListener("click", (event) => {
     const chip = event.target instanceof Element && event.target.closest("[data-insert]");
     if (!chip) return;
     const area = document.getElementById(chip.dataset.into);
     if (!(area instanceof HTMLTextAreaElement)) return;
     const name = chip.dataset.insert;
-    const untouched = area.selectionEnd === 0; // nobody put a cursor there: the end is meant
+    const untouched = area.selectionEnd === 0; // the person has not set a cursor in this field, so the text goes to the end
     const start = untouched ? area.value.length : area.selectionStart, end = untouched ? area.value.length : area.selectionEnd;
     area.setRangeText(`{{${name}}}`, start, end, "end");
     area.focus();
-    if (!name) area.setSelectionRange(start + 2, start + 2); // the name is to be typed
+    if (!name) area.setSelectionRange(start + 2, start + 2); // the person types the name of the field next
     area.dispatchEvent(new Event("input", { bubbles: true }));
   });
 
-  // Whoever goes on typing does not want the focus moved, nor to read of a fault that may be gone.
+  // While a person types, the focus must not move, and a fault that may be corrected already must not be read aloud.
   document.addEventListener("input", (event) => {
     const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form");
     if (!form) return;
@@ -61,7 +61,7 @@
     document.getElementById(`${event.target.id}-fault`)?.remove();
   });
 
-  // How long a text is, and by how much too long.
+  // Shows how long a text is, or by how much it is too long.
   const count = () => {
     for (const line of document.querySelectorAll("[data-count]")) {
       const area = document.getElementById(line.dataset.count);
@@ -76,8 +76,8 @@
   document.addEventListener("change", count);
   document.addEventListener("htmx:after:swap", count);
 
-  // What is not saved is kept in this tab: a session may end, and a page be left by mistake. For whom it was tried is not: the
-  // next one at this tab need not know.
+  // Unsaved text is kept in this tab, because a session may end and a page may be left by mistake. The number of the
+  // tried person is not kept, because the next person at this tab must not see it.
   const editor = () => document.querySelector("form.editor#sequence-form");
   const keep = "puntuale:draft:";
   const written = (form) => [...new FormData(form)].filter(([name, value]) =>
@@ -91,12 +91,12 @@
   const store = () => {
     const form = editor();
     if (!form || !dirty()) return;
-    try { sessionStorage.setItem(key(form), JSON.stringify({ of: form.dataset.draftOf, at: Date.now(), values: written(form) })); } catch { /* a full or forbidden store keeps nothing */ }
+    try { sessionStorage.setItem(key(form), JSON.stringify({ of: form.dataset.draftOf, at: Date.now(), values: written(form) })); } catch { /* the browser's storage may be full or forbidden; then nothing is kept */ }
   };
   const kept = (form) => {
-    // A draft belongs to the user who wrote it, and ends.
+    // A draft belongs to the user who wrote it, and expires.
     let draft = null;
-    try { draft = JSON.parse(sessionStorage.getItem(key(form))); } catch { /* as if there were none */ }
+    try { draft = JSON.parse(sessionStorage.getItem(key(form))); } catch { /* as if there were no draft */ }
     if (draft && draft.of === form.dataset.draftOf && Date.now() - draft.at < Number(form.dataset.draftLasts)) return draft;
     sessionStorage.removeItem(key(form));
     return null;
@@ -134,7 +134,7 @@
     }
   });
   for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, (event) => {
-    if (name === "htmx:after:swap") leaving = false; // the form came back
+    if (name === "htmx:after:swap") leaving = false; // the form came back, so the page is not being left
     else if (!(event.target instanceof Element) || !event.target.closest("form.editor")) return;
     store();
   });
@@ -142,8 +142,8 @@
     if (event.target === editor() && !event.submitter?.hasAttribute("formaction")) leaving = true;
   }, true);
   addEventListener("beforeunload", (event) => { if (!leaving && dirty()) event.preventDefault(); });
-  // Whether somebody types. A press on the form's own buttons changes nothing of it before the finger is up again: they would
-  // move away under it.
+  // Whether a person types. While a button of the form is pressed, this does not change, because the buttons would move
+  // away before the finger is up.
   const typed = (element) => element?.matches("textarea, input:not([type=radio], [type=checkbox])");
   document.addEventListener("focusin", (event) => {
     const form = event.target.closest("form.editor");
@@ -163,7 +163,7 @@
       form.classList.toggle("typing", form.contains(document.activeElement) && typed(document.activeElement));
       begun = JSON.stringify(written(form));
       offer();
-    } else if (document.querySelector("[data-toast]")) { // it was saved
+    } else if (document.querySelector("[data-toast]")) { // the form was saved
       const here = keep + location.pathname.replace(/\/sequences.*/, "/sequences");
       for (const name of [here, keep + location.pathname]) sessionStorage.removeItem(name);
     }
@@ -171,14 +171,14 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 
-  // A step that was just added is shown from its head on, which must not lie under the bar above.
+  // A step that was just added is shown from its heading on. The heading must not be hidden behind the bar at the top.
   document.addEventListener("htmx:after:swap", () => {
     const step = document.querySelector(".step textarea[data-focus]:not([aria-invalid])")?.closest(".step");
     const bar = document.querySelector(".top")?.getBoundingClientRect().bottom ?? 0;
     if (step && step.getBoundingClientRect().top < bar) step.scrollIntoView({ block: "start" });
   });
 
-  // Dates that were just named may be reckoned from, before those that are only proposed.
+  // Dates that the texts name are offered as anchors, before the proposed dates.
   document.addEventListener("htmx:after:swap", () => {
     const dates = JSON.parse(document.getElementById("timeline")?.dataset.dates ?? "[]");
     for (const anchor of document.querySelectorAll(".timing-anchor")) {
@@ -187,7 +187,7 @@
     }
   });
 
-  // Fields that were just named are offered as chips, too.
+  // Fields that the texts name are also offered as chips.
   document.addEventListener("htmx:after:swap", () => {
     const { fields = "[]", dates = "[]" } = document.getElementById("timeline")?.dataset ?? {};
     for (const group of document.querySelectorAll(".fields")) {

@@ -1,11 +1,12 @@
-// Starting by hand: what is not on the screen is not started. While the fields say something else than the preview, the button
-// is off. The server checks this again.
+// Starting by hand. Only what is on the screen may be started, so the button is off while the fields differ from the
+// preview. The server checks this again.
 (() => {
   const fields = () => JSON.stringify([...document.querySelectorAll("#start-form .start-fields input")].map((field) => field.value));
-  const asked = new WeakMap(); // request → what the fields said when it went out
-  let shown = fields(); // what they said when the preview on the screen was asked for
+  const asked = new WeakMap(); // for each request: the values of the fields when it was sent
+  let shown = fields(); // the values of the fields for which the preview on the screen was made
 
-  // Leaving a field fires "change" between the press and the release of a click. Compare values: the event alone is no edit.
+  // If a field loses the focus, the browser fires "change" between the press and the release of a click. So the values
+  // are compared, because the event alone does not mean an edit.
   const compare = () => {
     const stale = fields() !== shown;
     const part = document.getElementById("start-preview");
@@ -18,8 +19,8 @@
   document.addEventListener("input", changed);
   document.addEventListener("change", changed);
 
-  // A fault that the preview names is shown at its field, too, once the field was left: not while it is typed in, and not
-  // while it is empty.
+  // A fault that the preview names is also shown at its field, after the person left the field. It is not shown while
+  // the person types in the field, or while the field is empty.
   const left = new Set();
   const unmark = (field) => {
     const fault = `${field.id}-fault`;
@@ -51,20 +52,20 @@
   document.addEventListener("input", (event) => {
     const field = fieldOf(event);
     if (!field) return;
-    for (const led of field.form.querySelectorAll("[data-focus]")) led.removeAttribute("data-focus"); // do not pull the focus away from typing
+    for (const led of field.form.querySelectorAll("[data-focus]")) led.removeAttribute("data-focus"); // so that the focus does not move while the person types
     left.delete(field.id);
     unmark(field);
   });
   document.addEventListener("change", (event) => {
     const field = fieldOf(event);
-    if (field) left.add(field.id); // the answer to this change is on its way
+    if (field) left.add(field.id); // the answer to this change comes later
   });
 
   document.addEventListener("htmx:before:request", (event) => asked.set(event.detail.ctx, fields()));
   document.addEventListener("htmx:after:swap", (event) => {
     shown = asked.get(event.detail.ctx) ?? shown;
     compare();
-    // Only the preview lists faults by field. A whole form that came back marks its fields itself.
+    // Only the preview lists faults by field. If a whole form came back, it marks its fields itself.
     if (event.target.id === "start-preview" && shown === fields()) tell();
   });
 })();

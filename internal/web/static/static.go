@@ -1,6 +1,6 @@
-// Package static holds the files that pages load: the style, the scripts and the icons. Files of others are as they were
-// published; scripts/assets compares them. Each is served under an address that holds its hash, so a browser
-// keeps it for good and never sees an old one.
+// Package static holds the files that pages load: the style, the scripts and the icons. Third-party files are
+// unchanged, and scripts/assets checks this. The address of each file has the file's hash. So a browser can keep a file
+// for ever, and never uses an old one.
 package static
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Path is where the files are.
+// Path is where the addresses of the files begin.
 const Path = "/static/"
 
 //go:embed *.css *.js *.svg alpinejs tabler/core htmx.org
@@ -42,17 +42,18 @@ var names = map[string]string{
 type asset struct {
 	kind     string
 	plain    []byte
-	squeezed func() []byte // with gzip, made at the first request; nil if gzip saves nothing
+	squeezed func() []byte // compressed with gzip, made at the first request; nil: gzip makes the file no smaller
 }
 
-// assetFolder is everything that pages load.
+// assetFolder has all files that pages load.
 type assetFolder struct {
 	addresses map[string]string // by name
 	assets    map[string]asset  // by address
-	drawings  map[string]string // icons by name: what is inside their svg
+	drawings  map[string]string // icons by name: the content of their svg element
 }
 
-// shelved is the shelf. The first page fills it, so commands and servers without visitors need no memory for it.
+// shelved returns the assetFolder. It is filled when the first page needs it, because commands and servers without
+// visitors need no memory for it.
 var shelved = sync.OnceValue(fill)
 
 var kinds = map[string]string{
@@ -70,7 +71,7 @@ func fill() *assetFolder {
 		name := entry.Name()
 		switch {
 		case entry.IsDir(), name == "app.css":
-		case path.Ext(name) == ".css": // styles of single pages are part of the one style
+		case path.Ext(name) == ".css": // the style sheets of single pages become part of the common style sheet
 			style = append(style, read(name)...)
 		default:
 			s.add(name, read(name))
@@ -78,7 +79,7 @@ func fill() *assetFolder {
 	}
 	s.add("app.css", style)
 	for name, file := range names {
-		s.add(name, sourceMap.ReplaceAll(read(file), nil)) // maps of sources are not served
+		s.add(name, sourceMap.ReplaceAll(read(file), nil)) // source maps are not served, so the references to them are removed
 	}
 	return s
 }
@@ -103,8 +104,8 @@ var sourceMap = regexp.MustCompile(`(?m)^\s*(//[#@] sourceMappingURL=.*|/\*# sou
 
 func squeeze(content []byte) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is right
-	_, _ = z.Write(content)                               // writing to memory does not fail
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid, so this cannot fail
+	_, _ = z.Write(content)                               // writing to memory cannot fail
 	_ = z.Close()
 	if b.Len() >= len(content)*9/10 {
 		return nil
@@ -112,7 +113,7 @@ func squeeze(content []byte) []byte {
 	return b.Bytes()
 }
 
-// URL is the address of a file, such as app.css. It panics for a name that there is not.
+// URL returns the address of a file, such as app.css. It panics if there is no such file.
 func URL(name string) string {
 	address, ok := shelved().addresses[name]
 	if !ok {
@@ -121,7 +122,7 @@ func URL(name string) string {
 	return address
 }
 
-// Content is what is in a file of ours, such as app.js. It panics for a name that there is not.
+// Content returns the content of one of the product's own files, such as app.js. It panics if there is no such file.
 func Content(name string) []byte { return read(name) }
 
 // Handler serves the files.
@@ -148,7 +149,8 @@ func Handler() http.Handler {
 	})
 }
 
-// TakesGzip reads Accept-Encoding: it must name gzip, with a weight above 0.
+// TakesGzip reads the header Accept-Encoding, and reports whether the caller accepts gzip. gzip must be named with a
+// weight above 0.
 func TakesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
@@ -188,7 +190,7 @@ func draw() map[string]string {
 	return drawings
 }
 
-// Icon is what is inside an icon's svg element, 24 by 24 and drawn with strokes. It panics for a name that there is not.
+// Icon returns the content of an icon's svg element, 24 by 24, drawn with strokes. It panics if there is no such icon.
 func Icon(name string) string {
 	inside, ok := shelved().drawings[name]
 	if !ok {

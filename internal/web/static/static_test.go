@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHandler: browsers keep a file for ever under the address with its hash. It is the same with and without gzip. Any
-// other address is not found.
+// TestHandler: browsers may keep a file for ever under the address with its hash. The content is the same with and
+// without gzip. Any other address is not found.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	get := func(path, accept string) *http.Response {

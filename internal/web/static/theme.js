@@ -1,4 +1,4 @@
-// Runs before anything is drawn: the theme that the reader chose, or else the system's.
+// This script runs before anything is drawn. It sets the theme that the reader chose, or else the system's theme.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");

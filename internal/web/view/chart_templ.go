@@ -13,10 +13,10 @@ import (
 	"fmt"
 )
 
-// Bars is a chart of stacked bars: one bar a day, one part a kind. It is drawn by the server and needs no script; a table
-// beside it says the same in numbers.
+// Bars is a chart of stacked bars: one bar for each day, one part for each kind. The server draws it, so it needs no
+// script. A table beside it shows the same numbers.
 type Bars struct {
-	Label string // what it shows
+	Label string // what the chart shows
 	Kinds []Kind
 	Days  []BarDay
 }
@@ -24,13 +24,13 @@ type Bars struct {
 // Kind is a part of each bar.
 type Kind struct {
 	Name string
-	Tone string // ok, bad, wait, info, quiet
+	Tone string // ok, bad, wait, info or quiet
 }
 
 // BarDay is one bar.
 type BarDay struct {
-	Name   string // below it; "" for most, so that names do not touch
-	Title  string // in full
+	Name   string // shown below the bar; "" for most bars, so that names do not touch
+	Title  string // the whole name of the day
 	Values []int64
 }
 

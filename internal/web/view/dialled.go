@@ -6,13 +6,13 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// apart separates the groups of a phone number: a space at which no line breaks. When somebody copies a number from a
-// page, app.js removes these spaces.
+// apart separates the groups of a phone number. It is a space at which a line cannot break. When somebody copies a
+// number from a page, app.js removes these spaces.
 const apart = "\u00a0"
 
-// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567". No line
-// breaks at its spaces. It keeps all digits of the number. Anything but "+" and digits, such as a group's id, comes back as
-// it is.
+// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567". A
+// line cannot break at the spaces. All digits stay. If the text is not "+" and digits, such as a group's id, Grouped
+// returns it unchanged.
 func Grouped(phone string) string {
 	digits, plus := strings.CutPrefix(phone, "+")
 	if !plus || strings.Trim(digits, "0123456789") != "" {
@@ -23,7 +23,7 @@ func Grouped(phone string) string {
 		return phone
 	}
 	groups := strings.FieldsFunc(phonenumbers.Format(number, phonenumbers.INTERNATIONAL), func(r rune) bool { return r != '+' && (r < '0' || r > '9') })
-	if strings.Join(groups, "") != phone { // some countries' numbers are written with a digit more or less
+	if strings.Join(groups, "") != phone { // some countries group a number with one digit more or less; then the number would change
 		return phone
 	}
 	return strings.Join(groups, apart)

@@ -14,14 +14,14 @@ import (
 // faulty field gets the focus.
 type Form struct {
 	Values  url.Values
-	Message string       // what is wrong with the form as a whole; ""
+	Message string       // what is wrong with the form as a whole; may be ""
 	Differs []Difference // what somebody else saved meanwhile
-	Fresh   string       // the address of what is stored, where somebody else saved meanwhile; ""
+	Fresh   string       // if somebody else saved meanwhile: the address of the stored data; otherwise ""
 	faults  map[string]string
 	Order   []string
 }
 
-// NewForm is a form that begins with values: pairs of names and texts.
+// NewForm returns a form with values. pairs are names and texts.
 func NewForm(pairs ...string) *Form {
 	f := &Form{Values: url.Values{}}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -30,19 +30,19 @@ func NewForm(pairs ...string) *Form {
 	return f
 }
 
-// Value is the shown value of a field.
+// Value returns the value that a field shows.
 func (f *Form) Value(name string) string { return f.Values.Get(name) }
 
-// Is reports whether a field has the value: for choices and checkboxes.
+// Is reports whether a field has this value, for choices and checkboxes.
 func (f *Form) Is(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// Fault is what is wrong with a field, "" when nothing is.
+// Fault returns what is wrong with a field, or "" if nothing is.
 func (f *Form) Fault(name string) string { return f.faults[name] }
 
-// Bad reports whether anything is wrong.
+// Bad reports whether anything is wrong with the form.
 func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
 
-// Refuse notes what is wrong with a field, or with "" the whole form, in the reader's language.
+// Refuse notes, in the reader's language, what is wrong with a field. If name is "", it is about the whole form.
 func (f *Form) Refuse(name, says string) {
 	if name == "" {
 		f.Message = says
@@ -57,11 +57,11 @@ func (f *Form) Refuse(name, says string) {
 	f.faults[name] = says
 }
 
-// Take puts each fault of an error at its field, by the last part of its location. "body.name" is the field name; "body.steps[2].timing.at"
-// is steps[2].timing.at. It reports whether the form can show the error. fields are the form's fields, in reading order. A fault without a
-// field is shown above the form.
+// Take puts each fault of an error at a field. The fault's location without "body." is the field's name. "body.name" is
+// the field name; "body.steps[2].timing.at" is steps[2].timing.at. It reports whether the form can show the error.
+// fields are the form's fields, in reading order. A fault without a field is shown above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
-	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
+	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // the error is about the client's data, and not about a field
 		f.Refuse("", l.Fault(e.Reason))
 		return
 	}
@@ -80,7 +80,7 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
-// rank is where a field stands among the fields of a form; after all of them if it is not a field.
+// rank returns the position of a field among the fields of a form. If the name is no field, it comes after all fields.
 func rank(fields []string, name string) int {
 	whole, _, _ := strings.Cut(name, "[")
 	for i, field := range fields {
@@ -91,7 +91,7 @@ func rank(fields []string, name string) int {
 	return len(fields)
 }
 
-// Differ notes a part of the form that is stored differently now, if it is.
+// Differ notes a part of the form, if its stored value is different now.
 func (f *Form) Differ(label, yours, stored string) {
 	if yours != stored {
 		f.Differs = append(f.Differs, Difference{label, yours, stored})
@@ -106,25 +106,25 @@ func (f *Form) First(name string) bool {
 // Input describes a field of a form.
 type Input struct {
 	Name     string
-	ID       string // of the element, where another form of the page has a field of this name; "": the name
+	ID       string // the id of the element, if another form on the page has a field of the same name; "": the name
 	Label    string // in the reader's language
-	Hint     string // said below; ""
-	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
+	Hint     string // shown below the field; may be ""
+	Kind     string // the type of the input: text (default), email, password, tel, number, date, time, search, color or file
 	Need     bool
-	Mark     bool   // says so: in a form whose reader may not know that fields not marked as optional are needed
-	Auto     string // autocomplete: username, current-password, one-time-code, off ...
-	Mode     string // inputmode: numeric, tel ...
-	Max      int    // characters; 0: any
-	Rows     int    // of an area
-	Holder   string // placeholder: an example, never the label
-	Accept   string // of a file
-	Short    bool   // the field is as wide as what it holds, not as the form
-	Focus    bool   // gets the focus where nothing is wrong
+	Mark     bool   // true: the label says that the field is required, because readers of this form may not know it
+	Auto     string // the attribute autocomplete, such as username, current-password, one-time-code or off
+	Mode     string // the attribute inputmode, such as numeric or tel
+	Max      int    // how many characters; 0: any number
+	Rows     int    // only for an area
+	Holder   string // the placeholder: an example, never the label
+	Accept   string // only for a file: the accepted types
+	Short    bool   // true: the field is as wide as its content, and not as wide as the form
+	Focus    bool   // true: the field gets the focus if no field has a fault
 	ReadOnly bool
-	More     map[string]any // further attributes, such as hx- and x- ones
+	More     map[string]any // further attributes, such as those of htmx and Alpine
 }
 
-// id is the element's id.
+// id returns the id of the element.
 func (in Input) id() string {
 	if in.ID != "" {
 		return FieldID(in.ID)
@@ -146,12 +146,12 @@ func Fresh(f *Form, pairs ...string) *Form {
 	return NewForm(pairs...)
 }
 
-// NotRequired removes the word "optional" from filters, because all filters are optional.
+// NotRequired removes the word "optional" from filters, because every filter is optional.
 var NotRequired = map[string]any{"required": false}
 
-// LineFault is a fault of a line of a list.
+// LineFault is a fault in one line of a list.
 type LineFault struct {
 	Line int
-	Text string // what stands there
+	Text string // the text of the line
 	Says string
 }

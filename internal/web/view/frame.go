@@ -1,5 +1,5 @@
-// Package view holds the templates of the pages: the look, and never the logic. Every component finds the reader's language, zone and place
-// in its context (see [Frame]); texts come from package language by [T].
+// Package view has the common templates of the pages. They decide how pages look, and have no logic. Every component
+// finds the reader's language, zone and place in its context (see [Frame]). [T] returns texts of package language.
 package view
 
 import (
@@ -10,41 +10,41 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Frame is what every page knows of its reader.
+// Frame is what every page knows about its reader.
 type Frame struct {
 	Language *language.Language
-	Zone     *time.Location // in which moments are shown: the client's, or the partner's default
+	Zone     *time.Location // the zone in which moments are shown: the client's, or the default for a partner
 	Now      time.Time
-	Theme    string // "light", "dark", "" as the system
+	Theme    string // "light", "dark", or "" for the system's theme
 	Look     Look
 	Who      *Who       // nil: nobody is signed in
-	Place    *Dashboard // the client's dashboard that one is in; nil: the partner's, or none
+	Place    *Dashboard // the client's dashboard that the reader is in; nil: the partner's dashboard, or none
 	Nav      []Group
-	Path     string   // of the page
-	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
+	Path     string   // the path of the page
+	Back     []string // in a list: the cursors of the pages before, oldest first; "" is the cursor of the first page
 	Toasts   []Toast
-	Unread   int    // people who wrote what nobody has read yet, at most [MostUnread]
-	Notices  int    // that the reader did not read, at most [MostUnread]
+	Unread   int    // how many people have replies that nobody has read, at most [MostUnread]
+	Notices  int    // how many notices the reader did not read, at most [MostUnread]
 	Request  string // the request's id, for a reader who asks for help
 }
 
-// MostUnread is how far unread people are counted.
+// MostUnread is up to which number people with unread replies are counted.
 const MostUnread = 100
 
-// MostBack bounds how many pages of a list one can turn back.
+// MostBack is how many pages of a list a reader can turn back at most.
 const MostBack = 30
 
-// Look is the partner's, or the product's own.
+// Look is how pages look: a partner's look, or the product's own.
 type Look struct {
 	Name  string
-	Logo  string // its address; "" none
-	Style string // the address of a style with its colour; ""
+	Logo  string // the address of the logo; "": none
+	Style string // the address of a style sheet with the partner's colour; "": none
 }
 
 // Who is the person signed in.
 type Who struct {
 	ID    string
-	Name  string // or e-mail
+	Name  string // the name, or the e-mail if there is no name
 	Email string
 	Role  puntuale.Role
 	Side  puntuale.Side
@@ -52,35 +52,35 @@ type Who struct {
 
 // Dashboard is a client's dashboard.
 type Dashboard struct {
-	Base      string // "/c/12": its pages' addresses begin with it
+	Base      string // such as "/c/12"; the addresses of the dashboard's pages begin with it
 	Name      string
-	Entered   bool // by the partner's user
+	Entered   bool // true: the reader is a user of the partner who entered the dashboard
 	Suspended bool
 	Expired   bool
-	Sandbox   bool // all of its sessions are sandboxes
+	Sandbox   bool // true: all sessions of the client are sandboxes
 }
 
 // Group is a part of the navigation.
 type Group struct {
-	Title string // key; "" none
+	Title string // the key of the title; "": none
 	Items []Item
 }
 
 // Item is a page in the navigation.
 type Item struct {
-	Title  string // key
+	Title  string // the key of the title
 	Icon   string
 	URL    string
 	Active bool
-	First  bool // also in a phone's bar
-	Counts bool // it bears the number of people who wait for a reader
+	First  bool // true: also in a phone's bar
+	Counts bool // true: the entry shows how many people wait for a reader
 }
 
 // Toast is a short text about the last action, shown once.
 type Toast struct {
 	Text string `json:"text"`           // in the reader's language
-	Tone string `json:"tone"`           // "ok", "bad", "info"
-	Undo string `json:"undo,omitempty"` // an address to post to, which takes it back; "" none
+	Tone string `json:"tone"`           // "ok", "bad" or "info"
+	Undo string `json:"undo,omitempty"` // an address; a POST to it undoes the action; "": none
 }
 
 type frameKey struct{}
@@ -90,7 +90,8 @@ func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// Of returns the context's frame; an empty one in Italian if there is none, so that a test can use a component alone.
+// Of returns the frame in a context. If there is none, it returns an empty frame in Italian, so that a test can use a
+// component alone.
 func Of(ctx context.Context) *Frame {
 	if f, ok := ctx.Value(frameKey{}).(*Frame); ok {
 		return f
@@ -98,12 +99,13 @@ func Of(ctx context.Context) *Frame {
 	return &Frame{Language: language.Italian, Zone: time.UTC}
 }
 
-// T returns the text with the key in the reader's language; pairs are names and values, N the number that counts.
+// T returns the text with this key in the reader's language. pairs are names and values for the text. N is the number
+// that decides between singular and plural.
 func T(ctx context.Context, key string, pairs ...any) string {
 	return Of(ctx).Language.T(key, pairs...)
 }
 
-// Has reports whether the reader may do what needs the role; if not, buttons are left out.
+// Has reports whether the reader has this role, or a higher one. If not, templates leave out buttons.
 func Has(ctx context.Context, role puntuale.Role) bool {
 	who := Of(ctx).Who
 	return who != nil && who.Role >= role
@@ -114,7 +116,7 @@ func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return Of(ctx).Language.Number(int64(n))
 }
 
-// Base is where the pages of the client's dashboard are: "/c/12".
+// Base returns where the addresses of the client's dashboard begin, such as "/c/12".
 func Base(ctx context.Context) string {
 	if p := Of(ctx).Place; p != nil {
 		return p.Base

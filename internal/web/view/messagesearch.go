@@ -8,7 +8,7 @@ type MessageSearch struct {
 	Cursor                                                   string
 }
 
-// Query is the search as the end of an address, with a state; "" without a search.
+// Query returns the search as the query of an address, with another state. It returns "" if there is no search.
 func (s MessageSearch) Query(state string) string {
 	v := url.Values{}
 	s.State = Or(state, s.State)
@@ -23,18 +23,18 @@ func (s MessageSearch) Query(state string) string {
 	return "?" + v.Encode()
 }
 
-// Parts are the parts of the search, by the names of the fields. Every filter must be here, so that an action on all results affects no
-// other messages.
+// Parts returns the parts of the search with the names of their fields. Every filter must be here, so that an action on
+// all results changes no other messages.
 func (s MessageSearch) Parts() [][2]string {
 	return [][2]string{{"state", s.State}, {"text", s.Text}, {"origin", s.Origin}, {"sequence", s.Sequence}, {"campaign", s.Campaign}, {"phone", s.Phone}, {"from", s.From}, {"to", s.To}}
 }
 
-// AnyState asks [MessageSearch.Query] for messages in every state.
+// AnyState makes [MessageSearch.Query] search in all states.
 const AnyState = "*"
 
 func (s MessageSearch) Narrow() bool { return s.Text != "" || s.Filtered() }
 
-// Filtered reports whether the search has more than a text.
+// Filtered reports whether the search has filters in addition to a text.
 func (s MessageSearch) Filtered() bool {
 	return s.Origin+s.Sequence+s.Campaign+s.Phone+s.From+s.To != ""
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ApprovedLook is an approved template as a phone shows it, with its placeholders.
+// ApprovedLook shows an approved template as a phone shows it, with its placeholders.
 func ApprovedLook(t puntuale.NetworkTemplate) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -262,7 +262,8 @@ func approvedTone(s puntuale.TemplateStatus) string {
 	return "quiet"
 }
 
-// KnownWord is a word of the network's in the reader's language, or unchanged if it is unknown.
+// KnownWord returns a word of the network in the reader's language. If the word is unknown, it returns the word
+// unchanged.
 func KnownWord(text, word string) string {
 	if strings.HasPrefix(text, "⟦") {
 		return word

@@ -15,7 +15,7 @@ import (
 	"rsc.io/qr"
 )
 
-// QR draws a text as a square to be scanned, black on white in every theme.
+// QR draws a text as a QR code, black on white in every theme.
 func QR(text, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -112,7 +112,8 @@ func QR(text, label string) templ.Component {
 	})
 }
 
-// qrPath returns the dark fields and the side, with the quiet border of four that readers need; 0 for a text too long.
+// qrPath returns the dark fields as a path, and the length of the side. The side includes an empty border of four
+// fields, which scanners need. It is 0 if the text is too long.
 func qrPath(text string) (path string, size int) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// Says makes a reason's sentence in the reader's language.
+// Says returns the sentence of a reason in the reader's language.
 func Says(ctx context.Context, why puntuale.Reason) string {
 	return Of(ctx).Language.Says(why)
 }

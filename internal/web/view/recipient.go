@@ -9,7 +9,8 @@ import (
 // mostName is how much of a name is shown, in characters.
 const mostName = 60
 
-// CalledName is the name that a message's call gave of its recipient; "" if it gave none, or if the person was erased.
+// CalledName returns the name that a message's call gave for the recipient. It returns "" if the call gave none, or if
+// the person was erased.
 func CalledName(m puntuale.MessageDetail) string {
 	if m.Blanked {
 		return ""
@@ -21,7 +22,7 @@ func CalledName(m puntuale.MessageDetail) string {
 	return name
 }
 
-// RecipientOf names the recipient of a message: by name, else by number.
+// RecipientOf returns the recipient's name, or the number if there is no name.
 func RecipientOf(ctx context.Context, m puntuale.MessageDetail) string {
 	return Or(CalledName(m), ShownPhone(ctx, m.Phone))
 }

@@ -76,7 +76,7 @@ func Recipient(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientLink is the same for a list. Only the name is a link, and the number is below it.
+// RecipientLink is Recipient for a list. Only the name is a link, and the number is below the name.
 func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -154,7 +154,7 @@ func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientShort is the recipient of a message where there is little space: the name, with the number in its title, or the number.
+// RecipientShort is Recipient for little space. It shows the name, with the number in its title, or the number.
 func RecipientShort(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

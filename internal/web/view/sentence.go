@@ -10,7 +10,8 @@ import (
 	"puntuale"
 )
 
-// Reasons that have a separate text on pages, with advice. The catalogue has the others.
+// reasons are the reasons for which pages have their own texts, with advice. The catalogue has the texts of all other
+// reasons.
 var reasons = map[puntuale.ReasonCode]string{
 	puntuale.ReasonExpired:       "expired",
 	puntuale.ReasonNotLinked:     "not_linked",
@@ -54,7 +55,7 @@ func Remedy(ctx context.Context, why puntuale.Reason) string {
 	return T(ctx, "remedy.any")
 }
 
-// Summary is a message's content in one line.
+// Summary returns a message's content in one line.
 func Summary(ctx context.Context, m puntuale.MessageDetail) string {
 	switch c := m.Content; {
 	case m.Blanked:
@@ -75,7 +76,7 @@ func Summary(ctx context.Context, m puntuale.MessageDetail) string {
 	return "–"
 }
 
-// ShownPhone is a recipient in readable form; an erased person has none.
+// ShownPhone returns a recipient in readable form. For an erased person it returns a text that says so.
 func ShownPhone(ctx context.Context, phone string) string {
 	if phone == "" {
 		return T(ctx, "message.erased")
@@ -83,7 +84,7 @@ func ShownPhone(ctx context.Context, phone string) string {
 	return Grouped(phone)
 }
 
-// BubbleOf is a message as the recipient's phone shows it.
+// BubbleOf returns a message in the form in which the recipient's phone shows it.
 func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 	b := ContentBubble(m.Content)
 	b.At, b.In = m.Left(), true
@@ -94,7 +95,7 @@ func ContentBubble(c puntuale.Content) BubbleContent {
 	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
 }
 
-// shownMedia is the name of media: the given one, else the last part of the address.
+// shownMedia returns the name of a file: the given name, or else the last part of the address.
 func shownMedia(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
@@ -106,7 +107,8 @@ func shownMedia(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// BroughtKind is the kind of content that a message has besides its text: image, video, audio, document, location; "" nothing.
+// BroughtKind returns the kind of content that a message has in addition to its text: image, video, audio, document or
+// location. It returns "" for none.
 func BroughtKind(m puntuale.MessageDetail) string {
 	switch c := m.Content; {
 	case m.Blanked:
@@ -126,7 +128,7 @@ func BroughtIcon(kind string) string {
 	return mediaIcon(kind)
 }
 
-// Dated writes a moment with its day, also today's: gio 20 nov, 10:30.
+// Dated writes a moment with its day, even if it is today: gio 20 nov, 10:30.
 func Dated(ctx context.Context, t time.Time) string {
 	t = t.In(Of(ctx).Zone)
 	l, day := Of(ctx).Language, puntuale.DateOf(t)
@@ -137,7 +139,7 @@ func Dated(ctx context.Context, t time.Time) string {
 	return l.ShortWeekday(t.Weekday()) + " " + text + ", " + l.Clock(t)
 }
 
-// StateWords is a message's state in the reader's language, for a file.
+// StateWords returns a message's state in the reader's language, for an exported file.
 func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
 	if m.Uncertain() {
 		return T(ctx, "reason.uncertain")
@@ -145,7 +147,7 @@ func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
 	return T(ctx, "state."+strings.ToLower(m.State.String()))
 }
 
-// MediaKind is what a phone makes of a file.
+// MediaKind returns the kind in which a phone shows a file.
 func MediaKind(c puntuale.Content) string {
 	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
 		return puntuale.MediaKind(address)

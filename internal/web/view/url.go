@@ -15,7 +15,7 @@ func MessageURL(ctx context.Context, id puntuale.MessageID) string {
 	return fmt.Sprintf("%s/messages/%d", Base(ctx), id)
 }
 
-// PersonURL is the page of one person, by their number or the group's name; more is a page below it, such as "/erase".
+// PersonURL returns the address of a person's or a group's page. more is the path of a page below it, such as "/erase".
 func PersonURL(ctx context.Context, phone, more string) string {
 	return Base(ctx) + "/person" + more + "?phone=" + url.QueryEscape(phone)
 }

@@ -23,7 +23,7 @@ const fewKeys = 24
 // memory is a phone's store. It outlives the phone's connections, not the test.
 type memory struct {
 	changing   sync.Mutex        // held while a session changes: one at a time. Lock it before mu
-	sending    map[string][]byte // sessions as they were read for what is sent
+	sending    map[string][]byte // the sessions as they were when they were read, to encrypt a message
 	mu         sync.Mutex
 	identities map[string][32]byte
 	sessions   map[string][]byte

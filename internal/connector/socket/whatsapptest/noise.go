@@ -24,7 +24,7 @@ type tunnel struct {
 	key        cipher.AEAD
 	counter    uint32
 
-	read, written uint32 // frames
+	read, written uint32 // how many frames were read and written
 	reader        cipher.AEAD
 	writer        cipher.AEAD
 }

@@ -15,7 +15,7 @@ type shape struct {
 	tag      string
 	attrs    []attrShape
 	children []childShape
-	content  bool // bytes
+	content  bool // bytes are its content
 }
 
 type attrShape struct {
