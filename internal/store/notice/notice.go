@@ -3,6 +3,7 @@ package notice
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -11,10 +12,13 @@ import (
 
 // Notices keeps the notices of all clients and partners. It implements [puntuale.NoticeStore]. Its methods may be called by many goroutines
 // at once.
-type Notices struct{ db *engine.DB }
+type Notices struct {
+	db     *engine.DB
+	purged atomic.Pointer[time.Time] // when Maintain looked last; nil: not yet
+}
 
 // New returns the notices of a database.
-func New(db *engine.DB) *Notices { return &Notices{db} }
+func New(db *engine.DB) *Notices { return &Notices{db: db} }
 
 // seen narrows notices, called n, to those that a user sees. Its parameters are those of seenBy.
 const seen = ` n.client_id = $1 and n.partner_id = $2 and n.login_id in (0, $3) and n.due_at between $4 and $5 and ($6 & (1::bigint << n.kind)) <> 0`

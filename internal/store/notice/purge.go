@@ -11,9 +11,19 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Maintain removes notices that are old or too many, and rows of deleted users.
+// purgeEvery is how often a node looks at all notices.
+const purgeEvery = time.Hour
+
+// Maintain removes notices that are old or too many, and rows of deleted users, at most once an hour.
 func (s *Notices) Maintain(ctx context.Context, now time.Time) error {
-	return errors.Join(s.purge(ctx, old, []any{engine.Micros(now.Add(-puntuale.KeepNotices))}), s.purge(ctx, tooMany, []any{puntuale.MaxNotices}), s.purgeReaders(ctx))
+	if last := s.purged.Load(); last != nil && now.Sub(*last) < purgeEvery {
+		return nil
+	}
+	if err := errors.Join(s.purge(ctx, old, []any{engine.Micros(now.Add(-puntuale.KeepNotices))}), s.purge(ctx, tooMany, []any{puntuale.MaxNotices}), s.purgeReaders(ctx)); err != nil {
+		return err
+	}
+	s.purged.Store(&now)
+	return nil
 }
 
 // Open notices wait for the end of their incident.
