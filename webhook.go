@@ -114,6 +114,7 @@ type Delivery struct {
 	Client   ClientID // client of the event
 	Seq      int64    // number of the event
 	Type     EventType
+	At       time.Time // of the event
 	State    DeliveryState
 	Attempts int
 	Next     time.Time     // moment of the next attempt, while the delivery waits
@@ -160,8 +161,8 @@ type WebhookStore interface {
 type DeliveryStore interface {
 	// Deliveries lists a webhook's deliveries, newest first. Codes: not_found (the webhook); invalid (the cursor).
 	Deliveries(ctx context.Context, id WebhookID, f DeliveryFilter, p Page) ([]Delivery, string, error)
-	// DeliveryEvent returns the event of a delivery. Codes: not_found.
-	DeliveryEvent(ctx context.Context, id WebhookID, client ClientID, seq int64) (Event, error)
+	// Delivery returns a delivery with its event. Codes: not_found.
+	Delivery(ctx context.Context, id WebhookID, client ClientID, seq int64) (Delivery, Event, error)
 	// Replay makes deliveries wait for a first attempt again, and returns how many. Codes: not_found (the webhook).
 	Replay(ctx context.Context, id WebhookID, r Replay, now time.Time) (int, error)
 }
@@ -198,10 +199,31 @@ const (
 	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
 )
 
-// WebhookCaller makes one attempt. It stores nothing and returns no error: the result says what went wrong.
+// Why an address is refused before anything is sent to it.
+const (
+	FaultWebhookNotHTTPS ReasonCode = "webhook.not_https"
+	FaultWebhookPrivate  ReasonCode = "webhook.private"
+)
+
+// WebhookCaller makes attempts and stores nothing. Many goroutines may use it at once.
 type WebhookCaller interface {
+	// Call makes one attempt. It never fails: the result says what went wrong.
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
+	// Request returns what an attempt at the moment sends. Secret.Before signs too, until Secret.Until. The error says that a secret
+	// cannot be opened.
+	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
+	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if one may.
+	Refuses(address string) ReasonCode
 }
+
+// WebhookRequest is what a receiver gets by POST.
+type WebhookRequest struct {
+	Header []HeaderField
+	Body   []byte
+}
+
+// HeaderField is one line of a header.
+type HeaderField struct{ Name, Value string }
 
 // DeliveryResult is the result of an attempt.
 type DeliveryResult struct {

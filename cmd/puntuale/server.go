@@ -145,7 +145,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
-	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Plain: len(cfg.WebhookAllow) > 0})
+	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -294,7 +294,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

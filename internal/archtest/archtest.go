@@ -85,6 +85,7 @@ var Rules = []Rule{
 	{Package: "internal/web/sequence", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/session", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/signin", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/webhook", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/catalogue", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{".", "internal/catalogue"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},

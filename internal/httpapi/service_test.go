@@ -70,7 +70,7 @@ type options struct {
 	driver   storetest.Driver // nil: SQLite
 	public   string           // the service's address
 	opener   puntuale.MediaOpener
-	plain    bool // receivers of webhooks are on this machine and may be reached by http
+	internet bool // receivers of webhooks must be public; else they may be on this machine
 }
 
 func newService(t *testing.T, o options) *service {
@@ -114,7 +114,7 @@ func newService(t *testing.T, o options) *service {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, o.plain), Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock,
 	if plain {
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
-	return webhook.New(webhook.Config{Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Plain: plain})
+	return webhook.New(webhook.Config{Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg)})
 }
 
 type issuedWebhook struct {
@@ -40,7 +40,7 @@ type issuedWebhook struct {
 // each other's webhooks.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+	databases(t, options{sandbox: true, internet: true}, func(t *testing.T, s *service) {
 		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 		var mine, wide issuedWebhook
 		s.must(&mine, "POST", "/api/webhooks", a.Key, `{"url":"https://crm.example/hook","types":["message.sent","message.failed"],"description":"CRM"}`)
@@ -90,10 +90,14 @@ func TestWebhooks(t *testing.T) {
 
 		const path = "/api/webhooks"
 		for body, at := range map[string]string{
-			`{}`:                          "body.url",
-			`{"url":"ftp://x.example/"}`:  "body.url",
-			`{"url":"http://x.example/"}`: "body.url",
-			`{"url":"https://u:p@x.it/"}`: "body.url",
+			`{}`:                            "body.url",
+			`{"url":"https://10.1.2.3/"}`:   "body.url",
+			`{"url":"https://LOCALHOST./"}`: "body.url",
+			`{"url":"https://[fd00::1]/"}`:  "body.url",
+			`{"url":"http://1.1.1.1/"}`:     "body.url",
+			`{"url":"ftp://x.example/"}`:    "body.url",
+			`{"url":"http://x.example/"}`:   "body.url",
+			`{"url":"https://u:p@x.it/"}`:   "body.url",
 			`{"url":"https://x.example/` + strings.Repeat("a", 2048) + `"}`:                 "body.url",
 			`{"url":"https://x.example/","types":["message.flew"]}`:                         "body.types[0]",
 			`{"url":"https://x.example/","types":[]}`:                                       "body.types",
@@ -137,7 +141,7 @@ func TestWebhookOnce(t *testing.T) {
 // The call shows the receiver's answer.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
-	databases(t, options{plain: true}, func(t *testing.T, s *service) {
+	databases(t, options{}, func(t *testing.T, s *service) {
 		a := s.newAccount("a@x", "full")
 		var secrets []string
 		verified := make(chan string, 8)

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -46,15 +48,34 @@ func Forbidden(err error) bool {
 	return errors.As(err, &address) || errors.As(err, &name) && name.IsNotFound
 }
 
-func newTransport(allowed []netip.Prefix, set func(*http.Transport)) http.RoundTripper {
-	exempt := func(to netip.AddrPort) bool {
-		for _, p := range allowed {
-			if p.Contains(to.Addr().Unmap()) {
-				return true
-			}
-		}
-		return false
+// Permitted reports whether an address is in one of the networks.
+func Permitted(ip netip.Addr, networks []netip.Prefix) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+}
+
+// LiteralAddress returns the address that a host names without being looked up: a number, or this machine's own name.
+func LiteralAddress(host string) (ip netip.Addr, ok bool) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	}
+	ip, err := netip.ParseAddr(host)
+	return ip, err == nil
+}
+
+var publicOnly = ssrf.New(ssrf.WithAnyPort())
+
+// IsPublic reports whether an address may be reached from anywhere, as [Transport] decides.
+func IsPublic(ip netip.Addr) bool {
+	network := "tcp4"
+	if ip.Is6() {
+		network = "tcp6"
+	}
+	return publicOnly.Safe(network, netip.AddrPortFrom(ip, 443).String(), nil) == nil
+}
+
+func newTransport(allowed []netip.Prefix, set func(*http.Transport)) http.RoundTripper {
+	exempt := func(to netip.AddrPort) bool { return Permitted(to.Addr(), allowed) }
 	through := func(d *dialer) *http.Transport {
 		t := &http.Transport{
 			Proxy:                  nil, // a proxy would make connections that nobody checks

@@ -93,18 +93,15 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
 	defer cancel()
-	body := event.Body(e, t.Client == 0)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
+	sent := signed(secrets, t, e, a.at)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(sent.Body))
 	if err != nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookAddress).Stored()
 		return a
 	}
-	id := event.ID(e)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "Puntuale")
-	r.Header.Set("Webhook-Id", id)
-	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(a.at.Unix(), 10))
-	r.Header.Set("Webhook-Signature", signature(secrets, id, a.at, body))
+	for _, f := range sent.Header {
+		r.Header.Set(f.Name, f.Value)
+	}
 	if u := r.URL.User; u != nil {
 		password, _ := u.Password()
 		r.SetBasicAuth(u.Username(), password)
@@ -121,6 +118,45 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	}
 	a.text = c.read(got.Body, cancel)
 	return a
+}
+
+// signed is what a receiver gets.
+func signed(secrets [][]byte, t *puntuale.WebhookTarget, e *puntuale.Event, at time.Time) puntuale.WebhookRequest {
+	id, body := event.ID(e), event.Body(e, t.Client == 0)
+	return puntuale.WebhookRequest{Body: body, Header: []puntuale.HeaderField{
+		{Name: "Content-Type", Value: "application/json"},
+		{Name: "User-Agent", Value: "Puntuale"},
+		{Name: "Webhook-Id", Value: id},
+		{Name: "Webhook-Timestamp", Value: strconv.FormatInt(at.Unix(), 10)},
+		{Name: "Webhook-Signature", Value: signature(secrets, id, at, body)},
+	}}
+}
+
+// Request makes a request and sends nothing; see [puntuale.WebhookCaller].
+func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Time) (puntuale.WebhookRequest, error) {
+	secrets, err := c.secrets(&t, at)
+	if err != nil {
+		return puntuale.WebhookRequest{}, err
+	}
+	return signed(secrets, &t, &e, at), nil
+}
+
+// Refuses looks at the address alone; see [puntuale.WebhookCaller]. Where a name leads is checked at each attempt, because names change.
+func (c *Caller) Refuses(address string) puntuale.ReasonCode {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	ip, numeric := media.LiteralAddress(u.Hostname())
+	switch {
+	case numeric && media.Permitted(ip, c.cfg.Allow):
+		return ""
+	case numeric && !media.IsPublic(ip):
+		return puntuale.FaultWebhookPrivate
+	case u.Scheme == "http" && (numeric || len(c.cfg.Allow) == 0):
+		return puntuale.FaultWebhookNotHTTPS
+	}
+	return ""
 }
 
 // secrets returns the keys that sign: the present one, and also the earlier one while it still signs.

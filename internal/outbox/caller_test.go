@@ -258,6 +258,35 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestRefuses: what the address alone tells is refused at once. The answer is never stricter than an attempt.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	plain, allowing := newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
+	for address, want := range map[string][2]puntuale.ReasonCode{
+		"https://crm.example/hook":        {},
+		"https://93.184.215.14/hook":      {},
+		"https://[2606:4700:4700::1111]/": {},
+		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // the name may lead into the network
+		"http://93.184.215.14/hook":       {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
+		"https://10.1.2.3/hook":           {puntuale.FaultWebhookPrivate, ""},
+		"http://10.1.2.3:8080/hook":       {puntuale.FaultWebhookPrivate, ""},
+		"http://[::ffff:10.1.2.3]/hook":   {puntuale.FaultWebhookPrivate, ""},
+		"https://10.1.3.3/hook":           {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://localhost/":              {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://crm.LOCALHOST.:8443/":    {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://169.254.169.254/latest":  {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://[fd00::1]/":              {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://[fe80::1%25eth0]/":       {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+		"https://[64:ff9b::1.1.1.1]/":     {puntuale.FaultWebhookPrivate, puntuale.FaultWebhookPrivate},
+	} {
+		for i, c := range []*outbox.Caller{plain, allowing} {
+			if got := c.Refuses(address); got != want[i] {
+				t.Errorf("%s: %q, want %q", address, got, want[i])
+			}
+		}
+	}
+}
+
 // TestCertificates checks that a certificate from an unknown authority, or with another name, is refused. A correct
 // certificate is accepted.
 func TestCertificates(t *testing.T) {

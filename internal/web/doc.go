@@ -13,6 +13,7 @@
 //     phone.
 //   - sequence: the list, the editor, previews, starts, templates, snippets, import and export.
 //   - campaign: mass sends.
+//   - webhook: webhooks and their deliveries.
 //   - view: the components of pages. language: the texts. static: style and scripts.
 //
 // A feature is one of the other packages. It imports page and view, and never another feature. Code that two features

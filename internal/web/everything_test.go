@@ -72,6 +72,10 @@ func (w *world) everything(client puntuale.ClientID) things {
 		Fields: map[string]control.ContactValue{"nascita": {Text: "1990-02-28"}, "punti": {Text: "12", Number: true}}}, control.Once[puntuale.Contact]{})
 	w.must(err)
 	has["contacts"] = contact.ID.String()
+	own, err := w.webhooks.OfClient(c, "")
+	w.must(err)
+	all := w.webhooks.OfPartner(person.Host().Partner.ID, "")
+	mine, theirs := w.subscribe(own), w.subscribe(all)
 	sandbox, err := puntuale.ParseID[puntuale.SessionID](has["sessions"])
 	w.must(err)
 	_, err = w.store.KeepInbound(ctx, w.clock.Now(), []puntuale.TakenMessage{{Keep: puntuale.KeepAllReplies, Mark: "everything", Names: []string{"+393337654321"}, InboundMessage: puntuale.InboundMessage{
@@ -80,6 +84,10 @@ func (w *world) everything(client puntuale.ClientID) things {
 	replies, _, err := c.Replies(ctx, "+393337654321", false, request.Page{})
 	w.must(err)
 	has["replies"] = replies[0].ID.String()
+	w.number()
+	has["webhooks"], has["deliveries"] = mine.ID.String(), w.failed(own, mine.ID)
+	has["partner-webhooks"] = theirs.ID.String()
+	w.failed(all, theirs.ID)
 	has["users"] = w.letIn(w.accounts.TeamOf(c), account.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }
@@ -114,6 +122,8 @@ func (has things) of(t testing.TB, path string) string {
 			noun = "gateway"
 		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "devices":
 			noun = "by-devices"
+		case noun == "webhooks" && strings.HasPrefix(path, "/partner/"):
+			noun = "partner-webhooks"
 		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
 			noun = "partner-users"
 		}

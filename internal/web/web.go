@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/web/session"
 	"puntuale/internal/web/signin"
 	"puntuale/internal/web/static"
+	"puntuale/internal/web/webhook"
 )
 
 // New returns the handler of all pages.
@@ -20,7 +21,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes, webhook.Routes)
 }
 
 // Patterns returns the net/http patterns of all pages, and of the files that pages load.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,8 +31,10 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/intake"
+	"puntuale/internal/outbox"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 	"puntuale/internal/web"
@@ -46,6 +49,7 @@ type world struct {
 	store    *store.Store
 	control  *control.Control
 	accounts *account.Accounts
+	webhooks *webhook.Webhooks // of receivers on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // the database under the store
@@ -159,6 +163,12 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		}, Wakeup: w.wake})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
+	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Caller: outbox.NewCaller(outbox.CallerConfig{
+		Clock: w.clock, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Unseal: func(h *puntuale.Webhook, sealed []byte) ([]byte, error) {
+			return w.vault.Open(puntuale.SealedWebhook, h.SealPlace(), sealed)
+		},
+	})})
 	return w
 }
 
@@ -246,7 +256,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 // serveAs begins to answer with further settings.
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
-	cfg.Control, cfg.Accounts, cfg.Now = w.control, w.accounts, w.clock.Now
+	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)

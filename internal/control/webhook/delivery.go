@@ -3,6 +3,8 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/control/request"
@@ -59,10 +61,55 @@ func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.E
 	if err != nil || o.client != 0 && of != o.client {
 		return e, false, puntuale.NotFound(puntuale.NoDelivery)
 	}
-	if e, err = o.store.DeliveryEvent(ctx, n, of, number); err != nil {
+	if _, e, err = o.store.Delivery(ctx, n, of, number); err != nil {
 		return e, false, fmt.Errorf("read the event of a delivery: %w", err)
 	}
 	return e, o.client == 0, nil
+}
+
+// SentDelivery is a delivery with what was sent last, or what will be sent first.
+type SentDelivery struct {
+	puntuale.Delivery
+	Event   puntuale.Event
+	Request puntuale.WebhookRequest // without its moment and signature, unless Signed
+	// Signed: the last attempt's signature is known. It is not before the first attempt, nor after the secret was replaced.
+	Signed   bool
+	Replaced bool // the secret was replaced after the last attempt
+}
+
+// Delivery returns a delivery, by the webhook-id that each of its attempts bears. Its body is made from the event as it is now: an erasure
+// since the last attempt shows. Codes: not_found.
+func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
+	w, err := o.Webhook(ctx, id)
+	if err != nil {
+		return d, err
+	}
+	text, known := strings.CutPrefix(name, "evt_")
+	client, seq, parted := strings.Cut(text, "_")
+	of, wrong := puntuale.ParseID[puntuale.ClientID](client)
+	number, wrongToo := puntuale.ParseID[int64](seq)
+	if !known || !parted || wrong != nil || wrongToo != nil || o.client != 0 && of != o.client {
+		return d, puntuale.NotFound(puntuale.NoDelivery)
+	}
+	if d.Delivery, d.Event, err = o.store.Delivery(ctx, w.ID, of, number); err != nil {
+		return d, fmt.Errorf("read a delivery: %w", err)
+	}
+	secret, err := o.store.WebhookSecret(ctx, w.ID)
+	if err != nil {
+		return d, fmt.Errorf("read the secret of webhook %d: %w", w.ID, err)
+	}
+	replaced := secret.Until.Add(-puntuale.WebhookOverlap) // zero minus the overlap is before all
+	d.Replaced = !d.Tried.IsZero() && d.Tried.Before(replaced)
+	d.Signed = !d.Tried.IsZero() && !d.Replaced
+	if d.Request, err = o.cfg.Caller.Request(puntuale.WebhookTarget{Webhook: w, Secret: secret}, d.Event, d.Tried); err != nil {
+		return d, fmt.Errorf("make the request of a delivery again: %w", err)
+	}
+	if !d.Signed {
+		d.Request.Header = slices.DeleteFunc(d.Request.Header, func(h puntuale.HeaderField) bool {
+			return h.Name == "Webhook-Signature" || d.Tried.IsZero() && h.Name == "Webhook-Timestamp"
+		})
+	}
+	return d, nil
 }
 
 // ReplayCall is a request to deliver events again.

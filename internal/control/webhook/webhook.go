@@ -17,13 +17,12 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All members except Caller and Plain must be set.
+// Config is what [New] needs. All must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: tests are refused
-	Plain   bool                   // addresses may begin with http, because the operator named networks for receivers
+	Caller  puntuale.WebhookCaller // makes the attempt of a test
 }
 
 // Webhooks answers requests about the webhooks of all clients and partners. It keeps no state. Many goroutines may use
@@ -45,7 +44,7 @@ type Owner struct {
 	cfg    Config
 	store  owner
 	client puntuale.ClientID // 0: the webhooks are a partner's
-	zone   *time.Location    // the zone in which days are counted
+	zone   *time.Location    // the zone in which periods are read
 	key    string            // the caller's API key, under which answers with a secret are sealed; "": the caller uses a dashboard
 }
 
@@ -74,6 +73,13 @@ func (d *Webhooks) OfClient(c *control.Client, plain string) (*Owner, error) {
 // OfPartner returns the webhooks of a partner, which get the events of all its clients.
 func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
+}
+
+// In returns the owner, who names periods in this zone.
+func (o *Owner) In(zone *time.Location) *Owner {
+	moved := *o
+	moved.zone = zone
+	return &moved
 }
 
 // NewWebhook is a request to make or change a webhook. In a change, a nil member is left as it is.
@@ -106,7 +112,6 @@ const secretBytes = 32
 // Codes of the faults that this file reports.
 const (
 	faultNotAddress     puntuale.ReasonCode = "webhook.not_address"
-	faultNotHTTPS       puntuale.ReasonCode = "webhook.not_https"
 	faultNotType        puntuale.ReasonCode = "webhook.not_type"
 	faultClientsSession puntuale.ReasonCode = "webhook.clients_session"
 )
@@ -209,8 +214,10 @@ func (o *Owner) checkURL(f *request.Faults, address string) {
 		f.Text(at, address, maxURL)
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
-	case u.Scheme == "http" && !o.cfg.Plain:
-		f.Add(at, faultNotHTTPS, nil)
+	default:
+		if why := o.cfg.Caller.Refuses(address); why != "" {
+			f.Add(at, why, nil)
+		}
 	}
 }
 
@@ -291,15 +298,23 @@ func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time
 	return IssuedWebhook{w, shown}, until, nil
 }
 
-// Test sends one test event now, and returns how the delivery ended. The webhook may be inactive. Codes: not_found,
-// unavailable (this server sends no webhooks).
+// Overlap returns until when the secret before the present one signs too; zero if it does not. Codes: not_found.
+func (o *Owner) Overlap(ctx context.Context, id puntuale.WebhookID) (time.Time, error) {
+	secret, err := o.store.WebhookSecret(ctx, id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the secret of webhook %d: %w", id, err)
+	}
+	if !o.cfg.Clock.Now().Before(secret.Until) {
+		return time.Time{}, nil
+	}
+	return secret.Until, nil
+}
+
+// Test sends one test event now, and returns how the delivery ended. The webhook may be inactive. Codes: not_found.
 func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
 		return puntuale.DeliveryResult{}, err
-	}
-	if o.cfg.Caller == nil {
-		return puntuale.DeliveryResult{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultNoSender)}
 	}
 	secret, err := o.store.WebhookSecret(ctx, w.ID)
 	if err != nil {
@@ -308,8 +323,6 @@ func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, e
 	e := puntuale.Event{Client: o.client, Type: puntuale.EventWebhookTest, At: o.cfg.Clock.Now()}
 	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), nil
 }
-
-const faultNoSender puntuale.ReasonCode = "webhook.no_sender"
 
 func webhookID(text string) (puntuale.WebhookID, error) {
 	id, err := puntuale.ParseID[puntuale.WebhookID](text)

@@ -20,10 +20,10 @@ const (
 // deliveryKey is the place of a delivery among those of its webhook.
 type deliveryKey struct{ at, client, seq int64 }
 
-const deliveryColumns = `d.client_id, d.seq, d.type, d.state, d.attempts, d.next_at, d.tried_at, d.status, d.took, d.answer`
+const deliveryColumns = `d.at, d.client_id, d.seq, d.type, d.state, d.attempts, d.next_at, d.tried_at, d.status, d.took, d.answer`
 
 func deliveryFields(d *puntuale.Delivery) []any {
-	return []any{&d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, durationColumn{&d.Took}, &d.Answer}
+	return []any{engine.ScanTime(&d.At), &d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, durationColumn{&d.Took}, &d.Answer}
 }
 
 // durationColumn scans a column of a duration.
@@ -40,7 +40,7 @@ func (s durationColumn) Scan(value any) error {
 
 // DeliveriesBefore are a webhook's deliveries, newest first, from one key to another.
 const DeliveriesBefore = `
-select d.at, ` + deliveryColumns + ` from delivery d where d.webhook_id = $1 and (d.at, d.client_id, d.seq) < ($2::bigint, $3::bigint, $4::bigint)
+select ` + deliveryColumns + ` from delivery d where d.webhook_id = $1 and (d.at, d.client_id, d.seq) < ($2::bigint, $3::bigint, $4::bigint)
  and (d.at, d.client_id, d.seq) >= ($5::bigint, $6::bigint, $7::bigint) and ($8::bigint < 0 or d.state = $8)
  order by d.webhook_id desc, d.at desc, d.client_id desc, d.seq desc limit $9`
 
@@ -60,13 +60,9 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 			return nil, "", err
 		}
 	}
-	type row struct {
-		at int64
-		puntuale.Delivery
-	}
-	all, err := engine.QueryAll(ctx, s.lists(), DeliveriesBefore, []any{id, from.at, from.client, from.seq, to.at, to.client, to.seq, state, limit + 1}, func(r engine.Row, d *row) error {
+	all, err := engine.QueryAll(ctx, s.lists(), DeliveriesBefore, []any{id, from.at, from.client, from.seq, to.at, to.client, to.seq, state, limit + 1}, func(r engine.Row, d *puntuale.Delivery) error {
 		d.Webhook = id
-		return r.Scan(append([]any{&d.at}, deliveryFields(&d.Delivery)...)...)
+		return r.Scan(deliveryFields(d)...)
 	})
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("list deliveries: %w", err))
@@ -76,7 +72,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	case len(all) > limit:
 		all = all[:limit]
 		last := all[limit-1]
-		next = deliveryKey{last.at, int64(last.Client), last.Seq}.cursor()
+		next = deliveryKey{engine.Micros(last.At), int64(last.Client), last.Seq}.cursor()
 	case more:
 		next = to.cursor()
 	}
@@ -84,7 +80,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	for i := range all {
 		sum += len(all[i].Answer)
 	}
-	return engine.Column(all, func(r *row) puntuale.Delivery { return r.Delivery }), next, engine.TakeMemory(ctx, len(all), sum)
+	return all, next, engine.TakeMemory(ctx, len(all), sum)
 }
 
 // lookBack returns the key down to which one page looks, and whether there is more below.
@@ -127,14 +123,15 @@ func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 	return k, limit, nil
 }
 
-func (s Account) DeliveryEvent(ctx context.Context, id puntuale.WebhookID, client puntuale.ClientID, seq int64) (e puntuale.Event, err error) {
-	found, err := engine.QueryOne(ctx, s.db.CallReads, `select e.client_id, e.seq, e.type, e.at, e.subject, e.detail from webhook w cross join outbox_event e
+func (s Account) Delivery(ctx context.Context, id puntuale.WebhookID, client puntuale.ClientID, seq int64) (d puntuale.Delivery, e puntuale.Event, err error) {
+	d.Webhook = id
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select e.client_id, e.seq, e.type, e.at, e.subject, e.detail, `+deliveryColumns+` from webhook w cross join outbox_event e
  cross join delivery d`+s.mine()+` and w.id = $2 and e.client_id = $3 and e.seq = $4 and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq`,
-		[]any{s.id(), id, client, seq}, &e.Client, &e.Seq, &e.Type, engine.ScanTime(&e.At), &e.Subject, &e.Detail)
+		[]any{s.id(), id, client, seq}, append([]any{&e.Client, &e.Seq, &e.Type, engine.ScanTime(&e.At), &e.Subject, &e.Detail}, deliveryFields(&d)...)...)
 	if err := engine.FoundOr(found, err, puntuale.NoWebhook); err != nil {
-		return e, err
+		return d, e, err
 	}
-	return e, engine.PublicError(s.fill(ctx, s.db.CallReads, []*puntuale.Event{&e}))
+	return d, e, engine.PublicError(s.fill(ctx, s.db.CallReads, []*puntuale.Event{&e}))
 }
 
 const (

@@ -201,8 +201,11 @@ func TestErasedAnswers(t *testing.T) {
 			t.Errorf("%d answers about an erased person", n)
 		}
 		for _, d := range due {
-			e, err := h.DeliveryEvent(ctx, h.id, h.ID, d.Seq)
+			row, e, err := h.Delivery(ctx, h.id, h.ID, d.Seq)
 			h.must(e, err)
+			if row.Seq != d.Seq || row.Webhook != h.id || row.State != puntuale.DeliveryDone || !row.At.Equal(e.At) || row.At.IsZero() {
+				t.Errorf("the delivery: %+v", row)
+			}
 			if e.Message != nil && e.Message.Phone != "" || e.Reply != nil && (e.Reply.Phone != "" || e.Reply.Text != "") || e.Consent != nil && e.Consent.Phone != "" {
 				t.Errorf("told of an erased person: %+v", e)
 			}

@@ -175,7 +175,7 @@ func (s *Events) dueOf(ctx context.Context, id puntuale.WebhookID, now time.Time
 			if d.Next.Before(first) {
 				first = d.Next
 			}
-			d.Event.Client, d.Event.Seq, d.Event.Type = d.Client, d.Seq, d.Type
+			d.At, d.Event.Client, d.Event.Seq, d.Event.Type = d.Event.At, d.Client, d.Seq, d.Type
 			if len(all) < limit && (skip == nil || !skip(d.Delivery)) {
 				all = append(all, d)
 			}

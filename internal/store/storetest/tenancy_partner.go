@@ -157,8 +157,8 @@ var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, err
 		all, _, err := theirs.Deliveries(context.Background(), d.webhook, puntuale.DeliveryFilter{}, puntuale.Page{})
 		return all, err
 	},
-	"DeliveryEvent": func(theirs webhookHandle, d toldDelivery) (any, error) {
-		_, err := theirs.DeliveryEvent(context.Background(), d.webhook, d.client, d.seq)
+	"Delivery": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, _, err := theirs.Delivery(context.Background(), d.webhook, d.client, d.seq)
 		return nil, err
 	},
 	"Replay": func(theirs webhookHandle, d toldDelivery) (any, error) {

@@ -27,6 +27,7 @@ var items = []item{
 	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
 	{group: "nav.group.partner", title: "nav.users", icon: "user", path: "/partner/users"},
 	{group: "nav.group.partner", title: "nav.keys", icon: "key", path: "/partner/keys"},
+	{group: "nav.group.partner", title: "nav.webhooks", icon: "plug-connected", path: "/partner/webhooks"},
 	{group: "nav.group.partner", title: "nav.brand", icon: "palette", path: "/partner/brand"},
 	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 
@@ -44,6 +45,7 @@ var items = []item{
 	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
 	{group: "nav.group.account", title: "nav.settings", icon: "settings", path: "/c/{client}/settings"},
 	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
+	{group: "nav.group.account", title: "nav.webhooks", icon: "plug-connected", path: "/c/{client}/webhooks"},
 	{group: "nav.group.account", title: "nav.users", icon: "users", path: "/c/{client}/users"},
 	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }

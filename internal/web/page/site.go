@@ -14,6 +14,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/static"
@@ -24,6 +25,7 @@ import (
 type Config struct {
 	Control  *control.Control
 	Accounts *account.Accounts
+	Webhooks *webhook.Webhooks
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log
 	Observe  func(route string, status int, took time.Duration) // called for every answer; may be nil
@@ -35,6 +37,7 @@ type Config struct {
 type Site struct {
 	Control    *control.Control
 	Accounts   *account.Accounts
+	Webhooks   *webhook.Webhooks
 	logger     *slog.Logger
 	plain      *scs.SessionManager // manages visits over http, as on one's own machine
 	secure     *scs.SessionManager // manages visits over https
@@ -47,7 +50,7 @@ type Site struct {
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]

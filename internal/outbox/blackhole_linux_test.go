@@ -1,0 +1,60 @@
+package outbox_test
+
+import (
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/outbox"
+)
+
+// TestBlackHole: a host that never completes a connection delays for as long as an answer may take, and no longer.
+func TestBlackHole(t *testing.T) {
+	t.Parallel()
+	c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Within = 500 * time.Millisecond })
+	began := time.Now()
+	got := c.Call(t.Context(), target("http://"+silent(t)+"/hook"), sent)
+	if took := time.Since(began); took < 400*time.Millisecond || took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if got.Status != 0 || puntuale.ParseReason(got.Answer).Code != puntuale.ReasonWebhookTimeout {
+		t.Errorf("%+v", got)
+	}
+}
+
+// silent is an address that answers no packet: nobody accepts there, and the queue of connections is full.
+func silent(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(socket, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ok := name.(*syscall.SockaddrInet4)
+	if !ok {
+		t.Fatalf("the socket has the address %v", name)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+	for range 8 {
+		c, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err != nil {
+			return address // the queue is full
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	t.Fatal("the queue of connections never fills")
+	return ""
+}

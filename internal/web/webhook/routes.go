@@ -1,0 +1,8 @@
+// Package webhook is the pages of webhooks: a client's, and a partner's for all its clients. They list the webhooks and their
+// deliveries. Owners make, change, test and remove webhooks, and send events again.
+package webhook
+
+import "slices"
+
+// Routes are all pages of the package.
+var Routes = slices.Concat(webhookRoutes("/partner/webhooks", true), webhookRoutes("/c/{client}/webhooks", false))

@@ -1,0 +1,254 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/web/view"
+)
+
+// List is the page with all webhooks.
+type List struct {
+	Base    string // of the pages' addresses
+	Partner bool   // they get the events of all the partner's clients
+	Rows    []puntuale.Webhook
+}
+
+// Editor is the page with the form of a webhook.
+type Editor struct {
+	Form     *view.Form
+	Webhook  puntuale.Webhook // zero: a new one
+	Base     string
+	Partner  bool
+	Sessions []view.Option
+}
+
+// WebhookSecret is a webhook with its secret, which is shown only once.
+type WebhookSecret struct {
+	Webhook puntuale.Webhook
+	Secret  string
+	Until   time.Time // the secret before signs too; zero: there was none
+	Base    string
+}
+
+// WebhookDetail is the page of one webhook.
+type WebhookDetail struct {
+	Webhook puntuale.Webhook
+	Base    string
+	Session string    // its name; ""
+	Overlap time.Time // the secret before signs too; zero: it does not
+	Rows    []puntuale.Delivery
+	State   string // of the deliveries in the list; "": all
+	Cursor  string
+	Next    string
+	Test    *puntuale.DeliveryResult // nil: none was made
+	Replay  *view.Form
+	Refused bool // the replay was
+}
+
+// DeliveryDetail is the page of one delivery.
+type DeliveryDetail struct {
+	puntuale.Delivery
+	Webhook  puntuale.Webhook
+	Base     string
+	Name     string // its webhook-id
+	Request  puntuale.WebhookRequest
+	Signed   bool
+	Replaced bool
+}
+
+func oneURL(base string, id puntuale.WebhookID) string { return base + "/" + id.String() }
+
+func deliveryName(d puntuale.Delivery) string {
+	return "evt_" + d.Client.String() + "_" + strconv.FormatInt(d.Seq, 10)
+}
+
+func deliveryURL(base string, d puntuale.Delivery) string {
+	return oneURL(base, d.Webhook) + "/deliveries/" + deliveryName(d)
+}
+
+// listURL is the address of the deliveries in a state.
+func (p WebhookDetail) listURL(state string) string {
+	address := oneURL(p.Base, p.Webhook.ID)
+	if state != "" {
+		address += "?state=" + state
+	}
+	return address
+}
+
+// partner reports whether the webhook gets the events of several clients.
+func partner(w puntuale.Webhook) bool { return w.Client == 0 }
+
+// shownURL is a webhook's address. Its query may hold a secret, so only owners see it.
+func shownURL(ctx context.Context, w puntuale.Webhook) string {
+	before, _, secret := strings.Cut(w.URL, "?")
+	if !secret || view.Has(ctx, puntuale.Owner) {
+		return w.URL
+	}
+	return before + "?…"
+}
+
+// shortURL is an address without what all have in common.
+func shortURL(w puntuale.Webhook) string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return w.URL
+	}
+	return u.Host + strings.TrimSuffix(u.EscapedPath(), "/")
+}
+
+// path is what the first line of a request names.
+func path(ctx context.Context, w puntuale.Webhook) (host, target string) {
+	u, err := url.Parse(shownURL(ctx, w))
+	if err != nil {
+		return "", w.URL
+	}
+	return u.Host, u.RequestURI()
+}
+
+// deliveryStates are the tabs above the list, and what they show.
+var deliveryStates = []string{"", "waiting", "delivered", "failed"}
+
+// stateKey names a delivery's state as people know it. A delivery that waits after an attempt is tried again.
+func stateKey(d puntuale.Delivery) (tone, key string) {
+	switch {
+	case d.State == puntuale.DeliveryDone:
+		return "ok", "webhook.state.delivered"
+	case d.State == puntuale.DeliveryFailed:
+		return "bad", "webhook.state.failed"
+	case d.Attempts > 0:
+		return "warn", "webhook.state.retry"
+	}
+	return "wait", "webhook.state.waiting"
+}
+
+// answered says in a word how the last attempt ended: the status, or why there was none.
+func answered(ctx context.Context, status int, answer string) string {
+	if status != 0 {
+		return strconv.Itoa(status)
+	}
+	return view.Says(ctx, puntuale.ParseReason(answer))
+}
+
+// took writes a duration as people measure a call.
+func took(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+}
+
+// indented is a body in lines, for people.
+func indented(body []byte) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, body, "", "  "); err != nil {
+		return string(body)
+	}
+	return b.String()
+}
+
+// raw is a request as it goes over the wire.
+func raw(ctx context.Context, s DeliveryDetail) string {
+	host, target := path(ctx, s.Webhook)
+	var b strings.Builder
+	b.WriteString("POST " + target + " HTTP/1.1\nHost: " + host + "\n")
+	for _, h := range s.Request.Header {
+		b.WriteString(h.Name + ": " + h.Value + "\n")
+	}
+	b.WriteString("Content-Length: " + strconv.Itoa(len(s.Request.Body)) + "\n\n")
+	b.Write(s.Request.Body)
+	return b.String()
+}
+
+// introduction says what webhooks are for.
+func introduction(ctx context.Context, partner bool) string {
+	if partner {
+		return view.T(ctx, "webhook.text_partner")
+	}
+	return view.T(ctx, "webhook.text")
+}
+
+// action is where the form goes, and back the page before it.
+func (e Editor) action() string {
+	if e.Webhook.ID == 0 {
+		return e.Base
+	}
+	return oneURL(e.Base, e.Webhook.ID) + "/edit"
+}
+
+func (e Editor) back() string {
+	if e.Webhook.ID == 0 {
+		return e.Base
+	}
+	return oneURL(e.Base, e.Webhook.ID)
+}
+
+func editorHeading(ctx context.Context, e Editor) string {
+	if e.Webhook.ID == 0 {
+		return view.T(ctx, "webhook.new")
+	}
+	return view.T(ctx, "webhook.edit_heading")
+}
+
+func editorBack(ctx context.Context, e Editor) string {
+	if e.Webhook.ID == 0 {
+		return view.T(ctx, "webhook.heading")
+	}
+	return shortURL(e.Webhook)
+}
+
+func issuedHeading(ctx context.Context, i WebhookSecret) string {
+	if i.Until.IsZero() {
+		return view.T(ctx, "webhook.created_heading")
+	}
+	return view.T(ctx, "webhook.rotated_heading")
+}
+
+func noDeliveries(ctx context.Context, p WebhookDetail) string {
+	if p.State == "" && p.Cursor == "" {
+		return view.T(ctx, "webhook.no_deliveries")
+	}
+	return view.T(ctx, "webhook.none_here")
+}
+
+// typeGroups are all types, those of one subject together.
+func typeGroups() (groups [][]puntuale.EventType) {
+	subject := ""
+	for _, t := range puntuale.AllEvents.Types() {
+		of, _, _ := strings.Cut(t.String(), ".")
+		if of != subject {
+			groups, subject = append(groups, nil), of
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], t)
+	}
+	return groups
+}
+
+// typesInShort says which events a webhook gets: all, the only one, or how many.
+func typesInShort(ctx context.Context, set puntuale.EventSet) string {
+	all := set.Types()
+	switch {
+	case set == puntuale.AllEvents:
+		return view.T(ctx, "webhook.all_types")
+	case len(all) == 1:
+		return view.T(ctx, "webhook.type."+all[0].String())
+	}
+	return view.T(ctx, "webhook.count_types", "N", len(all))
+}
+
+func typesInFull(ctx context.Context, set puntuale.EventSet) string {
+	if set == puntuale.AllEvents {
+		return view.T(ctx, "webhook.all_types")
+	}
+	var names []string
+	for _, t := range set.Types() {
+		names = append(names, view.T(ctx, "webhook.type."+t.String()))
+	}
+	return strings.Join(names, ", ")
+}
