@@ -29,8 +29,8 @@ func (w *world) happened(facts ...outbox.Fact) {
 	}))
 }
 
-// number is the client's first session.
-func (w *world) number() puntuale.SessionID {
+// firstNumber is the client's first session.
+func (w *world) firstNumber() puntuale.SessionID {
 	w.t.Helper()
 	all, _, err := w.Client().Sessions(context.Background(), request.Page{})
 	w.must(err)
@@ -40,7 +40,7 @@ func (w *world) number() puntuale.SessionID {
 // noticed is what happens to a client in a bad week.
 func (w *world) noticed() {
 	w.t.Helper()
-	w.happened(outbox.Fact{Type: puntuale.EventSessionUnlinked, Subject: int64(w.number())})
+	w.happened(outbox.Fact{Type: puntuale.EventSessionUnlinked, Subject: int64(w.firstNumber())})
 	w.clock.Advance(10 * time.Minute)
 	w.happened(outbox.Fact{Type: puntuale.EventCreditLow}, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":14}`},
 		outbox.Fact{Type: puntuale.EventCampaignPaused, Subject: 3, Detail: `{"reason":"canary"}`}, outbox.Fact{Type: puntuale.EventCampaignDone, Subject: 2},
@@ -79,8 +79,8 @@ func TestNoticesStory(t *testing.T) {
 		b.until(`document.querySelectorAll(".notice-row").length === 6 && !document.querySelector(".notice-new") && document.readyState === "complete"`)
 		b.until(bell("0"))
 		b.check("read")
-		b.click(`.notice-row a[href$="/sessions/` + w.number().String() + `"]`)
-		b.until(`location.pathname.endsWith("/sessions/` + w.number().String() + `") && document.readyState === "complete"`)
+		b.click(`.notice-row a[href$="/sessions/` + w.firstNumber().String() + `"]`)
+		b.until(`location.pathname.endsWith("/sessions/` + w.firstNumber().String() + `") && document.readyState === "complete"`)
 
 		b.open("/me")
 		b.check("choices")
@@ -161,7 +161,7 @@ func TestNoticeMail(t *testing.T) {
 		t.Fatalf("%d e-mails", len(all))
 	}
 	for _, want := range []string{
-		"Aurora: 3 notices\n", "The number Principale is disconnected\n20 November 2026, 10:00\n", "Link it again", "https://app.example" + w.pages + "/sessions/" + w.number().String(),
+		"Aurora: 3 notices\n", "The number Principale is disconnected\n20 November 2026, 10:00\n", "Link it again", "https://app.example" + w.pages + "/sessions/" + w.firstNumber().String(),
 		"The credits are running out", "https://app.example" + w.pages + "/usage", "The webhook 1 is disabled", "No event was delivered for five days. Mend its receiver",
 		"https://app.example/me#notices", `background:#ffe680;color:#10181a`, `<a href="https://app.example` + w.pages + `/usage"`,
 	} {
@@ -180,7 +180,7 @@ func TestNoticeMail(t *testing.T) {
 	if read := send(); read != nil {
 		t.Errorf("what was read under the bell: %s", read)
 	}
-	w.happened(outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(w.number())})
+	w.happened(outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(w.firstNumber())})
 	if unwanted := send(); unwanted != nil {
 		t.Errorf("what is not wanted: %s", unwanted)
 	}
