@@ -184,7 +184,7 @@ const (
 	FieldEmpty    FieldOperator = "empty"    // likewise
 )
 
-// FieldOps are all comparisons, in the order of pages.
+// FieldOps returns all comparisons.
 func FieldOps() []FieldOperator {
 	return []FieldOperator{FieldEqual, FieldNotEqual, FieldLess, FieldMore, FieldContains, FieldFilled, FieldEmpty}
 }

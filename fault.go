@@ -83,5 +83,6 @@ const (
 	NoTemplate   ReasonCode = "template.not_found"
 	NoTicket     ReasonCode = "ticket.not_found"
 	NoUser       ReasonCode = "user.not_found"
+	NoChatwoot   ReasonCode = "chatwoot.not_found"
 	NoWebhook    ReasonCode = "webhook.not_found"
 )

@@ -49,6 +49,7 @@ type Tenant interface {
 	EventStore
 	AutomationStore
 	HookTenant
+	ChatwootStore
 }
 
 // RunStore starts and stops runs.

@@ -176,7 +176,8 @@ type DueDelivery struct {
 // WebhookTarget is what a delivery needs of its webhook: the address and the secrets.
 type WebhookTarget struct {
 	Webhook
-	Secret WebhookSecret
+	Secret   WebhookSecret
+	Chatwoot ChatwootInbox // zero: the webhook is no link to Chatwoot
 }
 
 // Reasons why a webhook was disabled.

@@ -60,7 +60,7 @@ type networkWebhook interface {
 	Expects(r *http.Request) bool
 }
 
-// webhooks returns the handler for reports of Meta and of gateways. They show no key, so their requests count by
+// webhooks returns the handler for reports of Meta, of gateways and of Chatwoot. They show no key, so their requests count by
 // address. It returns nil if this server answers no calls.
 func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
@@ -70,8 +70,11 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var hook networkWebhook = meta
 		path := puntuale.OfficialWebhooks
-		if strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks) {
-			hook, path = gateways, puntuale.GatewayWebhooks // the log gets this path, because the full path has a secret
+		switch { // the log gets the beginning of the path, because the full one has a secret
+		case strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks):
+			hook, path = gateways, puntuale.GatewayWebhooks
+		case strings.HasPrefix(r.URL.Path, puntuale.ChatwootWebhooks):
+			hook, path = s.agents, puntuale.ChatwootWebhooks
 		}
 		httpkit.Matched(r.Context(), r.Method+" "+path+"{id}")
 		d := &delivery{}
@@ -86,8 +89,11 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	}), httpkit.Config{Logger: logging.Sampled(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
 		network := "official"
-		if strings.Contains(route, puntuale.GatewayWebhooks) {
+		switch {
+		case strings.Contains(route, puntuale.GatewayWebhooks):
 			network = "gateway"
+		case strings.Contains(route, puntuale.ChatwootWebhooks):
+			network = "chatwoot"
 		}
 		m.Delivered(network, route, status)
 	}})

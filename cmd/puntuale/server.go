@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
@@ -54,6 +55,8 @@ type server struct {
 	feeding  *feeding             // nil: the server does not have the role dispatch
 	events   *outbox.Sender       // nil: the server does not have the role dispatch
 	caller   *outbox.Caller
+	chatwoot *chatwoot.Bridge
+	agents   *chatwoot.Webhook // what agents write in Chatwoot
 	desk     *webhook.Webhooks
 	control  *control.Control
 	accounts *account.Accounts
@@ -144,8 +147,11 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
+	s.openChatwoot(&cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
-	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller})
+	s.desk = webhook.New(webhook.Config{
+		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL,
+	})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 // a webhook.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed them
-	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})
 }

@@ -271,7 +271,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			}
 		}
 		m.mu.Unlock()
-		if during == 0 || during > 3 { // only those whose preparation had already begun
+		if during == 0 || during > 3 { // only preparations that began before the first refusal
 			t.Errorf("asked to prepare %d times while throttled", during)
 		}
 		all := n.sightings()

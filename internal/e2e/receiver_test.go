@@ -111,7 +111,6 @@ func TestReceiverPrograms(t *testing.T) {
 
 			// Both secrets sign after a rotation, and the receiver knows one of them. The repeat has the same id.
 			must(t, "POST", s.base+"/api/webhooks/"+made.ID+"/rotate", who.key, nil)
-			time.Sleep(time.Millisecond)
 			must(t, "POST", s.base+"/api/webhooks/"+made.ID+"/replay", who.key, map[string]any{})
 			eventually(t, 30*time.Second, "the repeat is taken", func() bool {
 				list := string(must(t, "GET", s.base+"/api/webhooks/"+made.ID+"/deliveries", who.key, nil).body)

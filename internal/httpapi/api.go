@@ -89,6 +89,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerReplies(a)
 	registerSettings(a)
 	registerWebhooks(a)
+	registerChatwoot(a)
 	registerEvents(a)
 	registerContactList(a)
 	registerRestore(a)

@@ -23,6 +23,7 @@ var bodyExamples = map[string]json.RawMessage{
 	"createSequence":        sequenceExample,
 	"createSession":         []byte(`{"name": "Banco", "connection_type": "Socket", "sandbox": true}`),
 	"createTemplate":        templateExample,
+	"linkChatwoot":          []byte(`{"base_url": "https://app.chatwoot.com", "api_access_token": "2qUQhs7VbYzq8vJpTEXe", "account_id": "3"}`),
 	"createWebhook":         []byte(`{"url": "https://crm.example.com/puntuale", "types": ["message.sent", "message.failed", "reply.received"], "description": "CRM"}`),
 	"changeWebhook":         []byte(`{"active": false}`),
 	"replayDeliveries":      []byte(`{"from": "2026-11-20", "to": "2026-11-21", "failed": true}`),

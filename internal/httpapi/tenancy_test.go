@@ -65,6 +65,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
+	s.must(nil, "PUT", "/api/sessions/"+c.session+"/chatwoot", c.key, `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`)
 	c.campaign = s.newCampaign(c.key, email)
 	c.ready = s.newCampaign(c.key, email)
 	c.digest = s.checkCampaign(c.key, c.ready)
@@ -218,6 +219,9 @@ var operations = map[string]struct {
 	"importContacts":        {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
 	"exportContacts":        {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
+	"linkChatwoot":          {"PUT", "/api/sessions/{session}/chatwoot", `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`, false, "404", false},
+	"getChatwoot":           {"GET", "/api/sessions/{session}/chatwoot", "", false, "404", false},
+	"unlinkChatwoot":        {"DELETE", "/api/sessions/{session}/chatwoot", "", false, "404", true},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},
 	"getWebhook":            {"GET", "/api/webhooks/{webhook}", "", false, "404", false},

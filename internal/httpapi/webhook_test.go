@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,7 +28,44 @@ func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock,
 	if plain {
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
-	return webhook.New(webhook.Config{Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg)})
+	return webhook.New(webhook.Config{
+		Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Chatwoot: inboxes{}, Public: "https://puntuale.example",
+	})
+}
+
+// inboxes stands in for all servers of Chatwoot. The calls themselves are tested with a server of their own (package chatwoot).
+type inboxes struct{ puntuale.ChatwootCaller }
+
+func (inboxes) MakeInbox(_ context.Context, _ puntuale.ChatwootLink, token, _, _ string) (int64, error) {
+	if token == "wrong" {
+		return 0, puntuale.Invalid(puntuale.Fault{Location: "body.api_access_token", Code: puntuale.FaultChatwootToken})
+	}
+	return 7, nil
+}
+
+// TestChatwootCalls: each fault is named at its place, a link that Chatwoot refuses stays unfinished, and the token is never shown.
+func TestChatwootCalls(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	a := s.newAccount("chatwoot@x", "full")
+	const one = "/api/sessions/1/chatwoot"
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"ftp://x","account_id":"x","inbox_id":"0"}`, "body.base_url", "body.api_access_token", "body.account_id", "body.inbox_id")
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"http://chat.example","api_access_token":"t","account_id":"3","acount":1}`, "body.acount", "body.base_url")
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"https://chat.example","api_access_token":"wrong","account_id":"3"}`, "body.api_access_token")
+	if got := s.must(nil, "GET", one, a.Key, "").body; !strings.Contains(got, `"inbox_id":null,"active":false`) {
+		t.Error(got)
+	}
+	made := s.must(nil, "PUT", one, a.Key, `{"base_url":"https://chat.example/","api_access_token":"secret-token","account_id":3}`).body
+	if want := `{"id_sessione":"1","base_url":"https://chat.example","account_id":"3","inbox_id":"7","active":true,"reason":null,"last_success_at":null,"failing_since":null}`; strings.TrimSpace(made) != want {
+		t.Errorf("got %s, want %s", made, want)
+	}
+	if got := s.must(nil, "GET", one, a.Key, "").body; got != made || strings.Contains(got, "secret-token") {
+		t.Error(got)
+	}
+	s.must(nil, "DELETE", one, a.Key, "")
+	if got := s.call("DELETE", one, a.Key, ""); got.status != 404 {
+		t.Errorf("deleted again: %d", got.status)
+	}
 }
 
 type issuedWebhook struct {

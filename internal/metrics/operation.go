@@ -119,7 +119,7 @@ func (m *Meter) registerOperation(version string) {
 	m.alerts.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_size_bytes", Help: "Size of these disks.",
 	}, []string{"holds"})
-	for _, network := range []string{"official", "gateway"} {
+	for _, network := range []string{"official", "gateway", "chatwoot"} {
 		for _, result := range []string{"accepted", "refused", "failed"} {
 			m.alerts.deliveries.WithLabelValues(network, result) // the figure is 0 until the first delivery
 		}

@@ -26,10 +26,12 @@ type CallerConfig struct {
 	// Unseal decrypts a sealed secret of a webhook. It returns the bytes that sign.
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
-	Allow  []netip.Prefix // private networks in which receivers may be; plain http is allowed only there
-	Roots  *x509.CertPool // nil: the system's certificates
-	Within time.Duration  // how long a receiver may take to answer; default [puntuale.WebhookWithin]
-	AtOnce int            // how many calls [Caller.Call] makes at once; default 32
+	// Chatwoot tells the events of links to Chatwoot; nil: their deliveries fail.
+	Chatwoot puntuale.ChatwootCaller
+	Allow    []netip.Prefix // private networks in which receivers may be; plain http is allowed only there
+	Roots    *x509.CertPool // nil: the system's certificates
+	Within   time.Duration  // how long a receiver may take to answer; default [puntuale.WebhookWithin]
+	AtOnce   int            // how many calls [Caller.Call] makes at once; default 32
 }
 
 // Caller makes attempts to deliver events. Many goroutines may use it at once.
@@ -91,6 +93,10 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		a.text = puntuale.Because(puntuale.ReasonWebhookSecret).Stored()
 		return a
 	}
+	if t.Chatwoot.Inbox != 0 {
+		c.tell(ctx, t, e, string(secrets[0]), &a)
+		return a
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
 	defer cancel()
 	sent := signed(secrets, t, e, a.at)
@@ -118,6 +124,25 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	}
 	a.text = c.read(got.Body, cancel)
 	return a
+}
+
+// tell tells an event to Chatwoot, which takes several calls.
+func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, a *answer) {
+	if c.cfg.Chatwoot == nil {
+		a.text = puntuale.Because(puntuale.ReasonWebhookUnreachable).Stored()
+		return
+	}
+	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e)
+	now := c.cfg.Clock.Now()
+	a.took = now.Sub(a.at)
+	if err != nil {
+		a.text = whyNone(ctx, err).Stored()
+		return
+	}
+	a.status, a.text = got.Status, cleaned([]byte(got.Text))
+	if !a.taken() {
+		a.retryAfter = retryAfter(got.RetryAfter, now)
+	}
 }
 
 // signed is what a receiver gets.

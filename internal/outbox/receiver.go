@@ -38,6 +38,8 @@ func (r *receiver) most() int {
 	switch {
 	case !r.proven || r.failures >= patientFor:
 		return 1
+	case r.target.Chatwoot.Inbox != 0: // messages of one conversation must not overtake each other
+		return 1
 	case r.average > 0 && r.average < quickAnswer:
 		return 2 * puntuale.WebhookAtOnce
 	}

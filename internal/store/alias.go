@@ -26,7 +26,8 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// A person has few names, and few steps lead from one to another. An id leads to a number, and the number to its form at the network.
+// Limits of a search for a person's names. A person has few names. Few steps lead from one name to another: from an
+// id to a number, and from the number to its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3
@@ -40,11 +41,11 @@ func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, sessio
 	return p.names, nil
 }
 
-// namedPerson is somebody whose names are looked for. One is known from the beginning.
+// namedPerson is a person whose names are searched. One name is known from the beginning.
 type namedPerson struct {
 	client, session int64
 	names           []string
-	asked           int // of names, whose other names are found
+	asked           int // number of names whose aliases were already searched
 }
 
 const otherNames = `
@@ -53,7 +54,7 @@ union
 select u.i, a.alias from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n and a.session_id = u.s
 order by 1, 2`
 
-// findNames finds all names of people.
+// findNames finds all names of the given people.
 func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
 	for range namesSteps {
 		type asked struct {
@@ -93,13 +94,13 @@ func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error 
 	return nil
 }
 
-// aliasKey is the key of an alias.
+// aliasKey is the primary key of an alias.
 type aliasKey struct {
 	client, session int64
 	alias, phone    string
 }
 
-const aliasesLooked = 500 // the most that one call of Maintain looks at; the next call continues after them
+const aliasesLooked = 500 // how many aliases one call of Maintain looks at; the next call continues after them
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,
@@ -108,7 +109,8 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes names of people if nothing else is known about them. It reads in the order of the key, as purgeContacts does.
+// purgeAliases removes the aliases of people if the store knows nothing else about them. It reads in the order of the
+// key, as purgeContacts does.
 func (s *Store) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

@@ -30,10 +30,11 @@ func init() {
 	}
 }
 
-// FailAt makes an archiver's work end at a step with an error; ErrKilled ends it as a kill would.
+// FailAt makes the archiver stop at a step if fail returns an error. With [ErrKilled] it stops as if the process was
+// killed.
 func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 
-// ErrKilled ends an archiver's work as a kill would.
+// ErrKilled stops an archiver as if the process was killed.
 var ErrKilled = archiver.ErrKilled
 
 // ArchivedTables returns the tables whose rows go to the archive, with their columns.

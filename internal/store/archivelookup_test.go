@@ -31,7 +31,8 @@ func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 	return all
 }
 
-// The archive shows a message as the API showed it last. The API does not have it any more.
+// TestLookup checks that the archive shows a message in the same way as the API did before the message was archived.
+// The API does not have the message any more.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -90,7 +91,8 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// An erased person is also removed from files: from older ones, and from one that is being made. If the work is killed, it is repeated.
+// TestArchiveForgets checks that an erased person is also removed from the archive's files, including a file that is
+// being made. If the work is killed, the next run repeats it.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -147,7 +149,7 @@ func TestArchiveForgets(t *testing.T) {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		there, err := os.ReadDir(a.folder)
-		if err != nil || len(there) != 3 { // the folder has its identity and two files, and no replaced file
+		if err != nil || len(there) != 3 { // the folder has its identity file and two files, and no replaced file
 			t.Errorf("%v, %v", there, err)
 		}
 	})
@@ -158,7 +160,8 @@ func erased(c *storetest.Client, phone string) error {
 	return err
 }
 
-// If a person is erased after the file was written and before its rows are deleted, both lose the person.
+// TestArchiveForgetsWhatIsUnderWay erases a person after the file was written and before its rows are deleted. Then
+// both the file and the database must lose the person.
 func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -193,7 +196,8 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Several servers use one folder. Each row is moved once. A server that stood still deletes nothing after it lost the lease.
+// TestArchiversTogether has several servers with one folder. Each row is moved once. A server that stood still
+// deletes nothing after it lost the lease.
 func TestArchiversTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -207,7 +211,7 @@ func TestArchiversTogether(t *testing.T) {
 		was := a.rows()
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		var wg sync.WaitGroup
-		for i := range 4 { // their leases end at once, so each takes over from the others all the time
+		for i := range 4 { // the leases end at once, so the archivers take over from each other all the time
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
@@ -235,8 +239,8 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// If a file is damaged before its rows are deleted, no row is deleted, and an error says so. If a file cannot be written, no row is
-// deleted, either.
+// TestArchiveDamaged checks that no row is deleted and an error is returned if the file is damaged before that. The
+// same holds if the file cannot be written.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -284,7 +288,7 @@ func TestArchiveDamaged(t *testing.T) {
 	})
 }
 
-// The same number of runs comes every year. The database does not grow, while the archive does.
+// TestArchivedYears has the same number of runs every year. The database must not grow; the archive grows.
 func TestArchivedYears(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -20,7 +20,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Identifiers of runs come from the database's own clock. So the "old" runs of these tests are twenty years ahead of it.
+// The database's own clock gives runs their identifiers. So in these tests, "old" runs lie twenty years after it, and
+// the present moment lies still later.
 var (
 	longAgo  = storetest.Begin.AddDate(20, 0, 0)
 	oldTill  = longAgo.Add(time.Hour)
@@ -61,7 +62,7 @@ func (a *attic) run(before time.Time) archiver.ArchiveResult {
 	return done
 }
 
-// rows counts all rows of the tables whose old rows go to the archive. Each row is a line.
+// rows counts each row of the tables whose old rows go to the archive. The key is the row as a line.
 func (a *attic) rows() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
@@ -96,7 +97,7 @@ func (a *attic) rows() map[string]int {
 	return all
 }
 
-// kept counts all rows in the archive's files.
+// kept counts each row in the files of the archive.
 func (a *attic) kept() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
@@ -123,7 +124,7 @@ func (a *attic) kept() map[string]int {
 	return all
 }
 
-// whole fails the test unless database and archive together hold the rows of was, each row once.
+// whole checks that database and archive together have the rows of was, each row once.
 func (a *attic) whole(was map[string]int) {
 	a.t.Helper()
 	there := a.rows()
@@ -145,7 +146,7 @@ func (a *attic) whole(was map[string]int) {
 	}
 }
 
-// lived makes young and old runs. Their messages are open or ended in every possible way.
+// lived makes young and old runs, whose messages are open or ended in all possible ways.
 func (a *attic) lived(seed uint64, clients, runs int) {
 	a.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -158,7 +159,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 			items := c.Items(phone, 0, ids...)
 			at := longAgo.Add(time.Minute)
 			if random.IntN(5) == 0 {
-				at = oldTill.Add(time.Microsecond) // a young run
+				at = oldTill.Add(time.Microsecond) // makes the run young
 			}
 			for j := range ids[:1+random.IntN(len(ids))] {
 				token, granted := a.MustClaim(node, longAgo.Add(30*time.Second), items[j])
@@ -178,7 +179,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 			if i%3 == 0 {
 				a.Exec("insert into receipt (client_id, message_id, delivered_at) values ($1, $2, $3)", int64(c.ID), int64(ids[0]), at.UnixMicro())
 			}
-			if random.IntN(4) > 0 { // the other messages of the run are cancelled
+			if random.IntN(4) > 0 { // cancels the other messages of the run
 				if _, err := c.CancelMessages(context.Background(), ids, storetest.Day, at); err != nil {
 					a.t.Fatal(err)
 				}
@@ -187,7 +188,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 				c.MustResend(ids[0])
 			}
 		}
-		// Messages that were sent again are closed, or stay open.
+		// Some resent messages are closed, the others stay open.
 		a.Exec(`update message set intent = -1, state = 3, done_at = $1 where client_id = $2 and resent_from <> 0 and id % 2 = 0`, longAgo.UnixMicro(), int64(c.ID))
 	}
 	half := a.Int("select (min(id) + max(id)) / 2 from credit_entry")
@@ -195,13 +196,13 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 	a.Exec("update credit_entry set at = $1 where id >= $2", nowadays.UnixMicro(), half)
 }
 
-// old counts the runs in the database that are old enough to be archived.
+// old counts the runs in the database that are old enough for the archive.
 func (a *attic) old(before time.Time) int64 {
 	return a.Int(`select count(*) from run r where not exists (select 1 from message m where m.client_id = r.client_id and m.run_id = r.id
  and (m.state = 0 or m.done_at > $1))`, before.UnixMicro())
 }
 
-// balanced fails the test unless each client's ledger adds up to its credits.
+// balanced checks that the entries of each client's ledger add up to its credits.
 func (a *attic) balanced() {
 	a.t.Helper()
 	if n := a.Int(`select count(*) from client k where k.credits is not null
@@ -210,7 +211,8 @@ func (a *attic) balanced() {
 	}
 }
 
-// Database and archive together hold every row once. A run stays in the database while one of its messages is open, uncertain or young.
+// TestArchive checks that database and archive together have every row once. A run stays in the database while one of
+// its messages is open, uncertain or young.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -268,7 +270,8 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// The archiver is killed again and again, at any step. No row is ever missing, and in the end each row exists once.
+// TestArchiverKilledAnywhere kills the archiver again and again, at all steps. No row may ever be missing, and in the
+// end each row exists once.
 func TestArchiverKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -309,7 +312,7 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 			if kills == 200 {
 				t.Fatal("it never ends")
 			}
-			if kills%3 == 0 { // a run changes after its file was written and before it is deleted
+			if kills%3 == 0 { // changes a run after its file was written and before its rows are deleted
 				a.change(was)
 			}
 		}
@@ -323,8 +326,8 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 	})
 }
 
-// A run changes after its file was written and before it is deleted. It stays in the database with the change, and the file loses it. A
-// later file gets it.
+// TestArchiveKeepsWhatChanges changes a run after its file was written and before its rows are deleted. The changed
+// run stays in the database and is removed from the file. A later file gets it.
 func TestArchiveKeepsWhatChanges(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -354,7 +357,7 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 	})
 }
 
-// change changes a message in the database, as a late receipt would.
+// change changes a message in the database, as a late receipt does.
 func (a *attic) change(was map[string]int) {
 	a.t.Helper()
 	id := a.Int("select coalesce(min(m.id), 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id where m.state <> 0 and r.blanked_at <> 0")
@@ -373,7 +376,8 @@ func (a *attic) change(was map[string]int) {
 	}
 }
 
-// The archiver leaves old rows alone if the folder is another one, or holds another installation's archive.
+// TestArchiveFolders checks that the archiver moves nothing if the folder is not the known one, or if it has the
+// archive of another installation.
 func TestArchiveFolders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -405,7 +409,7 @@ func TestArchiveFolders(t *testing.T) {
 		}
 		refuse("a file in its place", filepath.Join(blocked, "archive"), "not a directory")
 		a.folder = first
-		a.run(longAgo.AddDate(-1, 0, 0)) // begins the folder; no run is old
+		a.run(longAgo.AddDate(-1, 0, 0)) // creates the archive; no run is old
 		refuse("another folder", other.folder, "another archive")
 		refuse("a disk that is not mounted", t.TempDir(), "no archive yet")
 		if err := archiver.Begin(t.Context(), a.Store.DB, other.folder); err != nil {

@@ -59,7 +59,7 @@ func restored(t *testing.T, d *storetest.Database, name string, hold bool) trans
 	return done
 }
 
-// unknownOf lists the messages that a client must decide about.
+// unknownOf lists the messages that the client must decide about.
 func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	t.Helper()
 	var p puntuale.Page
@@ -79,8 +79,8 @@ func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	}
 }
 
-// A restore sets aside each message that is due and not ended in the backup, even if it could not leave then. It sets aside no other
-// message.
+// TestRestoreSetsAside checks that a restore makes each message unknown that is due and not ended in the backup, even
+// if it could not leave then. Other messages stay as they are.
 func TestRestoreSetsAside(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -120,7 +120,7 @@ func TestRestoreSetsAside(t *testing.T) {
 		if done.Unknown != 7 || done.Clients != 3 || done.Later != 1 || !done.Since.Equal(storetest.Begin) {
 			t.Errorf("said: %+v", done)
 		}
-		// Networks that show repeats only once do not get these messages again, either.
+		// These messages are not repeated, even if the network would recognise a repeat.
 		for _, m := range details(t, s.Tenant(free.ID), slices.Concat(due, flying)...) {
 			if m.State != puntuale.Pending || m.Intent <= 0 || m.Detail.IsZero() {
 				t.Errorf("set aside: %+v", m.Message)
@@ -156,7 +156,8 @@ func details(t *testing.T, c puntuale.Tenant, ids ...puntuale.MessageID) []puntu
 	return found
 }
 
-// Two installations are restored from one backup, within the hour that identifiers are ahead of the clock. They share no identifier.
+// TestRestoredTwice restores one backup twice, at a moment when identifiers are up to an hour ahead of the clock. The
+// two installations must have no new identifier in common.
 func TestRestoredTwice(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		d := driver(t)
@@ -191,7 +192,8 @@ func TestRestoredTwice(t *testing.T) {
 	})
 }
 
-// A person sends an unknown message again or closes it, each only once. A receipt also decides.
+// TestUnknownIsDecided checks that a person can send an unknown message again, or close it, but each only once. A
+// receipt also decides.
 func TestUnknownIsDecided(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -273,7 +275,8 @@ func TestUnknownIsDecided(t *testing.T) {
 	})
 }
 
-// A backup's database is refused where messages could leave twice. A damaged backup is refused, too.
+// TestBackupRefused checks that a restore is refused if messages could then leave twice. A damaged backup is refused,
+// too.
 func TestBackupRefused(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -296,7 +299,7 @@ func TestBackupRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	flipped := bytes.Clone(whole)
-	flipped[200] ^= 1 // this byte is in the database's part
+	flipped[200] ^= 1 // this byte is in the entry of the database
 	for what, c := range map[string]struct {
 		file []byte
 		is   error

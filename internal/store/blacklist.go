@@ -53,10 +53,10 @@ func scanBlacklisted(rows engine.Row, e *puntuale.BlacklistEntry) error {
 	return err
 }
 
-// hideMark hides the mark that replaced an erased person's number.
+// hideMark removes the mark of an erased person's number from an entry.
 func hideMark(e *puntuale.BlacklistEntry) { e.Phone, e.Erased = shownPhone(e.Phone) }
 
-// shownPhone returns "" for an erased person. Then the column has the number's mark.
+// shownPhone returns the phone, or "" for an erased person, whose column has the mark of the number instead.
 func shownPhone(phone string) (_ string, erased bool) {
 	if strings.HasPrefix(phone, puntuale.MarkPrefix) {
 		return "", true
@@ -64,7 +64,7 @@ func shownPhone(phone string) (_ string, erased bool) {
 	return phone, false
 }
 
-// likePattern matches texts that contain exactly this text. The statement must have: escape '\'.
+// likePattern returns a LIKE pattern for texts that contain this text. The statement must have: escape '\'.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
@@ -79,7 +79,7 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	}
 	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
 	if f != (puntuale.BlacklistFilter{}) {
-		// A mark's digits are not those of a number, so a search must not match them.
+		// A search for digits must not find marks, because the digits in a mark are not those of a number.
 		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
 		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
 		if f.Digits != "" {

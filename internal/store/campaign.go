@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Claims lock a campaign's row, so only changes of state write it.
+// campaignColumns takes the progress from the table campaign_feed (f). Only changes of state write the table
+// campaign, because claims lock its rows.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`
@@ -28,7 +29,7 @@ func campaignFields(c *puntuale.Campaign) []any {
 		&c.Feed.Place, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
 }
 
-// optionalJSON scans a column of JSON that may be empty.
+// optionalJSON scans a column with JSON or an empty text.
 type optionalJSON struct{ into any }
 
 func (k optionalJSON) Scan(value any) error {
@@ -69,7 +70,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 
 const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
 
-// checkCampaigns locks the client and refuses a new campaign if there are too many.
+// checkCampaigns locks the client, and refuses a new campaign if the client has too many.
 func (t tenant) checkCampaigns(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
@@ -106,7 +107,7 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 	})
 }
 
-// lockCampaign locks a campaign's row and refuses the change if the state does not allow it.
+// lockCampaign locks a campaign's row. It refuses the change if may returns false for the campaign's state.
 func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
  where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
@@ -124,7 +125,7 @@ func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntual
 	return c, engine.FoundOr(found, err, puntuale.NoCampaign)
 }
 
-// listedCampaigns leave out the content, which may be long.
+// listedCampaigns leaves out the content of campaigns, because it may be long.
 const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, '' as frozen, c.list_id, '' as checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
@@ -145,7 +146,7 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads only the index of a campaign's messages. The campaign's row names the client.
+// campaignCounts reads only the index of the messages of a campaign. The campaign's row has the client.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
@@ -162,7 +163,7 @@ func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, rece
 	return counts, engine.PublicError(err)
 }
 
-// rowQuerier is a querier for rows.
+// rowQuerier can run a query. It is a part of engine.Querier.
 type rowQuerier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error
 }
@@ -209,12 +210,12 @@ func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c pu
 	}).Of(int64(t.id)), false)
 }
 
-// moveCampaign writes a change of state of a campaign whose row is locked.
+// moveCampaign writes the new state of a campaign whose row is locked.
 func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientID, stored puntuale.Campaign, c puntuale.CampaignChange) error {
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
-		if stored.State != puntuale.CampaignResuming { // its resumption had not moved all messages
+		if stored.State != puntuale.CampaignResuming { // otherwise the earlier resumption has not yet moved all messages, so they still count from the first pause
 			paused = c.Now
 		}
 	case puntuale.CampaignResuming:
@@ -281,7 +282,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 	return u, err
 }
 
-// countOne counts one call, and reports whether it is over the cap.
+// countOne counts one call, and reports whether the call exceeds the cap.
 func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
 	if t.free {
 		u, err = queue.CountAlways(ctx, a, day, 0)

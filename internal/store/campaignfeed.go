@@ -13,11 +13,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Feeding starts the runs of some recipients and marks their rows, in one transaction. So the rows themselves are the progress. Locks:
-// node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor at which it was read, so two feeders cannot
-// plan the same rows. After a lost answer, the next look shows whether the chunk was stored.
+// Feeding starts the runs of some recipients and marks the recipients' rows, in one transaction. So these rows are
+// the progress. Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor
+// at which it was read, so two feeders cannot feed the same rows. After a lost answer, the feeder reads the cursor
+// again and sees whether the chunk was stored.
 
-// newFeedKind is the kind of chunks. After a lost answer, the writer cannot tell whether a chunk was stored. So its feeder looks again.
+// newFeedKind returns the kind of tasks for chunks. After a lost answer, the writer cannot tell whether a chunk was
+// stored, so the feeder looks again.
 func newFeedKind() *engine.Kind {
 	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 		f, ok := tasks[0].Body.(*feedChunk)
@@ -37,18 +39,18 @@ func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) er
 	return prepareStarts(ctx, w, f.runs)
 }
 
-// feedChunk is the work of one chunk.
+// feedChunk is the task that feeds one chunk.
 type feedChunk struct {
 	puntuale.FeedChunk
 	node puntuale.NodeID
-	runs []*engine.Task // a start for each row that is not refused
-	of   []int          // the rows' indexes in Rows
+	runs []*engine.Task // one start for each row that is not refused
+	of   []int          // for each start, the index of its row in Rows
 
 	a    engine.Querier
 	done bool
 }
 
-// errLeftOut refuses a start whose recipient must not be fed any more.
+// errLeftOut refuses a start because its recipient is not waiting any more.
 var errLeftOut = errors.New("the recipient is not waiting any more")
 
 func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
@@ -70,18 +72,19 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// Bounds for the rows of a chunk. On SQLite all calls wait for a chunk. On PostgreSQL only calls of its client wait, but all calls share
-// the disk.
+// Limits of a chunk, in rows. On SQLite all calls wait for a chunk. On PostgreSQL only calls of the same client wait,
+// but all calls share the disk.
 const (
 	sqliteChunk         = 200
-	sqliteChunkBeside   = 25 // while calls arrive
+	sqliteChunkBeside   = 25 // used while calls arrive
 	postgresChunk       = 1000
 	postgresChunkBeside = 30
-	callsLast           = 250 * time.Millisecond // another call may come for this long after a call
+	callsLast           = 250 * time.Millisecond // for this time after a call, calls count as arriving
 )
 
-// FeedRoom returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive, chunks are
-// smaller, and the feeder must rest after each chunk. Many goroutines may call it at once.
+// ChunkBound returns how many rows the next chunk may have, counting each run and each message as a row. calls
+// reports whether calls arrive now. Then chunks are smaller, and the feeder must rest after each chunk. Many
+// goroutines may call it at once.
 func (s *Store) ChunkBound() (rows int, calls bool) {
 	if last := s.LastCall.Load(); last != nil {
 		calls = s.LocalClock.Now().Sub(*last) < callsLast
@@ -144,7 +147,8 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	return nil
 }
 
-// lock locks the campaign and its cursor. The campaign must be running, and its cursor must be the cursor of the chunk.
+// lock locks the campaign and its cursor. It returns false unless the campaign is running and its cursor is still the
+// chunk's cursor.
 func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
@@ -162,7 +166,7 @@ const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c b
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state = 0 and recipient.phone = u.p
  returning recipient.n`
 
-// mark marks the rows whose runs are to start, and leaves out those that changed since they were read.
+// mark marks the rows whose runs are to start. It leaves out rows that changed since they were read.
 func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	if len(f.runs) == 0 {
 		return 0, nil
@@ -189,8 +193,8 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	return len(marked), nil
 }
 
-// refuse marks the rows that are refused: by their plan, or because the sequence is running for their recipients. It returns the marked
-// rows.
+// refuse marks the rows that are refused: because the chunk says so, or because the sequence is already running for
+// their recipients. It returns the marked rows.
 func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	var all []puntuale.Recipient
 	for i := range f.Rows {
@@ -231,7 +235,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// back counts the refused rows that mark had marked as fed before.
+// back counts the refused rows that mark had first marked as fed.
 func (f *feedChunk) back(refused []int64) (n int) {
 	for _, i := range f.of {
 		if slices.Contains(refused, f.Rows[i].N) {
@@ -241,7 +245,8 @@ func (f *feedChunk) back(refused []int64) (n int) {
 	return n
 }
 
-// A session is ready when it is a sandbox, when its number is linked, or when people send its messages.
+// fedCampaigns also reads whether the session is ready: it is a sandbox, its number is linked, or devices take its
+// messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
  case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
@@ -256,7 +261,7 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 	return all, nil
 }
 
-// A run has the same number as its first message.
+// aheadOfSession counts only the first message of each run, whose id equals the run's id.
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
@@ -276,10 +281,10 @@ func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntual
 	return c, engine.PublicError(err)
 }
 
-// A change of state is finished in chunks, each under the node's lease. After a crash, the campaign's state shows the next owner of the
-// session what is left to do.
+// Some changes of a campaign's state are finished in chunks, each under the node's lease. After a crash, the
+// campaign's state shows the session's next owner what is left to do.
 
-// onCampaign runs one chunk of a campaign whose row is locked, if its state has not changed.
+// onCampaign locks the campaign's row and runs one chunk of work, if the campaign still has this state.
 func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
 	do func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
@@ -299,7 +304,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 }
 
 const (
-	moveChunk = 500 // recipients
+	moveChunk = 500 // recipients in one chunk
 
 	toMove = `update recipient set moved_at = $3::bigint where client_id = $1 and list_id = $2 and moved_at <> $3 and n in (
  select r.n from recipient r where r.client_id = $1 and r.list_id = $2 and r.n > $4 and r.n <= $5 and r.state = 1) returning run_id`
@@ -313,7 +318,8 @@ where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id
 
 	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 
-	// No pause moves a message beyond this limit, which is a date; 0: no limit.
+	// u.l is the latest moment to which a pause may move the message, because the moment comes from a date; 0: no
+	// limit.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
  valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
  else least(message.valid_until + $1::bigint, u.l) end
@@ -349,7 +355,8 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	return next, done || !still, err
 }
 
-// move moves the open messages of runs by the length of the pause. A message whose moment comes from a date is not moved.
+// move delays the open messages of runs by the length of the pause. It does not move a message whose moment comes
+// from a date.
 func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
 		return nil
@@ -413,7 +420,8 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 	return done || !still, err
 }
 
-// end ends a campaign, and stores the counts of its messages, because an archive may remove the messages.
+// end ends a campaign. It also stores the counts of the campaign's messages, because the archiver may later remove
+// these messages.
 func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
 	counts, err := countCampaign(ctx, a, campaignCounts, t.id, c.ID)
 	if err != nil {
@@ -429,7 +437,8 @@ func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, 
 	return moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now})
 }
 
-// uncertainSince is how long a campaign waits for the outcome of an attempt before it ends without that outcome.
+// uncertainSince is how long a campaign waits for the outcome of an attempt. After that, it ends without this
+// outcome.
 const uncertainSince = 2 * time.Minute
 
 const stillSending = `select 1 from message m where m.campaign_id = $1 and m.campaign_id <> 0 and m.state = 0 and (m.intent = 0 or m.intent_at > $2) limit 1`

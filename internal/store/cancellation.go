@@ -12,9 +12,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A stop or a cancellation reads its messages before its first transaction. It can ignore later messages, because they were scheduled after
-// the call. The planned messages of a run are numbered from the run's number without gaps. Re-sent ones have other numbers and a separate
-// index. A cross join makes SQLite join the tables in the given order. SQLite knows too little about their sizes to choose well.
+// A stop or a cancellation reads the ids of its messages before its first transaction. Messages that are scheduled
+// later came after the call, so it may ignore them. In a run, the ids of planned messages follow the id of the run
+// without gaps. Resent messages have other ids and an index of their own. A cross join makes SQLite keep the order of
+// the tables; otherwise SQLite may choose a slow one.
 const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
@@ -25,7 +26,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// Open messages of runs with a reference. Naming the condition of the index lets both databases use it.
+	// referenceCandidates finds open messages of runs with a reference. It repeats the condition of the partial
+	// index, so that both databases use this index.
 	referenceCandidates = `
 select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.reference = $2 and r.reference <> ''
@@ -35,8 +37,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.reference = $2 and r.reference <> ''
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// All open messages of a client are found by its sessions, because that index holds only open messages. (+ 0 keeps the planner from
-	// reading all messages that the client ever sent.)
+	// openCandidates finds all open messages of a client through the client's sessions, because that index has only
+	// open messages. The "+ 0" prevents the database from reading all messages that the client ever sent.
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
@@ -47,7 +49,7 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
-	if len(refs) == 0 { // with messages found, the sequence exists or existed
+	if len(refs) == 0 { // if there are messages, the sequence exists or existed
 		var id int64
 		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
 		if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
@@ -65,11 +67,12 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	return puntuale.StopResult{IDs: ids, Usage: c.usage}, nil
 }
 
-// cancelRound is how many messages one round looks for. It bounds the memory of a big cancellation.
+// cancelRound is how many messages one round reads. It limits the memory of a big cancellation.
 const cancelRound = 50_000
 
-// The last round sees every message that is open then. So the call cancels all messages that were accepted before it,
-// and perhaps some that are accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
+// The last round sees every message that is open at that moment. So the call cancels all messages that were accepted
+// before it, and perhaps some that are accepted while it runs. The "+ 0" prevents the use of an index in the order of
+// ids.
 func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
 	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{target.Phones}}
 	switch {
@@ -89,14 +92,14 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 		if err := c.cancel(ctx, refs); err != nil {
 			return err
 		}
-		if len(refs) < cancelRound || c.done == before { // messages in flight stay
+		if len(refs) < cancelRound || c.done == before { // the remaining messages are in flight
 			return nil
 		}
 	}
 }
 
-// cancellation is a call that cancels messages, a chunk in each transaction. It passes each chunk to took. If a later chunk fails, the
-// caller gets the error and may call again. Cancelled messages stay cancelled.
+// cancellation is a call that cancels messages, one chunk in each transaction. It gives each chunk to took. If a
+// later chunk fails, the caller gets the error and may repeat the call. Cancelled messages stay cancelled.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind
@@ -108,7 +111,7 @@ type cancellation struct {
 	done    int
 }
 
-// cancel cancels messages. It counts the call in its first transaction, even if there are no messages.
+// cancel cancels messages. Its first transaction counts the call, even if there are no messages.
 func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
 	slices.SortFunc(refs, queue.CompareRefs)
 	refs = slices.Compact(refs)
@@ -138,7 +141,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
-// CancelMessages looks for the messages in the transaction that cancels them, so that it cancels all or none.
+// CancelMessages reads the messages in the same transaction that cancels them. So it cancels all of them or none.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// logPages counts the pages of a store's log, and the pages of it that are in the file.
+// logPages returns how many pages the log of a store has, and how many of them are already copied into the file.
 func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	t.Helper()
 	var busy int
@@ -21,7 +21,7 @@ func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	return size, copied
 }
 
-// fillLog starts sequences until the log has this many pages.
+// fillLog starts sequences until the log has this number of pages.
 func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	t.Helper()
 	for size := 0; size < pages; {
@@ -30,7 +30,8 @@ func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	}
 }
 
-// After the last commit, the log is copied into the file. The next commit begins the log anew, and copies next to nothing.
+// TestLogIsCopiedBesideTheWriter checks that the log is copied into the file after the last commit. The next commit
+// begins a new log and copies almost nothing.
 func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -47,7 +48,8 @@ func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	})
 }
 
-// A reader in the middle of a list keeps the log from being copied. Commits continue meanwhile, and none of them tries to copy.
+// TestLogWaitsForReader has a reader in the middle of a list, so the log cannot be copied. Commits still work, and
+// none of them tries to copy the log.
 func TestLogWaitsForReader(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -76,7 +78,7 @@ func TestLogWaitsForReader(t *testing.T) {
 	})
 }
 
-// While calls arrive, a chunk of a campaign is small. When they end, it is as large as before.
+// TestChunkBound checks that a chunk of a campaign is small while calls arrive, and large again afterwards.
 func TestChunkBound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

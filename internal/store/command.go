@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost bounds how many commands of one session may wait for an answer, from all callers together.
+// waitingMost is how many commands of one session may wait for an answer, counting those of all callers.
 const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
@@ -38,7 +38,7 @@ func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.C
 
 const faultCommandTooMany puntuale.ReasonCode = "command.too_many"
 
-// commandable refuses a command if the session does not exist or has too many commands.
+// commandable refuses a command if the session does not exist or has too many waiting commands.
 func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	if session == 0 {
 		return puntuale.NotFound(puntuale.NoSession)

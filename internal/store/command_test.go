@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A command expires as long after it was given as its giver said, even if the clocks of two nodes differ.
+// TestCommandsOfNodesWithOtherClocks checks that a command expires after the time that its caller set, even if the
+// clocks of the two nodes differ.
 func TestCommandsOfNodesWithOtherClocks(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {

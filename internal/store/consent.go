@@ -11,13 +11,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// moveConsent gives an erased person's consent state the phone again, because the person wrote again.
+// moveConsent puts the phone back into the consent state of an erased person, because the person wrote again.
 const moveConsent = `
 update consent_state set phone = $2 where client_id = $1 and phone = $3
  and not exists (select 1 from consent_state s where s.client_id = $1 and s.phone = $2)`
 
-// changeConsent applies a change. It does nothing if a later change is known, or if an undo finds no withdrawal. A withdrawal stores
-// whether consent held before, for an undo.
+// changeConsent applies a change. It does nothing if the ledger has a later change, or if an undo finds no
+// withdrawal. A withdrawal stores whether the person had given consent before, so that an undo can restore it.
 const changeConsent = `
 insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
 select $1::bigint, $2::text, $3::smallint, $4::smallint, 0, $5::bigint
@@ -29,8 +29,9 @@ on conflict (client_id, phone, purpose) do update set
 where s.at <= excluded.at and (excluded.change <> 3 or s.change = 2)
 returning change`
 
-// enterConsent enters a change in the caller's transaction. id is for its row in the ledger. If the ledger already has a change for the
-// same message, enterConsent changes nothing, and returns the earlier result. Locks: the consent state, the ledger, the blacklist.
+// enterConsent adds a change to the ledger, in the caller's transaction. id is the id of the new row. If the ledger
+// already has a change for the same message, enterConsent changes nothing and returns the earlier result. Locks: the
+// consent state, the ledger, the blacklist.
 func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
 	r.Consent = e.Consent
 	if e.ReplyMark != "" {
@@ -54,7 +55,7 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 		return r, fmt.Errorf("change what a person agreed to: %w", err)
 	}
 	if !r.Applied && e.Change == puntuale.ConsentUndo && before != puntuale.ConsentWithdraw {
-		return puntuale.ConsentResult{}, nil // there is nothing to undo
+		return puntuale.ConsentResult{}, nil // no withdrawal, so there is nothing to undo
 	}
 	r.ID, r.Changed = id, r.Applied && r.Change != before
 	if _, err := a.Exec(ctx, `insert into consent (client_id, id, phone, purpose, change, source, words, message, mark, by_whom, at, entered_at, applied, changed)
@@ -86,7 +87,8 @@ func (s *Store) EnterConsent(ctx context.Context, e puntuale.ConsentEntry) (r pu
 	return r, err
 }
 
-// numbered runs a transaction that takes identifiers of messages, under a key of the caller if o is not nil.
+// numbered runs a transaction that needs n identifiers of messages, under the caller's idempotency key o. o may be
+// nil.
 func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntuale.Idempotency, n int,
 	do func(ctx context.Context, a engine.Querier, first int64) (any, error)) error {
 	e := &engine.Effect{Owner: int64(client), Key: o, At: engine.Micros(s.Config.Clock.Now()), Wants: n}
@@ -95,7 +97,7 @@ func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntu
 	})
 }
 
-// CancelMarketing cancels pending marketing to a phone, in chunks.
+// CancelMarketing cancels pending marketing to a phone, in several transactions.
 func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, phone string, now time.Time) (cancelled int, err error) {
 	refs, err := engine.QueryAll(ctx, s.CallReads, `select c.client_id, c.id from (`+queue.PhoneCandidates+`) c join message m on m.client_id = c.client_id and m.id = c.id
  where m.purpose = 1`, []any{client, engine.Columns{[]string{phone}}}, queue.ScanRef)
@@ -105,7 +107,7 @@ func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, p
 	return s.cancelAll(ctx, refs, now)
 }
 
-// AddConsents enters many changes of one client, each as EnterConsent does.
+// AddConsents adds many changes of one client, each as EnterConsent does.
 func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) error {
 	for len(all) > 0 {
 		part := all[:min(mostConsents, len(all))]
@@ -125,7 +127,7 @@ func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) er
 	return nil
 }
 
-// mostConsents is how many changes one transaction enters.
+// mostConsents is how many changes one transaction adds.
 const mostConsents = 200
 
 func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day puntuale.Date, o *puntuale.Idempotency) (puntuale.Consent, error) {
@@ -141,7 +143,8 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 	return r.Consent, err
 }
 
-// consentsOf are the changes of one phone, under two names. With both names in one condition, SQLite would read all changes of the client.
+// consentsOf finds the changes of one person, by phone ($4) and mark ($5). The inner select finds their ids first.
+// Otherwise SQLite would read all changes of the client.
 const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`
 

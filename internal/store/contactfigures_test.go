@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Reading a list of contacts takes at most 50 ms at the median, with 1,000,000 contacts on either database.
+// With 1,000,000 contacts, the median time to read a list of contacts must be at most 50 ms on both databases.
 const (
 	figureContacts = 1_000_000
 	figureBound    = 50 * time.Millisecond
@@ -25,7 +25,7 @@ var (
 	syllables  = []string{"ro", "bi", "ver", "di", "fer", "ra", "ri", "es", "po", "si", "to", "col", "om", "bo", "ma", "ri", "no", "gre", "co", "con", "ti", "lu", "ca", "bar", "be"}
 )
 
-// figureContact makes the contact of a number. It is always the same for one number.
+// figureContact returns the contact with number i. It is the same in every call.
 func figureContact(i int) puntuale.Contact {
 	r := rand.New(rand.NewPCG(uint64(i), 1))
 	name := ""

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Rows that are committed late have a late moment. So readers that continue after the last moment miss no row.
+// TestMomentsAreOfTheCommit checks that a row that commits late has a late moment. So a reader that continues after
+// the last moment misses no row.
 func TestMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(w *storetest.World, c *storetest.Client, item puntuale.ClaimItem, token int64) error{
@@ -59,7 +60,7 @@ func TestMomentsAreOfTheCommit(t *testing.T) {
 	}
 }
 
-// asked counts how often the time is read.
+// asked counts how often the clock is read.
 type asked struct {
 	clock.Clock
 	times atomic.Int64
@@ -70,7 +71,7 @@ func (a *asked) Now() time.Time {
 	return a.Clock.Now()
 }
 
-// The pages of the ledger continue after the moment of their last row, too.
+// TestLedgerMomentsAreOfTheCommit checks the same for the credit ledger.
 func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -106,7 +107,7 @@ func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 				if d.Postgres {
 					return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 				}
-				return counter.times.Load() > before+1 // the call has read the time, and its writer
+				return counter.times.Load() > before+1 // both the call and its writer have read the time
 			})
 			d.Clock.Advance(1500 * time.Millisecond)
 			do("commit")

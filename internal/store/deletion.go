@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultSequenceOnePending  puntuale.ReasonCode = "sequence.one_pending"
 	faultSequencePending     puntuale.ReasonCode = "sequence.pending"
@@ -26,9 +26,9 @@ const (
 	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
-// DeleteClient makes the client unreachable in one transaction. From then on, nothing of the client is started, claimed or answered. After
-// that, it cancels pending messages and deletes contacts, a chunk in each transaction. After a failure, the rest is never sent, and
-// [Store.Maintain] continues the deletion.
+// DeleteClient first makes the client unreachable, in one transaction. From then on, nothing of the client is
+// started, claimed or answered. Then it cancels pending messages and deletes contacts, in several transactions. If it
+// fails in between, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
@@ -76,7 +76,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	for _, statement := range []string{
 		`delete from mail where login_id in (select id from login where client_id = $1)`,
 		`delete from login where client_id = $1`,
-		`delete from contact where client_id = $1`, // what a network knows of the client's people is not needed any more
+		`delete from contact where client_id = $1`, // what networks told about people is not needed any more
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
 		`delete from network_id where client_id = $1`,
@@ -90,11 +90,11 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	return event.Deleted(ctx, a, id)
 }
 
-// endSessions deletes sessions, with their numbers, keys and pairing codes.
+// endSessions deletes all sessions of a client, with their numbers, keys and pairing codes.
 const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
  keys = $3, network_mark = '' where client_id = $1`
 
-// cancelAll cancels the messages that are open and not in flight, a chunk in each transaction.
+// cancelAll cancels the given messages if they are open and not in flight, one chunk in each transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (cancelled int, err error) {
 	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
@@ -110,16 +110,16 @@ func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now t
 	return cancelled, nil
 }
 
-// openMessage is a message of a session that is to be deleted.
+// openMessage is an open message of a session that is being deleted.
 type openMessage struct {
 	puntuale.MessageRef
 	intent    int64
 	uncertain bool
 }
 
-// DeleteSession first removes messages that are not in flight from the session, a chunk in each transaction. Then it deletes the session
-// with the remaining and new messages. After a failure in between, the session still exists with fewer messages, and the caller may repeat
-// the call.
+// DeleteSession first cancels or moves the messages that are not in flight, one chunk in each transaction. The last
+// transaction handles the remaining messages and deletes the session. If it fails in between, the session still
+// exists and has fewer messages, and the caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.From(now)
@@ -137,7 +137,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
-// GiveUp ends attempts, a chunk in each transaction.
+// GiveUp ends attempts, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.From(now)
@@ -168,7 +168,7 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 	return nil
 }
 
-// sessionDeletion is the deletion of a session.
+// sessionDeletion is the deletion of one session.
 type sessionDeletion struct {
 	tenant
 	id     puntuale.SessionID
@@ -177,8 +177,8 @@ type sessionDeletion struct {
 	now    time.Time
 }
 
-// check refuses a deletion that is not allowed. The session, and the one that gets its messages, stay unchanged until this transaction has
-// committed.
+// check refuses a deletion that is not allowed. It locks the session, and the session moveTo, until this transaction
+// commits.
 func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	ids := []puntuale.SessionID{d.id}
 	if d.moveTo != 0 {
@@ -222,7 +222,7 @@ func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// empty cancels or moves a chunk of messages that are not in flight, and reports whether there may be more.
+// empty cancels or moves one chunk of messages that are not in flight. It reports whether there may be more.
 func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
@@ -238,8 +238,8 @@ func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more boo
 	return len(refs) == engine.Chunk, d.settle(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent != 0 }))
 }
 
-// finish ends a chunk of the remaining messages, and deletes the session with the last chunk. It holds the lock of the client's usage, so
-// no start can come in between.
+// finish ends one chunk of the remaining messages. With the last chunk, it deletes the session. It locks the client's
+// usage, so that no start can add a message meanwhile.
 func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
@@ -252,7 +252,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		return false, err
 	}
 	more = len(refs) == engine.Chunk
-	if !more { // this comes before the messages are locked
+	if !more { // first, because messages come later in the order of locks
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
@@ -293,7 +293,8 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 	return false, account.Changed(ctx, a, d.tenant.id)
 }
 
-// campaigns moves the session's campaigns along with its messages, or cancels those that run. Drafts name no session then.
+// campaigns moves the session's campaigns to moveTo. Without moveTo, it cancels campaigns that are running, and
+// drafts name no session any more.
 func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error {
 	statement, args := `update campaign set session_id = $3 where client_id = $1 and session_id = $2`, []any{d.tenant.id, d.id, d.moveTo}
 	if d.moveTo == 0 {
@@ -312,8 +313,8 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 	return nil
 }
 
-// candidates reads a chunk of the session's open messages, in order. A full chunk means that there may be more, even if its messages change
-// meanwhile.
+// candidates reads one chunk of the session's open messages, in order. A full chunk means that there may be more,
+// even if its messages change meanwhile.
 func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
@@ -324,7 +325,7 @@ func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, whic
 	return refs, nil
 }
 
-// lock locks the given messages that are still open, in order.
+// lock locks those of the given messages that are still open, in order.
 func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
@@ -337,8 +338,8 @@ func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []pun
 	return open, nil
 }
 
-// settle cancels or moves messages that are not in flight, and gives up uncertain ones. A message that is being repeated looks uncertain,
-// too. A later receipt of it still counts.
+// settle cancels or moves messages that are not in flight, and makes uncertain ones FAILED. A message that is being
+// repeated also looks uncertain. A later receipt for it still counts.
 func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
@@ -374,12 +375,13 @@ func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []o
 	}))
 }
 
-// A claim compares the session that the dispatcher saw, so no message leaves by its former session.
+// moveMessages needs no other lock: a claim compares the session that the dispatcher saw, so no message leaves on its
+// former session.
 const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 
-// stillPending is the error for a deletion that pending messages prevent.
+// stillPending is the error for a deletion that is refused because messages are pending.
 func stillPending(n int, one, many puntuale.ReasonCode) error {
 	if n == 1 {
 		return puntuale.Conflict(one)

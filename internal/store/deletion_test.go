@@ -25,7 +25,7 @@ func (m *transactions) Batch(kind string, _ int, _ time.Duration) {
 
 const (
 	someone  = "+393331234567"
-	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // the messages of two transactions, and some more
+	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // more messages than two transactions handle
 )
 
 // bulk starts many messages on a session.
@@ -40,7 +40,7 @@ func bulk(t *testing.T, c *storetest.Client, session puntuale.SessionID) {
 	}
 }
 
-// A deletion takes at most a thousand messages in each transaction, even if many more are pending.
+// TestDeletionInChunks checks that one transaction of a deletion handles at most a thousand messages.
 func TestDeletionInChunks(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -70,7 +70,7 @@ func TestDeletionInChunks(t *testing.T) {
 			bulk(t, c, second)
 			took(3, "delete a sequence", func() error { return c.DeleteSequence(t.Context(), c.Sequence, false, true, storetest.Begin) })
 			w.Exec("update message set state = 0, intent = 0, done_at = null")
-			w.Exec("update message set intent = 5, intent_at = next_at - 1 where id % 2 = 0") // these become uncertain
+			w.Exec("update message set intent = 5, intent_at = next_at - 1 where id % 2 = 0") // makes these messages uncertain
 			took(2+2, "delete a session", func() error { return c.DeleteSession(t.Context(), second, true, 0, storetest.Begin) })
 			if n := w.Int("select count(*) from message where state = 2"); n != bulkRuns*puntuale.MaxSteps/2 {
 				t.Errorf("%d were given up", n)
@@ -79,7 +79,8 @@ func TestDeletionInChunks(t *testing.T) {
 	}
 }
 
-// Two deletions run at once, in any order. Then nothing names a deleted session, and no message is left on one.
+// TestSessionsDeletedTogether runs two deletions at once. Afterwards nothing names a deleted session, and no message
+// is left on one.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

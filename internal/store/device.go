@@ -39,14 +39,15 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 	})
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultDeviceMessagesHeld puntuale.ReasonCode = "device.messages_held"
 	faultDeviceNotLinked    puntuale.ReasonCode = "device.not_linked"
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// roomForDevice refuses a device if the session has the most allowed devices. The session is locked.
+// checkDeviceQuota refuses a device if the session already has the largest number of devices. The caller has locked
+// the session.
 func (t tenant) checkDeviceQuota(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
@@ -71,7 +72,7 @@ func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]punt
 	return all, nil
 }
 
-// LinkDevice finds the client by the code, and checks the code again after it locked the session.
+// LinkDevice finds the client by the code. It checks the code again after it has locked the session.
 func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, token puntuale.KeyHash, now time.Time) (puntuale.Device, error) {
 	const offered = `select s.client_id, s.id from session s join client c on c.id = s.client_id and c.deleted_at = 0
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`
@@ -109,7 +110,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 	return d, err
 }
 
-// setDeviceLink ends the session's code, and keeps the session online while it has a device.
+// setDeviceLink deletes the session's linking code. The session is online exactly if it has a device.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int64
 	has, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)
@@ -153,7 +154,8 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends the holds of a device. The outcomes of its messages are unknown, so the session's node finds them uncertain.
+// letGo ends the holds of a device. Nobody knows the outcomes of these messages, so the session's node makes them
+// uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -165,7 +167,7 @@ func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.Se
 	return t.moveHolds(ctx, a, held, now)
 }
 
-// SeenDevice writes at most once a minute.
+// SeenDevice changes the row only if seen_at is earlier than now.
 func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update device set seen_at = $3 where client_id = $1 and id = $2 and seen_at < $3`, t.id, device, engine.Micros(now))
@@ -204,7 +206,7 @@ func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.
 // keepHolds is how long a hold without a report is kept after its end, because a device may report late.
 const keepHolds = 30 * 24 * time.Hour
 
-// purgeHolds removes holds for which no report can come any more.
+// purgeHolds removes holds that are older than keepHolds, because no report comes any more.
 func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from device_hold where until < $1`, engine.Micros(now.Add(-keepHolds))); err != nil {
@@ -214,7 +216,7 @@ func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	}), false)
 }
 
-// noHold refuses while a device holds a message of the session, because the device may send it at this moment.
+// noHold refuses the call while a device holds a message of the session, because the device may be sending it now.
 func (t tenant) noHold(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id

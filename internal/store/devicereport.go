@@ -35,7 +35,7 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 	return renewed, err
 }
 
-// lockedDevice locks the session of a device that is still linked.
+// lockedDevice locks the session, and checks that the device is still linked.
 func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID) error {
 	if _, err := t.lockSessions(ctx, a, session); err != nil {
 		return err
@@ -50,7 +50,7 @@ type reportedAttempt struct {
 	token   int64
 	done    bool
 	until   time.Time
-	next    time.Time // of the message
+	next    time.Time // next_at of the message
 	dedupes bool
 }
 
@@ -110,7 +110,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		told[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // the device is offered the message again until then
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // until then, the device may take the message again
 			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)
@@ -118,7 +118,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 	return b.record(ctx, results, order)
 }
 
-// read finds the device's attempts for the messages, reported or not.
+// read finds the device's attempts at the given messages. It includes attempts that were already reported.
 func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reportedAttempt, error) {
 	found := map[puntuale.MessageRef]reportedAttempt{}
 	err := b.a.Query(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
@@ -191,7 +191,8 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	return nil
 }
 
-// sentAfterAll returns messages that were given up before their report came. The report could not close them, but they count as sent.
+// sentAfterAll returns messages that were given up before their report came. The report could not close them, but
+// they count as sent.
 func (b *reportTransaction) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {

@@ -14,25 +14,26 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// If devices take a session's messages, the session has no session queue. Each take locks the session's row, so takes of a session come one
-// after the other. Order, pace and window are decided from rows. While an attempt is open, the message's next_at is the end of the hold.
-// When the hold ends, the session's node finds an attempt without an answer.
+// If devices take a session's messages, the dispatcher has no session queue for the session. Each take locks the
+// session's row, so takes of one session run one after the other. Order, pace and window are decided from rows. While
+// an attempt is open, next_at of its message is the end of the hold. After that, the session's node handles the
+// attempt as one without an answer.
 
-// takeLooks bounds the due messages that one take looks at. Messages outside their window are postponed, so that the next take looks
-// further.
+// takeLooks is how many due messages one take looks at. A message outside its window is postponed, so that the next
+// take looks further.
 const takeLooks = 1000
 
 // hold is an attempt of a device that has no outcome yet.
 type hold struct {
 	puntuale.DueMessage
 	device  puntuale.DeviceID
-	dedupes bool // the device is still linked, and sends one message only once
+	dedupes bool // the device is still linked, and sends a message only once even if it takes it twice
 	take    string
 	until   time.Time
 }
 
-// holds reads the client's attempts of devices that have no outcome, in the order of their ends. which is a further condition, with
-// arguments from $2 on.
+// holds reads the client's attempts by devices that have no outcome, sorted by the end of the hold. which is an
+// additional condition, with arguments from $2 on.
 func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args ...any) ([]hold, error) {
 	var h hold
 	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
@@ -51,14 +52,14 @@ func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args 
 	return all, nil
 }
 
-// holdColumns is a batch of the attempts of holds, in the order of locks: client, message, token.
+// holdColumns returns the attempts of holds as columns, in the order of locks: client, message, token.
 func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
 	return append(queue.RefColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages makes the session's node look at the attempts at a moment.
+// moveMessages sets the moment at which the session's node looks at the attempts.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold,
 	return nil
 }
 
-// moveHolds changes the ends of holds. It comes after the messages, because that is the order of locks.
+// moveHolds sets the ends of holds. It must run after the messages are locked, because that is the order of locks.
 func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, until time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -82,13 +83,14 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, un
 	return nil
 }
 
-// takeCandidates are the messages that the device could take. They come from rows that were read outside of a transaction.
+// takeCandidates has the messages that the device could take. They were read outside of a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // in order, one for each person
-	outside []puntuale.Settlement  // outside of their window; each is postponed to when the next window opens
+	free    []puntuale.HeldMessage // in order, one message for each person
+	outside []puntuale.Settlement  // messages outside their window, each to be postponed to the next opening
 }
 
-// lookForDevice finds what the device could take. It postpones messages outside of their window, so that they do not hide others.
+// lookForDevice finds the messages that the device could take. It postpones messages outside their window, so that
+// they do not hide others.
 func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.HeldMessage, error) {
 	for {
 		found, err := t.takeable(ctx, session, device, now)
@@ -152,13 +154,14 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	return found, nil
 }
 
-// opens tells whether a message may leave now. If not, next is the first moment at which it may, or zero if there is none.
+// opens reports whether a message may leave now. If it may not, next is the first moment at which it may. A zero next
+// means never.
 func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside bool) {
 	if step.Window == nil {
 		return now, true
 	}
 	zone, err := time.LoadLocation(step.Zone)
-	if err != nil { // a run never has such a zone
+	if err != nil { // cannot happen, because runs have only known zones
 		zone = time.UTC
 	}
 	if step.Window.Contains(now, zone) {
@@ -168,14 +171,14 @@ func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside boo
 	return next, false
 }
 
-// mayRepeat tells whether an attempt whose hold is over may be repeated by the device.
+// mayRepeat reports whether the device may repeat an attempt whose hold has ended.
 func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.Time) bool {
 	own := h.dedupes && h.device == device && h.Repeats < puntuale.MaxRepeats
 	asked := c.Resend && h.Repeats < puntuale.MaxResends && !now.Before(h.IntentAt.Add(puntuale.ResendAfter))
 	return own || asked
 }
 
-// busyPhones are the recipients of messages that devices hold now.
+// busyPhones returns the recipients of messages that devices hold now.
 func busyPhones(held []hold, now time.Time) map[string]bool {
 	busy := map[string]bool{}
 	for _, h := range held {
@@ -186,7 +189,8 @@ func busyPhones(held []hold, now time.Time) map[string]bool {
 	return busy
 }
 
-// firstOfEach keeps the first message to each person, in the order of the queue. A campaign's message holds back no other message.
+// firstOfEach keeps the first message to each person, in the order of the queue. A message of a campaign holds back
+// no other message.
 func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	first := map[string]puntuale.DueMessage{}
 	for _, m := range due {
@@ -227,7 +231,7 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	return all, nil
 }
 
-// Take looks outside of a transaction, and checks again inside.
+// Take looks for messages outside of a transaction, and checks them again inside one.
 func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.HeldMessage, error) {
 	taken, err := t.takenBy(ctx, t.s.CallReads, k)
 	if err != nil {
@@ -256,7 +260,7 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 	return b.taken, nil
 }
 
-// takenBy are the messages that an earlier call under the same id took, and that the device still holds.
+// takenBy returns the messages that an earlier call with the same id took and that the device still holds.
 func (t tenant) takenBy(ctx context.Context, a engine.Querier, k puntuale.DeviceTake) ([]hold, error) {
 	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, engine.Micros(k.Now))
 }
@@ -267,11 +271,11 @@ type takeTransaction struct {
 	k     puntuale.DeviceTake
 	found []puntuale.HeldMessage
 
-	before []hold // the holds of an earlier call under the same id
+	before []hold // holds from an earlier call with the same id
 	taken  []puntuale.HeldMessage
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultDeviceNotNow      puntuale.ReasonCode = "device.not_now"
 	faultStoreNobodyJoined puntuale.ReasonCode = "store.nobody_joined"
@@ -315,7 +319,7 @@ func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// paced returns how many messages the device may take now, by the pace.
+// paced returns how many messages the pace allows the device to take now.
 func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
 	most := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
@@ -337,7 +341,7 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if p.PerMinute > 0 {
 		interval = time.Minute / time.Duration(p.PerMinute)
 	}
-	if p.Jitter > 0 { // every take must get the same delay
+	if p.Jitter > 0 { // take one message at a time, so that each message gets its random delay
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(last.String()))
 		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
@@ -353,7 +357,7 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
 		return !slices.ContainsFunc(free, func(f puntuale.HeldMessage) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
-	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim takes only due messages
+	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // first make these messages due, because a claim takes only due messages
 		return err
 	}
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device can report only what it took, even if it guesses a token
@@ -376,10 +380,10 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 		return nil
 	}
 	end := b.k.Until
-	if dedupes && b.k.GiveUp.After(end) { // the device is offered the message again, and until then the node must not decide
+	if dedupes && b.k.GiveUp.After(end) { // until then, the device may take the message again, and the node must not decide about it
 		end = b.k.GiveUp
 	}
-	// Without a detail, the row shows that the device reported nothing about the attempt.
+	// An empty detail shows that the device has not reported the attempt yet.
 	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(mine)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
@@ -393,8 +397,8 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// dealtWith refuses after a failover until a node has done the quarantine. This database may have lost holds. Their messages must become
-// uncertain first.
+// dealtWith refuses takes after a failover, until a node has done the quarantine. This database may have lost holds.
+// The messages of these holds must first become uncertain.
 func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// PostgreSQL has no disk or memory left. The store refuses each call once, and knows that nothing of it was done. Calls that need no disk
-// or memory continue.
+// TestPostgresWithoutRoom has a PostgreSQL without free disk or memory. The store refuses each call, and knows that
+// the call did nothing. Calls that need no disk or memory still work.
 func TestPostgresWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -57,7 +57,7 @@ end $$`)
 	}
 }
 
-// Only an answer of PostgreSQL shows that it rolled back.
+// TestCommitUnsure checks that only an answer of PostgreSQL proves a rollback.
 func TestCommitUnsure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -18,10 +18,11 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// PlainRow is a message of the benchmarks.
+// PlainRow is a message row for benchmarks.
 type PlainRow struct{ Client, Session, ID, Due int64 }
 
-// PlainInsert is the baseline of the benchmarks: it writes message rows, many with each statement, through a writer and nothing else.
+// PlainInsert is the baseline for benchmarks: it writes message rows, many in each statement, through a writer, and
+// does nothing else.
 func PlainInsert(s *Store, rows []PlainRow) error {
 	const hour = 3_600_000_000
 	column := func(f func(r *PlainRow) int64) []int64 { return engine.Column(rows, f) }
@@ -38,13 +39,13 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a statement of the hot path, with arguments for its plan.
+// Statement is a statement of the hot path, with arguments for which its plan is shown.
 type Statement struct {
 	Text string
 	Args []any
 }
 
-// Statements are statements whose plan must not change with the size of the tables.
+// Statements has the statements whose plan must not change when the tables grow.
 var Statements = map[string]Statement{
 	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
@@ -136,7 +137,7 @@ func (l listStatement) explained(f puntuale.MessageFilter) Statement {
 	return Statement{text, l.args}
 }
 
-// ForPostgres are the statements that have a separate text for PostgreSQL.
+// ForPostgres has the statements that have another text on PostgreSQL.
 var ForPostgres = map[string]Statement{
 	"due":              {queue.DueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
 	"retrying":         {queue.RetryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
@@ -156,8 +157,8 @@ var (
 	oneText = []string{"x"}
 )
 
-// Explain returns the database's plan for a statement. It asks on a writer's connection. If reads is true, it asks on a reader's
-// connection.
+// Explain returns the database's plan for a statement. It uses a writer's connection, or a reader's connection if
+// reads is true.
 func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan string, err error) {
 	explain := func(ctx context.Context, a engine.Querier) error {
 		plan = ""
@@ -181,13 +182,13 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 	return plan, err
 }
 
-// ForeignTables returns the tables of the database that are in neither list: those that move and those that stay.
+// ForeignTables returns the tables of the database that are neither in MovedTables nor in LeftTables.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	_, foreign, err := archive.Catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err
 }
 
-// OnMachine gives a store that was just opened the clock of another machine.
+// OnMachine gives a store the clock of another machine. Call it right after the store was opened.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
 // ListWithoutEnd runs a list that never ends.
@@ -202,19 +203,19 @@ func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) 
 	return engine.PublicError(err)
 }
 
-// ListsRead counts the lists that are being read.
+// ListsRead returns how many lists are being read now.
 func ListsRead(s *Store) int {
 	now, _ := s.ListReads.InUse()
 	return now
 }
 
-// Listing reports whether lists use all the connections that they may use.
+// Listing reports whether lists use all connections that they may use.
 func Listing(s *Store) bool {
 	now, most := s.ListReads.InUse()
 	return now == most
 }
 
-// SetAside does the quarantine of a failover. since is the last moment that the server had replayed.
+// SetAside does the quarantine after a failover. since is the last moment that the new server had replayed.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	var f *fleet.Failover
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -227,7 +228,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	return queue.SettleTimeline(ctx, s.Fleet, f)
 }
 
-// Occupy keeps the writer of the client's calls busy until release.
+// Occupy keeps the writer of the client's calls busy until release is called.
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -241,14 +242,14 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	return func() { close(free) }
 }
 
-// Claiming keeps claims at the writer of the client's calls until end: one is being done, and two wait.
+// Claiming keeps claims in the writer of the client's calls until end is called: one runs, and two wait.
 func Claiming(s *Store, client puntuale.ClientID) (end func()) {
 	k := engine.NewSingle("claim", engine.PrioritySend)
 	k.Class = engine.ClassClaim
 	return busy(s, client, k)
 }
 
-// Calling keeps calls there, as Claiming keeps claims.
+// Calling keeps calls in this writer, as Claiming keeps claims.
 func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }
 
 func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
@@ -289,7 +290,7 @@ func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 // Queued returns how many tasks wait at the writer of the client's calls.
 func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int64(client)).Waiting() }
 
-// Write queues a transaction of an owner at the writer of the client's calls.
+// Write queues a transaction of an owner in the writer of the client's calls.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
@@ -297,7 +298,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	}).Of(owner), false)
 }
 
-// Feeding runs do as a chunk of a campaign.
+// Feeding runs do as if it was a chunk of a campaign.
 func Feeding(s *Store, do func()) error {
 	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.feed, func(context.Context, engine.Querier) error {
 		do()
@@ -305,7 +306,7 @@ func Feeding(s *Store, do func()) error {
 	}), false)
 }
 
-// OccupyReaders takes all connections for reads of single things until release.
+// OccupyReaders takes all connections for reads of single things until release is called.
 func OccupyReaders(s *Store) (release func()) {
 	_, n := s.CallReads.InUse()
 	for range n {
@@ -320,10 +321,10 @@ func OccupyReaders(s *Store) (release func()) {
 	}
 }
 
-// Unsure decides whether a COMMIT that failed is in doubt.
+// Unsure reports whether a failed COMMIT is in doubt.
 func Unsure(err error) bool { return engine.Unsure(err) }
 
-// These decide when SQLite's log is copied.
+// Limits that decide when SQLite's log is copied.
 const (
 	CheckpointFrom = engine.CheckpointFrom
 	CheckpointLast = engine.CheckpointLast

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// A server that only answers calls holds no lease and no dispatch lock. Calls that it accepts must be in the file. Otherwise it must refuse
-// them.
+// TestFinalExportBesideCalls has a server that only answers calls, so it holds no lease and no dispatch lock. Calls
+// that it accepts must be in the exported file. It must refuse all other calls.
 func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -54,7 +54,8 @@ func TestFinalExportBesideCalls(t *testing.T) {
 	}
 }
 
-// While a SQLite file is being moved, no other process can open it or remove its mark.
+// TestOpenWhileMoving checks that no other process can open a SQLite file, or remove its mark, while the file is
+// being moved.
 func TestOpenWhileMoving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -87,7 +88,8 @@ func TestOpenWhileMoving(t *testing.T) {
 	to.Open(t)
 }
 
-// An export for good does not see a server whose connections were cut. When that server comes back, it finds the mark.
+// TestFinalExportBesideTheCutOff exports while a server has lost its connections, so the export does not see this
+// server. When the server connects again, it must find the mark.
 func TestFinalExportBesideTheCutOff(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -95,7 +97,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	direct := d.Config
 	p := behindProxy(t, d)
 	in := newInstallation(t, d)
-	if _, err := d.SQL.Exec("delete from node"); err != nil { // then the server looks like one that only answers calls
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // so that the server looks like one that only answers calls
 		t.Fatal(err)
 	}
 	start := func() error {
@@ -142,7 +144,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	until("the way back is not found", func() bool { return start() == nil })
 }
 
-// The readiness check reads the mark even if no connection was lost.
+// TestCheckFindsTheMark checks that the readiness check reads the mark even if no connection was lost.
 func TestCheckFindsTheMark(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -158,7 +160,8 @@ func TestCheckFindsTheMark(t *testing.T) {
 	}
 }
 
-// When Finish runs, everything was read and all connections were given back. So nothing can undo the mark later.
+// TestExportFinishesLast checks that everything was read and all connections were closed before Finish runs. So
+// nothing can undo the mark later.
 func TestExportFinishesLast(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -172,7 +175,7 @@ func TestExportFinishesLast(t *testing.T) {
 			if _, err := d.SQL.Exec("delete from node"); err != nil {
 				t.Fatal(err)
 			}
-			reads := "pragma wal_checkpoint(restart)" // its first column says whether a reader is still active
+			reads := "pragma wal_checkpoint(restart)" // the first column says whether a reader is still active
 			if d.Postgres {
 				reads = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"
 			}
@@ -191,7 +194,8 @@ func TestExportFinishesLast(t *testing.T) {
 	}
 }
 
-// Some states of a link are known only to an owner. They are not true after an import, because no node owns the session yet.
+// TestImportedLinks checks states of links that only an owner can know. After an import they are reset, because no
+// node owns the session yet.
 func TestImportedLinks(t *testing.T) {
 	t.Parallel()
 	type link struct {

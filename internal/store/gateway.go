@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keepNetworkIDs is how long a gateway's acks can find their message.
+// keepNetworkIDs is how long the acknowledgements of a gateway can find their message.
 const keepNetworkIDs = 30 * 24 * time.Hour
 
 func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
@@ -27,7 +27,7 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 
 const faultGatewayNumberTaken puntuale.ReasonCode = "gateway.number_taken"
 
-// sameNumber is the error for a network_mark that another session has.
+// sameNumber turns the error about a repeated network_mark into a conflict: another session has this mark.
 func sameNumber(err error) error {
 	if engine.Repeated(err) {
 		return puntuale.Conflict(faultGatewayNumberTaken)
@@ -74,7 +74,7 @@ func (s *Store) NetworkIDs(ctx context.Context, client puntuale.ClientID, sessio
 	return found, nil
 }
 
-// OpenAttempts reads the session's open messages by the index of open messages.
+// OpenAttempts reads the session's open messages from the index of open messages.
 func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, since time.Time) ([]puntuale.OpenAttempt, error) {
 	type attempt struct {
 		puntuale.OpenAttempt
@@ -104,13 +104,14 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 	return open, nil
 }
 
-// openAttemptsMost bounds the attempts to one recipient. If there is more than one, they cannot be distinguished.
+// openAttemptsMost is the largest number of attempts to one recipient that are read. If there is more than one, a
+// caller cannot tell them apart.
 const openAttemptsMost = 20
 
 // errEnough ends a read early.
 var errEnough = errors.New("enough")
 
-// GatewayHealth reads the client's outcomes of a period by the index of their moments.
+// GatewayHealth reads the client's outcomes of a period from the index of their moments.
 func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, most int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
 	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
 		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))
@@ -137,7 +138,7 @@ func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, ses
 	return h, nil
 }
 
-// purgeNetworkIDs removes ids that no ack names any more.
+// purgeNetworkIDs removes ids that are too old for any acknowledgement.
 func (s *Store) purgeNetworkIDs(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from network_id where at < $1`, engine.Micros(now.Add(-keepNetworkIDs))); err != nil {

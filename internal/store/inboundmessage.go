@@ -15,41 +15,45 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message on its way through a batch. cancelled counts the messages that earlier transactions cancelled. The fields after
-// rest belong to the last run of the batch.
+// inbound is one message on its way through a batch. cancelled counts the messages that earlier transactions
+// cancelled. Run sets the fields after rest anew each time that it runs.
 type inbound struct {
 	puntuale.TakenMessage
-	told      string    // the name that the network told, where the others are looked for; "": all are known
-	at        time.Time // when it was written, never in the future
-	media     string    // JSON
+	// told is the name that the network reported. The person's other names must still be found. "": all names are
+	// known.
+	told      string
+	at        time.Time // when the person wrote the message; never in the future
+	media     string    // the file as JSON
 	cancelled int
-	rest      []puntuale.MessageRef // set if the message stops very many others: those that no earlier transaction cancelled; nil: look for them
+	// rest is set if the message stops more messages than one transaction may cancel. It has the messages that no
+	// earlier transaction cancelled. nil: the batch itself looks for the messages to stop.
+	rest []puntuale.MessageRef
 
-	id      int64 // of the reply
-	fresh   bool  // it was not taken before
+	id      int64 // id of the reply
+	fresh   bool  // the message was not taken before
 	refs    []puntuale.MessageRef
-	stopped int // of refs
+	stopped int // number of messages that it stopped
 	effect  puntuale.ReplyEffect
-	run     puntuale.RunID // the latest run that wrote to the person; 0: none
-	known   bool           // the person is a contact, or was written to, or the message had an effect
+	run     puntuale.RunID // latest run that wrote to the person; 0: none
+	known   bool           // the person is a contact or was written to, or the message had an effect
 }
 
-// inboundCall has the messages of one call. All of them are taken, or none.
+// inboundCall has the messages of one call. The store takes all of them or none.
 type inboundCall struct {
 	now  time.Time
 	all  []*inbound
-	many bool // it stops more than one transaction may
-	asks bool // it may change consent, which comes first
+	many bool // the messages stop more messages than one transaction may cancel
+	asks bool // a message may change consent, which must be done first
 }
 
-// inboundWeight bounds the messages of one batch.
+// inboundWeight is the largest number of messages in one batch.
 const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report as many messages as leave
 		Gather:  collectFor,
-		Check:   engine.RunAgain, // what was told before changes nothing
+		Check:   engine.RunAgain, // a repeated message changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			return runInbound(ctx, &w.Conn, tasks)
@@ -90,13 +94,14 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 	return cancelled, err
 }
 
-// collectFor is how long a network's messages may wait for others. Under load, several replies come within ten milliseconds. One transaction
-// for each of them would delay calls more than everything else.
+// collectFor is how long a network's messages may wait for more. Under load, several replies come within ten
+// milliseconds. If each had its own transaction, they would delay calls more than everything else.
 const collectFor = 10 * time.Millisecond
 
-// takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
-// waits for it. Messages that stop very much are taken one by one, and what they stop is
-// cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
+// takeInbound takes messages of one client, through the writer for what networks report. There, replies of many
+// clients share a transaction, and no call waits for them. A message that stops very many others is taken alone. The
+// messages that it stops are cancelled before, one chunk in each transaction. If that fails, the network's repeat
+// cancels the rest.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
 		call := &inboundCall{now: now, all: rows}
@@ -133,8 +138,8 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	}
 }
 
-// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began before the person wrote, for this
-// person and this session.
+// replyCandidates finds the messages that replies stop. Their sequences stop on a reply. Their runs began before the
+// person wrote, for this person and this session.
 const replyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
@@ -146,10 +151,10 @@ select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p 
 where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_at <= u.t
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
 
-// candidatesOf returns what each of the messages stops, in order.
+// candidatesOf returns, for each of the messages, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a reaction to a message answers nothing
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a reaction is no answer
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -179,7 +184,7 @@ func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]p
 	return refs, nil
 }
 
-// inboundName is one of the names of the person who wrote the i-th message.
+// inboundName is one name of the person who wrote the message with index i.
 type inboundName struct {
 	*inbound
 	i    int
@@ -220,17 +225,18 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	return nil
 }
 
-// inboundBatch is the work of one batch. It writes the marks first, so that another transaction with the same message waits there.
+// inboundBatch is the work of one batch. It writes the marks first, so that another transaction with the same message
+// waits there.
 type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	rows  []*inbound // fresh ones
+	rows  []*inbound // messages that were not taken before
 	set   map[puntuale.ClientID]puntuale.ClientSettings
 }
 
 func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
 	b := &inboundBatch{a: a, tasks: tasks}
-	for _, step := range []func(context.Context) error{b.note, b.look} { // in one round trip
+	for _, step := range []func(context.Context) error{b.note, b.look} { // both steps in one round trip
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -243,7 +249,8 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note notes that the network told the messages, and finds those that it did not tell before. The answer comes with look's.
+// note writes the marks of the messages, and finds the messages that were not taken before. The answer comes together
+// with the answer to look.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -274,7 +281,7 @@ func (b *inboundBatch) note(ctx context.Context) error {
 	return nil
 }
 
-// look finds the clients' settings, and all names of those who wrote.
+// look reads the clients' settings, and finds all names of the people who wrote.
 func (b *inboundBatch) look(ctx context.Context) error {
 	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
 	var people []*namedPerson
@@ -291,7 +298,7 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	}
 	read := b.a.Queue
 	if len(people) == 0 {
-		read = b.a.Query // else the marks are not known yet
+		read = b.a.Query // otherwise the answers about marks are not read yet
 	}
 	if err := read(ctx, `select `+settingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
 		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
@@ -315,7 +322,7 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	return nil
 }
 
-// ask leaves calls out that may change consent, and takes their marks back.
+// ask leaves out calls that may change consent, and removes their marks.
 func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
 	for _, t := range b.tasks {
@@ -327,8 +334,8 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 	return b.leaveOut(ctx)
 }
 
-// leaveOut takes the marks back that this batch made for calls that are left out. A call that told one of these messages, too, waits
-// for a later batch: its answer would say that the message is kept.
+// leaveOut removes the marks that this batch wrote for calls that are left out. Another call may have the same
+// message. That call waits for a later batch, because its answer would say that the message is kept.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
 	gone := map[seenKey]bool{}
@@ -363,7 +370,7 @@ func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// collect gathers the messages that this batch takes.
+// collect collects the messages that this batch takes.
 func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
@@ -379,7 +386,8 @@ func (b *inboundBatch) collect() {
 	}
 }
 
-// stop cancels the messages that the batch stops. A call that stops more messages than one transaction may is left for later.
+// stop cancels the messages that the batch stops. It leaves out a call that stops more messages than one transaction
+// may cancel.
 func (b *inboundBatch) stop(ctx context.Context) error {
 	refs, err := candidatesOf(ctx, b.a, b.rows)
 	if err != nil {
@@ -434,12 +442,13 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 	return b.leaveOut(ctx)
 }
 
-// openWindows allows free text to the people who wrote.
+// openWindows opens the 24-hour windows of the people who wrote.
 func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// whoWrote finds the last run that wrote to a name, between two moments. It returns 0 if the name belongs to a contact.
+// whoWrote finds the last run that wrote to a name between two moments. It returns 0 if the name only belongs to a
+// contact.
 const whoWrote = `
 select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -453,7 +462,7 @@ group by u.n
 union all
 select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`
 
-// classify finds the runs that the messages answer, and whether the client knows the person who wrote.
+// classify finds the runs that the messages answer, and whether the client knows the people who wrote.
 func (b *inboundBatch) classify(ctx context.Context) error {
 	names := namesOf(b.rows, func(x *inbound) bool { return x.Mark != "" })
 	if len(names) == 0 {
@@ -513,7 +522,7 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) string { return (*x).ID }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
-		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when a person read it
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // the moment when it was read; own messages count as read
 	}); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
@@ -526,15 +535,15 @@ func (b *inboundBatch) store(ctx context.Context) error {
 	return outbox.Emit(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, facts)
 }
 
-// conversationChange is how messages change one conversation.
+// conversationChange is what messages change in one conversation.
 type conversationChange struct {
 	client                 int64
 	phone                  string
 	last, unread, answered int64
 }
 
-// converse updates the people's conversations. It also records that the client's people answered a person, even if the client keeps no
-// replies, because automations need that.
+// converse updates the conversations of the people who wrote. It also notes that the client's people answered a
+// person, because automations need this. It does so even if the client keeps no replies.
 func (b *inboundBatch) converse(ctx context.Context) error {
 	by := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {

@@ -32,7 +32,8 @@ func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntu
 	}), false)
 }
 
-// MetSince reads all contacts of the client, so call it only when a session begins to count. Groups do not count as persons.
+// MetSince reads all contact rows of the client, so call it only when a session begins to count. It leaves out
+// groups.
 func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
  order by met_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
@@ -42,8 +43,8 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 	return all, nil
 }
 
-// Departed returns the moments at which the session's messages left since a moment, latest first. It reads the client's outcomes by the
-// index of their moments.
+// Departed returns the moments after since at which messages of the session left, latest first. It reads the client's
+// outcomes from the index of their moments.
 func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
@@ -72,23 +73,23 @@ func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID
 	return there, nil
 }
 
-// contactKey is the key of a contact.
+// contactKey is the primary key of table contact, which has what networks told about people.
 type contactKey struct {
 	client, session int64
 	phone           string
 }
 
 const (
-	contactsLooked = 2000           // contacts that one call looks at; the next call continues after them
-	keepWindow     = 48 * time.Hour // after the end of the window
+	contactsLooked = 2000           // rows that one call reads; the next call continues after them
+	keepWindow     = 48 * time.Hour // how long a row is kept after the end of its window
 )
 
 const contactsNext = `
 select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
-// purgeContacts removes contacts about which only one thing is known: the person wrote long ago. A linked number keeps the people that it
-// knows. It reads in the order of the key, because there is no index by time.
+// purgeContacts removes rows of table contact that say only that the person wrote long ago. It keeps rows of people
+// that a linked number knows. It reads in the order of the key, because there is no index by time.
 func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {
@@ -139,14 +140,14 @@ func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.Taken
 	}).Of(int64(m.Client)), false)
 }
 
-// window is what a session knows of somebody who wrote.
+// window names the 24-hour window of one person on one session.
 type window struct {
 	client, session int64
 	phone           string
 	until           int64
 }
 
-// openWindows lets free text reach those who wrote, under each name.
+// openWindows opens the 24-hour windows of the people who wrote, under all their names.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 	until := map[window]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {

@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A call waits for a lock. After a short time the writer does the other calls first, those of its batch and those behind it. If a call
-// waits for an equal call, its error says that the equal call is under way.
+// TestPostgresLockWait has a call that waits for a lock. After a short time the writer does the other calls first:
+// those in the same batch and those behind it. If a call waits for an equal call, its error says that the equal call
+// is running.
 func TestPostgresLockWait(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -62,7 +63,7 @@ func TestPostgresLockWait(t *testing.T) {
 	}
 }
 
-// A caller's own deadline does not look like a store that cannot be reached.
+// TestCallersDeadline checks that a caller's expired deadline does not look like a store that cannot be reached.
 func TestCallersDeadline(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

@@ -18,25 +18,25 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// proxy stands between the store and PostgreSQL and cuts the connection at a COMMIT.
+// proxy is between the store and PostgreSQL. It cuts the connection at a COMMIT.
 type proxy struct {
 	listener net.Listener
 	server   func() (net.Conn, error)
-	frozen   sync.RWMutex // locked: the proxy passes nothing on, and closes nothing
+	frozen   sync.RWMutex // while locked, the proxy passes nothing on and closes nothing
 	cut      atomic.Int32 // whether and when the proxy cuts the connection of the next COMMIT
-	deaf     atomic.Bool  // the proxy drops requests to cancel another connection's statement
+	deaf     atomic.Bool  // the proxy ignores requests to cancel a statement of another connection
 	mu       sync.Mutex
 	open     []net.Conn
 }
 
 const (
 	cutNothing int32 = iota
-	cutBefore        // before the server gets it
-	cutAfter         // after the server did it
-	cutDuring        // while the server does it
+	cutBefore        // before the server gets the COMMIT
+	cutAfter         // after the server did the COMMIT
+	cutDuring        // while the server does the COMMIT
 )
 
-// behindProxy makes the database's stores connect through the proxy.
+// behindProxy makes stores of this database connect through the proxy.
 func behindProxy(t *testing.T, d *storetest.Database) *proxy {
 	t.Helper()
 	address, err := url.Parse(d.Config.Database)
@@ -74,7 +74,7 @@ func (p *proxy) serve(l net.Listener) {
 	}
 }
 
-// relay passes on the bytes between the two sides of one connection.
+// relay passes bytes on between the two sides of one connection.
 func (p *proxy) relay(client net.Conn) {
 	p.mu.Lock()
 	dial := p.server
@@ -88,7 +88,7 @@ func (p *proxy) relay(client net.Conn) {
 	p.open = append(p.open, client, server)
 	p.mu.Unlock()
 	var mute atomic.Bool
-	silent := make(chan struct{}) // closed when the server sends no more, or its bytes are dropped
+	silent := make(chan struct{}) // closed when the server sends nothing more, or when its bytes are ignored
 	go func() {
 		defer close(silent)
 		defer client.Close()
@@ -96,7 +96,7 @@ func (p *proxy) relay(client net.Conn) {
 		for {
 			n, err := server.Read(buffer)
 			if err != nil || mute.Load() {
-				return // the proxy drops the answer to COMMIT
+				return // the answer to COMMIT is lost
 			}
 			p.pass()
 			if _, err := client.Write(buffer[:n]); err != nil {
@@ -130,7 +130,7 @@ func (p *proxy) relay(client net.Conn) {
 				case cutAfter:
 					mute.Store(true)
 					if _, err := server.Write(buffer[:n]); err == nil {
-						_, _ = io.Copy(io.Discard, client) // until the other side has closed it
+						_, _ = io.Copy(io.Discard, client) // until the client has closed the connection
 					}
 					return
 				}
@@ -157,8 +157,8 @@ func (p *proxy) cutAll() {
 	p.open = nil
 }
 
-// A connection breaks during COMMIT. If the rows can tell the result, the caller gets it. If not, the error says that the result is in
-// doubt.
+// TestPostgresCommitInDoubt breaks a connection during COMMIT. If the rows show the result, the caller gets it. If
+// not, the error says that the result is in doubt.
 func TestPostgresCommitInDoubt(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -203,7 +203,7 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 			w.Exec("update api_usage set used = 2")
 		}
 	}
-	if left := w.Int("select credits from client"); left != 98 { // two messages are in flight
+	if left := w.Int("select credits from client"); left != 98 { // 98, because two messages are in flight
 		t.Errorf("%d credits left", left)
 	}
 	if n := w.Int("select (select credits from client) - (select sum(amount) from credit_entry)"); n != 0 {
@@ -211,8 +211,8 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 	}
 }
 
-// If a connection broke while idle, the store notices that and replaces it. If the server is away, the store is unavailable, and finds the
-// server again later.
+// TestPostgresComesBack checks that the store replaces a connection that broke while idle. While the server is away,
+// the store is unavailable; later it finds the server again.
 func TestPostgresComesBack(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

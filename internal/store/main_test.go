@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Closing a store leaves no goroutine behind.
+// TestMain checks that closing a store leaves no goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

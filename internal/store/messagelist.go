@@ -39,8 +39,8 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
-// listed finds the messages of a filter with ids below last and from floor on, newest first, at most limit. A search by text may stop
-// earlier, and returns the floor that it reached.
+// listed returns at most limit messages of the filter, newest first, with ids below last and not below floor. A
+// search by text may stop earlier; then listed returns the id down to which it searched.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
@@ -59,20 +59,20 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 }
 
 const (
-	// lookedAt returns the last call of a number of calls, backwards from a cursor.
+	// lookedAt finds the call that is $3 calls before a cursor.
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
-	// runFrom is the first call whose id is at least $2.
+	// runFrom finds the first call whose id is at least $2.
 	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
 	openUpTo = `select count(*) from (select m.id` + openIn + ` limit $2) as o`
 	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
-// runsApart: a call may have been received up to this much later than a call with a higher id.
+// runsApart is how much later a call may have been received than a call with a larger id.
 const runsApart = time.Hour
 
-// span returns the ids that a bounded list reads: below one id, and from another id on (0: no lower bound). Ids grow with the moments of
-// calls, except for the blocks of ids that servers hold. So a binary search finds the end of a period. All waiting messages are read,
-// unless there are more than the bound.
+// span returns which ids a list with Look reads: below the first result, and not below the second (0: no limit). Ids
+// grow with the moments of calls, except that servers take ids in blocks. So a binary search finds the first id of a
+// period. All waiting messages are read, unless there are more than Look.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil
@@ -92,8 +92,8 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// before is the id of the first call that was received at a moment or later, or last if that is lower. All messages of earlier calls have
-// lower ids, planned and re-sent ones.
+// before returns the id of the first call that was received at moment or later, or last if that is smaller. All
+// messages of earlier calls have smaller ids, planned and resent ones.
 func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
@@ -115,17 +115,18 @@ func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	return bound, nil
 }
 
-// listStatement writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.
+// listStatement builds the statement for a list of messages, newest first. Its first arguments are client, cursor and
+// limit.
 type listStatement struct {
 	postgres  bool
 	args      []any
 	ofRun     string
-	ofPlanned string // conditions on runs, in the part that looks for planned messages
+	ofPlanned string // conditions on runs, in the part that finds planned messages
 	ofMessage string
 	bounded   bool
 }
 
-// listing returns the statement for ids below last and from floor on.
+// listing returns a statement for ids below last and not below floor.
 func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
@@ -136,8 +137,8 @@ func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	return l
 }
 
-// pending looks among the open messages of the client's sessions. Without another filter, the index alone gives the newest ones, even if
-// there are many.
+// pending returns the part that finds open messages of the client's sessions. Without other conditions, the index
+// alone gives the newest ones, even if there are many.
 func (l *listStatement) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
@@ -145,7 +146,7 @@ func (l *listStatement) pending() string {
  order by m.id desc limit $3`
 }
 
-// runs joins the messages' runs, if the filter needs them.
+// runs returns the join with the messages' runs, if a condition needs it.
 func (l *listStatement) runs() string {
 	if l.ofRun == "" {
 		return ""
@@ -154,10 +155,10 @@ func (l *listStatement) runs() string {
 	return " cross join run r"
 }
 
-// campaign looks among the messages that a campaign fed. The campaign's row names the client.
+// campaign returns the part that finds messages of one campaign. The campaign's row has the client.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
-	if f.State != nil { // the state is in the index of a campaign's messages
+	if f.State != nil { // the index of a campaign's messages has the state
 		state = " and m.state = " + l.bind(int64(*f.State))
 	}
 	runs := l.runs()
@@ -167,13 +168,15 @@ func (l *listStatement) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun finds messages by the client's runs. Runs of a phone have an index. Other runs are read from the newest on, up to the limit. A
-// run's planned messages are numbered from it, so they have the order of runs. Re-sent ones have other numbers and a separate index.
-// PostgreSQL guesses that a range of numbers has a ninth of all rows, so a lateral join forces the plan. SQLite has no lateral join, and
-// keeps the order of tables as written.
+// byRun returns the part that finds messages through the client's runs. Runs of one phone have an index. Other runs
+// are read from the newest on, up to the limit. The ids of a run's planned messages follow the id of the run, so they
+// have the order of runs. Resent messages have other ids and an index of their own.
+//
+// PostgreSQL estimates that a range of ids has a ninth of all rows. So a lateral join forces the right plan. SQLite
+// has no lateral join, but keeps the order of the tables.
 func (l *listStatement) byRun(ofFewRuns bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
-	if ofFewRuns { // "+ 0" keeps SQLite from an index that only has the order
+	if ofFewRuns { // "+ 0" prevents SQLite from using an index only for the order
 		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
 	}
 	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
@@ -190,7 +193,7 @@ select i from (select m.id as i from ` + resent + `
 order by i desc limit $3`
 }
 
-// plannedAt is the SQL form of puntuale.Message.Planned.
+// plannedAt is puntuale.Message.Planned in SQL.
 const plannedAt = "case when m.intent > 0 and m.next_at > m.intent_at then m.intent_at else m.next_at end"
 
 func (l *listStatement) statement(f puntuale.MessageFilter) string {
@@ -198,7 +201,8 @@ func (l *listStatement) statement(f puntuale.MessageFilter) string {
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
 }
 
-// found selects the ids. It adds zero to some columns, so that SQLite does not build a temporary index on them.
+// found returns the statement that selects the ids. "+ 0" prevents SQLite from building a temporary index on a
+// column.
 func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
@@ -218,7 +222,7 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 		l.ofMessage += " and m.state + 0 <> 5"
 	}
 	if f.Origin != "" {
-		l.ofRun += " and r.origin + 0 = " + l.bind(queue.OriginNumber(f.Origin)) // a run's messages have the same origin
+		l.ofRun += " and r.origin + 0 = " + l.bind(queue.OriginNumber(f.Origin)) // all messages of a run have the same origin
 	}
 	if !f.From.IsZero() {
 		l.ofMessage += " and " + plannedAt + " >= " + l.bind(engine.Micros(f.From))

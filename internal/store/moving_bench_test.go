@@ -16,9 +16,9 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// BenchmarkMove moves a large installation from SQLite to PostgreSQL and back to SQLite. It reports rows a second, and by how much memory
-// grew. PUNTUALE_ROWS sets how many messages the installation has (default 10,000). It has half as many runs, and as many
-// entries in the simulated network's ledger as messages:
+// BenchmarkMove moves a large installation from SQLite to PostgreSQL and back. It reports rows a second, and how much
+// memory grew. PUNTUALE_ROWS is the number of messages (default 10,000). The installation has half as many runs, and
+// one entry in the simulated network's ledger for each message:
 //
 //	PUNTUALE_ROWS=1000000 scripts/with-postgres go test ./internal/store -run - -bench Move -benchtime 1x
 func BenchmarkMove(b *testing.B) {
@@ -95,10 +95,10 @@ func fromFile(b *testing.B, d *storetest.Database, name string) int64 {
 	return h.Rows()
 }
 
-// measure reports rows a second, and how much the process's memory grew meanwhile (on Linux).
+// measure reports rows a second, and how much the memory of the process grew meanwhile (only on Linux).
 func measure(b *testing.B, what string, do func() int64) {
 	b.Helper()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the highest value counts from now on
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the highest value of memory
 	before := memory()
 	begun := time.Now()
 	rows := do()
@@ -106,7 +106,7 @@ func measure(b *testing.B, what string, do func() int64) {
 	b.ReportMetric(memory()-before, "MB-"+what)
 }
 
-// memory is the most memory that the process has used, in megabytes.
+// memory returns the most memory that the process has used since the last reset, in megabytes.
 func memory() float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -25,10 +25,10 @@ const patient = "+393331234567"
 type installation struct {
 	*storetest.World
 	client  *storetest.Client
-	limited *storetest.Client // has 100 credits
-	replay  puntuale.StartRun // a call under an idempotency key, with its answer
+	limited *storetest.Client // a client with 100 credits
+	replay  puntuale.StartRun // a call with an idempotency key that has a kept answer
 	ids     []puntuale.MessageID
-	open    []puntuale.MessageID // attempts without an answer
+	open    []puntuale.MessageID // messages with attempts that have no answer
 }
 
 func newInstallation(t testing.TB, d *storetest.Database) *installation {
@@ -115,7 +115,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	return in
 }
 
-// tables returns the tables that move, with their columns, as a file's header names them.
+// tables returns the tables that move with their columns, as the header of a file has them.
 func tables(t testing.TB, d *storetest.Database) []archive.Table {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(exported(t, d, transfer.ExportConfig{})))
@@ -142,7 +142,7 @@ func imported(t testing.TB, d *storetest.Database, file []byte) {
 	}
 }
 
-// dump is a table's rows as text, sorted.
+// dump returns the rows of a table as sorted text.
 func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	t.Helper()
 	var names []string
@@ -190,7 +190,7 @@ func same(t testing.TB, a, b *storetest.Database) {
 	}
 }
 
-// directions are all ways between databases.
+// directions has all ways to move between the two kinds of databases.
 var directions = map[string][2]storetest.Driver{
 	"sqlite to postgres":   {storetest.SQLite, storetest.Postgres},
 	"postgres to sqlite":   {storetest.Postgres, storetest.SQLite},
@@ -207,7 +207,8 @@ func eachDirection(t *testing.T, test func(t *testing.T, from, to *storetest.Dat
 	}
 }
 
-// An installation with every kind of row is the same after a move. Only the data about running servers differ.
+// TestMove checks that an installation with every kind of row is the same after a move. Only data about running
+// servers differ.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	eachDirection(t, func(t *testing.T, from, to *storetest.Database) {
@@ -242,7 +243,7 @@ func count(t testing.TB, d *storetest.Database, query string, args ...any) (n in
 	return n
 }
 
-// goesOn uses a moved installation.
+// goesOn uses a moved installation, to check that it works.
 func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	ctx := context.Background()
 	s := d.Open(t)
@@ -259,12 +260,13 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if err != nil || int64(started.IDs[0]) <= newest {
 		t.Errorf("a new message has the id %v, the last of the old ones %d: %v", started.IDs, newest, err)
 	}
-	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // greater intents belong to devices
+	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // larger intents belong to devices
 	node, err := s.Join(ctx, time.Minute)
 	if err != nil || int64(node) <= oldNode {
 		t.Errorf("node %d, after %d: %v", node, oldNode, err)
 	}
-	// A claim that takes credits writes the ledger, and a late receipt writes an event. The numbers of both continue.
+	// A claim that takes credits writes the ledger, and a late receipt writes an event. The numbers of both must
+	// continue.
 	fresh, err := s.Tenant(in.limited.ID).Start(ctx, in.limited.Run(patient, storetest.Begin, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +299,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	}
 }
 
-// An import refuses a wrong file and a wrong database, and leaves nothing behind.
+// TestImportRefuses checks that an import refuses a wrong file or a wrong database, and leaves nothing behind.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -326,7 +328,7 @@ func TestImportRefuses(t *testing.T) {
 			refuse("a missing table", empty, rewritten(t, file, func(h *archive.Header) {
 				h.Tables = h.Tables[:len(h.Tables)-1]
 			}), everything, as(archive.ErrDamaged))
-			imported(t, empty, file) // the refused imports left it empty
+			imported(t, empty, file) // succeeds, because the refused imports left the database empty
 			conflict := func(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeConflict }
 			refuse("full", empty, file, everything, conflict)
 
@@ -347,7 +349,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// rewritten makes a file with another header and the right checksums.
+// rewritten makes a file with a changed header and correct checksums.
 func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(file))
@@ -388,7 +390,7 @@ func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	return out.Bytes()
 }
 
-// interrupted ends a context after a number of bytes was read.
+// interrupted is a reader that ends a context after it has read a number of bytes.
 type interrupted struct {
 	from *bytes.Reader
 	left int
@@ -403,7 +405,8 @@ func (i *interrupted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An import that is interrupted anywhere leaves an empty database, and can be repeated there.
+// TestInterruptedImport checks that an import that is interrupted anywhere leaves an empty database, and can be
+// repeated.
 func TestInterruptedImport(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, storetest.SQLite(t)).DB
@@ -443,7 +446,7 @@ func TestInterruptedImport(t *testing.T) {
 	}
 }
 
-// A connection that is cut in the middle of an import leaves nothing.
+// TestImportCutOff checks that an import leaves nothing behind if its connection is cut in the middle.
 func TestImportCutOff(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -462,7 +465,8 @@ func TestImportCutOff(t *testing.T) {
 	imported(t, d, file)
 }
 
-// An import compares what was stored with the file. Here a trigger changes the rows, so the import is undone.
+// TestImportChecks checks that an import compares the stored rows with the file. Here a trigger changes the rows, so
+// the import must be undone.
 func TestImportChecks(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -493,7 +497,7 @@ func TestImportChecks(t *testing.T) {
 	}
 }
 
-// After a final export, servers do not start until Reopen is called.
+// TestFinalExport checks that servers do not start after a final export, until Reopen is called.
 func TestFinalExport(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -525,7 +529,7 @@ func TestFinalExport(t *testing.T) {
 			if _, err := final(transfer.ExportConfig{Finish: func() error { return full }}); !errors.Is(err, full) {
 				t.Errorf("a disk that is full: %v", err)
 			}
-			s, err := store.Open(ctx, d.Config) // the mark was removed
+			s, err := store.Open(ctx, d.Config) // works, because the mark was removed
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -556,7 +560,7 @@ func TestFinalExport(t *testing.T) {
 	}
 }
 
-// An export sees the database at one moment, even while others write.
+// TestExportIsOneMoment checks that an export sees the database as it is at one moment, while others write.
 func TestExportIsOneMoment(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -593,7 +597,8 @@ func TestExportIsOneMoment(t *testing.T) {
 	}
 }
 
-// A column or table that a migration adds must be in one of the two lists: those that move and those that stay.
+// TestEveryColumnIsKnown checks that each table and column is in MovedTables or LeftTables. A new migration must add
+// its columns there.
 func TestEveryColumnIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -604,7 +609,7 @@ func TestEveryColumnIsKnown(t *testing.T) {
 				t.Errorf("%v are neither in movedTables nor in leftTables: %v", foreign, err)
 			}
 			tables(t, d)
-			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // an operator's own view does no harm
+			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // the view of an operator does no harm
 				t.Fatal(err)
 			}
 			tables(t, d)

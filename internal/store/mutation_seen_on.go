@@ -2,5 +2,5 @@
 
 package store
 
-// This mutation accepts an inbound message again when the network repeats it. It exists to show that tests notice it.
+// This mutation takes an inbound message again when the network repeats it. It shows that the tests notice that.
 const forgetsInbound = true

@@ -7,7 +7,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// If a cursor is accepted, it was made for this list: it names a row, and writing it gives the same text.
+// FuzzCursor checks that an accepted cursor was made for this list: it names a row, and writing it again gives the
+// same text.
 func FuzzCursor(f *testing.F) {
 	rows := []int64{7, 8}
 	_, cursor := engine.CutPage(rows, 1, "message", func(n *int64) int64 { return *n })

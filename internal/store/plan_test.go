@@ -10,12 +10,13 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// access is how a statement must reach a table: by an index, or by the key. avoids names an index that it must not use.
+// access says how each statement must reach a table: by an index or by the key. avoids names an index that the
+// statement must not use.
 var access = map[string]struct {
 	reads  bool
-	wants  []string // on both databases: names of indexes; "key" is the message table's key
+	wants  []string // names of indexes on both databases; "key" is the key of table message
 	avoids string
-	allows string // a part of the plan that is allowed, although it uses too little of an index
+	allows string // a part of the plan that is allowed, although it uses an index badly
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
 	"campaigns": {reads: true, wants: []string{"message_open"}},
@@ -30,7 +31,7 @@ var access = map[string]struct {
 	"movable":   {wants: []string{"message_resent"}, avoids: "message_open"},
 	"moved":     {avoids: "run_client"},
 	"by pause":  {wants: []string{"key"}, avoids: "message_open"},
-	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // it scans only the rows that it found
+	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // scans only the rows that it found before
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"marked":    {wants: []string{"blacklist_pkey"}},
@@ -111,7 +112,7 @@ var access = map[string]struct {
 	"list pending":     {reads: true, wants: []string{"message_open", "key"}},
 }
 
-// fill gives the tables sizes and statistics as in a real installation.
+// fill gives the tables sizes and statistics like those of a real installation.
 func fill(t *testing.T, w *storetest.World) {
 	t.Helper()
 	c := w.Client(puntuale.AccountFull)
@@ -162,7 +163,7 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 			continue
 		}
 		if want.reads && !full && d.Postgres {
-			continue // readers may scan small tables
+			continue // statements may scan small tables
 		}
 		for _, index := range want.wants {
 			switch {

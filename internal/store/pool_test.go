@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Lists that never end are given up. Meanwhile all other calls are answered: keys, starts, the dispatcher's.
+// TestSlowLists checks that lists that never end are stopped. Meanwhile all other calls are answered: authentication,
+// starts, the dispatcher's calls.
 func TestSlowLists(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

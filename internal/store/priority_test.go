@@ -23,13 +23,13 @@ func onBoth(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// withPatience returns a context with an admission deadline, and a function that ends it.
+// withAdmissionDeadline returns a context with an admission deadline, and a function that ends the deadline.
 func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()) {
 	ends := make(chan struct{})
 	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
-// soon waits for an answer. late is the error if none comes.
+// soon waits for an answer. If none comes, it fails the test with the text late.
 func soon(t *testing.T, answer <-chan error, late string) {
 	t.Helper()
 	select {
@@ -42,13 +42,14 @@ func soon(t *testing.T, answer <-chan error, late string) {
 	}
 }
 
-// A writer takes calls that prevent sending first. Then it takes the first task of each owner before the second task of any.
+// TestWritersAreFair checks that a writer first takes calls that prevent sending. Then it takes the first task of
+// each owner before the second task of any owner.
 func TestWritersAreFair(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.Occupy(w.Store, c.ID)
-		var order []string // only the writer's goroutine writes it
+		var order []string // only the writer's goroutine appends to it
 		ended := make(chan error, 8)
 		queue := func(name string, owner int64, prevents bool) {
 			t.Helper()
@@ -79,7 +80,8 @@ func TestWritersAreFair(t *testing.T) {
 	})
 }
 
-// A claim's messages are due now. So it shares its transaction with no other task, and does not wait for earlier calls.
+// TestClaimIsAlone checks that a claim shares its transaction with no other task, and does not wait for earlier
+// calls, because its messages are due now.
 func TestClaimIsAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -102,7 +104,7 @@ func TestClaimIsAlone(t *testing.T) {
 			}
 			claimed <- err
 		}()
-		if !w.DB.Postgres { // on PostgreSQL claims have a separate writer
+		if !w.DB.Postgres { // on PostgreSQL, claims have a writer of their own
 			storetest.Until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
 		}
 		release()
@@ -114,7 +116,8 @@ func TestClaimIsAlone(t *testing.T) {
 	})
 }
 
-// A call is served even while many claims wait, because a stop matters most while a backlog leaves.
+// TestClaimsDoNotStarveCalls checks that a call is served even while many claims wait. This matters most for a stop
+// while a backlog leaves.
 func TestClaimsDoNotStarveCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -127,7 +130,8 @@ func TestClaimsDoNotStarveCalls(t *testing.T) {
 	})
 }
 
-// A call shares no transaction with a chunk of a campaign. It waits for the chunk that is under way, and for no other chunk.
+// TestChunkIsAlone checks that a call shares no transaction with a chunk of a campaign. The call waits only for the
+// chunk that is running.
 func TestChunkIsAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -137,7 +141,7 @@ func TestChunkIsAlone(t *testing.T) {
 		go func() { fed <- store.Feeding(w.Store, func() { close(begun); <-first }) }()
 		<-begun
 		go func() { fed <- store.Feeding(w.Store, func() { <-second }) }()
-		if !w.DB.Postgres { // on PostgreSQL chunks have a separate writer
+		if !w.DB.Postgres { // on PostgreSQL, chunks have a writer of their own
 			storetest.Until(t, "the chunk waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
 		}
 		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
@@ -153,7 +157,7 @@ func TestChunkIsAlone(t *testing.T) {
 	})
 }
 
-// A chunk of a campaign is served even while many calls wait.
+// TestCallsDoNotStarveChunks checks that a chunk of a campaign is served even while many calls wait.
 func TestCallsDoNotStarveChunks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -166,8 +170,9 @@ func TestCallsDoNotStarveChunks(t *testing.T) {
 	})
 }
 
-// If the admission deadline of a start ends while the start waits, the start is refused at once. Nothing of it is stored, and it does not
-// count. Under the same key it is accepted later. A start that has begun is never refused.
+// TestStartPassesDeadline checks that a start is refused at once when its admission deadline ends while it waits.
+// Nothing of it is stored or counted, and the same idempotency key works later. A start that has begun is never
+// refused.
 func TestStartPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -204,7 +209,8 @@ func TestStartPassesDeadline(t *testing.T) {
 	})
 }
 
-// If the admission deadline of a read ends before a connection is free, the read is refused. A read without a deadline waits.
+// TestReadPassesDeadline checks that a read is refused if its admission deadline ends before a connection is free. A
+// read without a deadline waits.
 func TestReadPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

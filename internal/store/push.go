@@ -10,12 +10,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// pushMargin is how long a message must be due before its devices get a push. So the push also covers messages that are stored a little
-// late.
+// pushMargin is how long a message must be due before its session's devices get a push. So the push also covers
+// messages that are stored a little later.
 const pushMargin = 2 * time.Second
 
-// claimPushes reads the devices that may get a push. It also reads whether an open message of their session came due since the last push. A
-// second node waits for the rows of the first, and then finds that these devices may not get a push yet.
+// claimPushes picks devices that may get a push: an open message of their session came due since the last push. Two
+// nodes may run it at once. The second waits for the rows of the first, and then finds that these devices may not get
+// another push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint
 where push_after <= $1 and (client_id, id) in (
@@ -47,7 +48,7 @@ func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]pun
 		if err != nil {
 			return able, err
 		}
-		if len(held) > 0 { // otherwise another device holds them, or they wait for their window
+		if len(held) > 0 { // otherwise another device holds the messages, or they wait for their window
 			able = append(able, p)
 		}
 	}

@@ -9,15 +9,16 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// For the quarantine, a re-sent message is as old as its identifier, not as old as its run.
+// TestQuarantineOfResent checks that the quarantine takes the age of a resent message from its own identifier, not
+// from its run.
 func TestQuarantineOfResent(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
 	w.MustJoin()
 	for name, test := range map[string]struct {
-		lost   time.Duration // the last commit that the new server has, counted from the resend
-		joined time.Duration // the failover before, counted from the resend
+		lost   time.Duration // last commit that the new server has, relative to the resend
+		joined time.Duration // earlier failover, relative to the resend
 		aside  bool
 	}{
 		"on the new timeline":              {-time.Minute, -24 * time.Hour, false},
@@ -33,7 +34,7 @@ func TestQuarantineOfResent(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := c.MustResend(old...)[0]
-		w.Exec("update message set next_at = due_at - 3600000000 where id = $1", again) // the message is due by now
+		w.Exec("update message set next_at = due_at - 3600000000 where id = $1", again) // makes the message due
 		w.Exec("update run set received_at = 1")
 		moment := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(again) * time.Microsecond)
 		w.Exec("update cluster set timeline = timeline - 1, synchronous = 0, since = $1", moment.Add(test.joined).UnixMicro())
@@ -48,6 +49,6 @@ func TestQuarantineOfResent(t *testing.T) {
 			t.Errorf("sent again %s: %+v", name, d.Message)
 		}
 		w.Exec("update id_block set next = 0")
-		w.Exec("update message set next_at = next_at + 7200000000000 where intent = 0 and state = 0") // later cases must not find it
+		w.Exec("update message set next_at = next_at + 7200000000000 where intent = 0 and state = 0") // hides the message from later cases
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A new list is written beside the current one. One change of the campaign's row makes it the current one. So every current list is
-// complete. forgetLists later removes the rest of an upload that broke off.
+// The rows of a new list are written while the campaign still uses its old list. One change of the campaign's row
+// makes the new list the current one. So every current list is complete. forgetLists later removes the rows of an
+// upload that broke off.
 
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
 	columns, err := engine.ToJSON(l.Columns)
@@ -41,7 +42,7 @@ const insertRecipients = `
 insert into recipient (client_id, list_id, n, line, phone, cells)
 select $1, $2, u.n, u.l, u.p, u.c from $u(n bigint, l bigint, p text, c text)`
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultCampaignCheckRuns     puntuale.ReasonCode = "campaign.check_runs"
 	faultListChanged           puntuale.ReasonCode = "list.changed"
@@ -97,7 +98,8 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 	}).Of(int64(t.id)), false)
 }
 
-// lockList locks the list's campaign. If the list is its current one, the campaign must be editable.
+// lockList locks the campaign of a list. If the list is the current list of its campaign, the campaign must be
+// editable.
 func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
 	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
 	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
@@ -110,7 +112,7 @@ func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.List
 	if current = c.List == id; current && !c.State.Editable() {
 		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
-	// While the campaign is locked, no other call adds to the list.
+	// Read the size again, because only now, with the campaign locked, no other call can add to the list.
 	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
 	return l, current, err
 }
@@ -131,7 +133,7 @@ func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntua
 	})
 }
 
-// useList makes a list the current one of its campaign, whose row is locked. An earlier check does not count any more.
+// useList makes a list the current list of its campaign, whose row is locked. It deletes an earlier check.
 func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.RecipientList) error {
 	if _, err := a.Exec(ctx, `update campaign set list_id = $3, state = 0, checked = '' where client_id = $1 and id = $2`, t.id, l.Campaign, l.ID); err != nil {
 		return fmt.Errorf("use a list of recipients: %w", err)
@@ -139,7 +141,7 @@ func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.Recipi
 	return t.countRecipients(ctx, a, l.Campaign, l.ID)
 }
 
-// countRecipients starts the counts of a campaign that was not fed yet.
+// countRecipients sets the counts of a campaign that was not fed yet.
 func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntuale.CampaignID, list puntuale.ListID) error {
 	_, err := a.Exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
  waiting = (select l.size from campaign_list l where l.client_id = $1 and l.id = $3)
@@ -218,8 +220,8 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 	}).Of(int64(t.id)), false)
 }
 
-// ofList is a batch of rows of a list, by their places. The batch has the whole key, because otherwise SQLite would read the whole list for
-// each row.
+// ofList returns rows of a list as columns with the whole key. Otherwise SQLite would read the whole list for each
+// row.
 func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engine.Columns {
 	clients, lists := make([]int64, len(places)), make([]int64, len(places))
 	for i := range places {
@@ -276,8 +278,8 @@ func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phone
 	return busy, nil
 }
 
-// blankRecipients removes everything but the numbers from the rows of some recipients. It does so for campaigns that ended before a moment,
-// and for drafts that were not changed since.
+// blankRecipients removes everything except the phone numbers from rows of recipients. It handles campaigns that
+// ended before a moment, and drafts that did not change since then. One call handles some rows.
 func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -303,10 +305,10 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	})
 }
 
-// listKept is how long an unused list is kept, because its upload may still be under way.
+// listKept is how long an unused list is kept, because its upload may still be running.
 const listKept = time.Hour
 
-// forgetLists removes some rows of unused lists. When a list is empty, it removes the list.
+// forgetLists removes some rows of unused lists in each call. When a list has no rows left, it removes the list.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID

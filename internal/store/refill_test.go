@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// both runs a test on a fresh database of each kind.
+// both runs a test on an empty database of each kind.
 func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	t.Helper()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -21,7 +21,7 @@ func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// A client that cannot be refilled does not stop the refills of others.
+// TestRefillGoesOn checks that a client that cannot be refilled does not stop the refills of others.
 func TestRefillGoesOn(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -15,7 +15,7 @@ import (
 const replyColumns = `y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.network_id, y.run_id, y.effect, y.read_at,
  case when y.blanked_at > 0 then 1 else 0 end`
 
-// replyBytes is about how much memory a reply takes.
+// replyBytes is the approximate memory of a reply, in bytes.
 const replyBytes = `octet_length(y.text) + octet_length(y.media) + 200`
 
 func replyFields(y *puntuale.Reply) []any {
@@ -25,7 +25,8 @@ func replyFields(y *puntuale.Reply) []any {
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }
 
-// repliesOf are the replies of one phone. With all conditions on one table, SQLite would read all replies of the client.
+// repliesOf finds the replies of one phone. The inner select finds their ids first. Otherwise SQLite would read all
+// replies of the client.
 const repliesOf = ` from (select x.id from reply x where x.client_id = $1 and x.phone = $4 and x.id < $2) k cross join reply y
 where y.client_id = $1 and y.id = k.id`
 
@@ -39,7 +40,7 @@ func (t tenant) Replies(ctx context.Context, f puntuale.ReplyFilter, p puntuale.
 	}
 	text, from, args := ` from reply y where y.client_id = $1 and y.id < $2`, ` and y.id >= $3`, []any{t.id, last, limit + 1}
 	if f.Phone != "" {
-		text, from, args = repliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // otherwise SQLite would begin with all replies of the client
+		text, from, args = repliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // "+ 0" prevents SQLite from beginning with all replies of the client
 	}
 	switch {
 	case f.Unread:
@@ -114,7 +115,7 @@ func (t tenant) Unread(ctx context.Context, most int) (n int, err error) {
 	return n, nil
 }
 
-// mostRead is how many replies one transaction marks.
+// mostRead is how many replies one transaction marks as read.
 const mostRead = 1000
 
 func (t tenant) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID, now time.Time) (all int, err error) {
@@ -153,10 +154,10 @@ func (t tenant) Answered(ctx context.Context, phone string, at time.Time) error 
 	})
 }
 
-// keepSeen is how long a network's repeat of a message is recognised.
+// keepSeen is how long a repeat of a message by a network is recognised.
 const keepSeen = 30 * 24 * time.Hour
 
-// seenKey is the key of a message that a network sent.
+// seenKey is the key of a message that a network reported.
 type seenKey struct {
 	client int64
 	mark   string
@@ -180,7 +181,7 @@ func (s *Store) purgeSeen(ctx context.Context, now time.Time) error {
 		})
 }
 
-// blankReplies removes the texts of replies that are older than a moment. A zero moment removes nothing.
+// blankReplies removes the texts of replies from before a moment. Zero removes nothing.
 func (s *Store) blankReplies(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// figureReplies is how many replies one client has. They come from 100,000 people, and a tenth of them is unread. The ledger has a tenth as
-// many changes of consent.
+// figureReplies is how many replies one client has. They come from 100,000 people, and a tenth of them is unread. The
+// ledger of consent has a tenth of this number of changes.
 const figureReplies = 1_000_000
 
-// TestReplyFigures reads the lists of replies, conversations and consent. Reading each list takes at most 50 ms at the median, on either
-// database.
+// TestReplyFigures reads the lists of replies, conversations and consent. The median time for each list must be at
+// most 50 ms on both databases.
 func TestReplyFigures(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestReplyFigures(t *testing.T) {
 	}
 }
 
-// fillReplies writes the rows as the intake does, but many at once.
+// fillReplies writes the rows in the same form as the intake, but many at once.
 func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 	t.Helper()
 	n := func(most int) string {
@@ -124,6 +124,6 @@ func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 		exec(t, w.DB.SQL, text)
 	}
 	if w.DB.Postgres {
-		exec(t, w.DB.SQL, "vacuum analyze") // PostgreSQL does this by itself within minutes; SQLite's statistics are never updated
+		exec(t, w.DB.SQL, "vacuum analyze") // PostgreSQL does this by itself within minutes; for SQLite nothing ever updates statistics
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// resend is a call to Resend inside its transaction. Locks: the idempotency key, the client's usage, its messages.
+// resend is the transaction of a call to Resend. Locks: the idempotency key, the client's usage, the client's
+// messages.
 type resend struct {
 	t tenant
 	puntuale.Resend
@@ -20,14 +21,14 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found  map[puntuale.MessageID]lockedMessage
-	listed []unknownRow            // with Unknown: messages that a person must still decide about
-	said   map[puntuale.RunID]bool // runs whose contents are not blanked
+	listed []unknownRow            // only with Unknown: messages that a person must still decide about
+	said   map[puntuale.RunID]bool // runs whose contents still exist
 }
 
-// lockedMessage is a message whose row a resend has locked.
+// lockedMessage is a message whose row the resend has locked.
 type lockedMessage struct {
 	run     puntuale.RunID
-	session puntuale.SessionID // for the new message
+	session puntuale.SessionID // session of the new message
 	intent  int64
 	state   puntuale.State
 }
@@ -47,7 +48,8 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 	return answer, nil
 }
 
-// run refuses for these reasons, in the order of the API: not_found, conflict, cap_reached. But it locks the usage row first.
+// run checks for refusals in the order of the API: not_found, conflict, cap_reached. But it first locks the usage
+// row, because of the order of locks.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, over, err := b.count(ctx, day)
@@ -79,12 +81,12 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	return answer, b.store(ctx)
 }
 
-// count counts the call, and reports whether it is over the cap.
+// count counts the call, and reports whether it exceeds the cap.
 func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
-// refs are the messages of the call, in the order of locks.
+// refs returns the messages of the call, in the order of locks.
 func (b *resend) refs() []puntuale.MessageRef {
 	return sortedRefs(b.t.id, engine.Column(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
 }
@@ -95,7 +97,8 @@ func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.M
 	return slices.Compact(refs)
 }
 
-// The messages stay unchanged after they are read. The client's usage row is locked, so no session is deleted meanwhile.
+// readResendable locks the messages, so they do not change after they are read. The client's usage row is also
+// locked, so no session can be deleted meanwhile.
 const readResendable = `
 select message.id, message.run_id, message.intent, message.state, coalesce(
  (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
@@ -120,7 +123,8 @@ func (b *resend) read(ctx context.Context) error {
 	return nil
 }
 
-// Blanking locks runs before it decides about them. So contents stay until we have committed.
+// lockResendable locks the messages' runs, so that contents stay until this transaction commits. Blanking also locks
+// runs before it removes contents.
 const lockResendable = `
 select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for share of r`
@@ -145,7 +149,7 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	return nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultMessageBeingSent      puntuale.ReasonCode = "message.being_sent"
 	faultMessageContentRemoved puntuale.ReasonCode = "message.content_removed"
@@ -155,7 +159,7 @@ const (
 	faultMessageSentAgain      puntuale.ReasonCode = "message.sent_again"
 )
 
-// refuse names every message that cannot be sent again.
+// refuse returns an error that names every message that cannot be sent again.
 func (b *resend) refuse(ctx context.Context) error {
 	if faults := missing(b.Messages, func(m *puntuale.ResendMessage) (puntuale.MessageID, bool) {
 		_, ok := b.found[m.ID]
@@ -166,7 +170,7 @@ func (b *resend) refuse(ctx context.Context) error {
 	var sent []puntuale.MessageRef
 	for _, m := range b.Messages {
 		if b.found[m.ID].session == 0 {
-			return puntuale.NotFound(puntuale.NoSession) // the client is being deleted
+			return puntuale.NotFound(puntuale.NoSession) // there is no default session, because the client is being deleted
 		}
 		if b.found[m.ID].state == puntuale.Rescheduled {
 			sent = append(sent, puntuale.MessageRef{Client: b.t.id, ID: m.ID})
@@ -201,12 +205,12 @@ func (b *resend) refuse(ctx context.Context) error {
 	return &puntuale.Error{Code: puntuale.CodeConflict, Reason: puntuale.Because(faultMessageNotSentAgain), Faults: faults}
 }
 
-// unknown tells whether a person must still decide about a message.
+// unknown reports whether a person must still decide about a message.
 func (b *resend) unknown(id puntuale.MessageID) bool {
 	return slices.ContainsFunc(b.listed, func(m unknownRow) bool { return m.ID == id })
 }
 
-// successors are the new messages that replaced RESCHEDULED ones.
+// successors returns the new messages that replaced RESCHEDULED messages.
 func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageID]puntuale.MessageID, error) {
 	next := map[puntuale.MessageID]puntuale.MessageID{}
 	if len(refs) == 0 {
@@ -228,7 +232,8 @@ select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
 	return next, nil
 }
 
-// A message that had an outcome keeps it, with its moment and its reason. If the reason followed only from the state, it is written now.
+// rescheduleMessages keeps the outcome of a message, with its moment and its reason. If the reason only followed from
+// the state, it is written now, because the state changes.
 const rescheduleMessages = `
 update message set intent = -1, state = 5,
  done_at = case when message.outcome = 0 then $1::bigint else message.done_at end,
@@ -274,7 +279,7 @@ func (b *resend) store(ctx context.Context) error {
 	return nil
 }
 
-// missing makes a fault for each message that was not found.
+// missing returns a fault for each message that was not found.
 func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
 	var faults []puntuale.Fault
 	for i := range asked {

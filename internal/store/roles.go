@@ -2,7 +2,7 @@ package store
 
 import "puntuale"
 
-// These are the roles that a store must fulfil.
+// The compiler checks here that a store fulfils these roles.
 var (
 	_ puntuale.Operator      = (*Store)(nil)
 	_ puntuale.Queue         = (*Store)(nil)

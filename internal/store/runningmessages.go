@@ -10,14 +10,15 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// runningMessage is an open message of a sequence's runs for a phone, and for a reference where the call gives one.
+// runningMessage is an open message to a phone, in a run of the started sequence. If the call has a reference, the
+// run has it, too.
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
-	stopped bool // it was stopped in flight, so it is never sent again
+	stopped bool // stopped in flight, so it is never sent again
 }
 
-// runningMessages finds them; "intent >= 0" means open.
+// The statement runningMessages finds them. "intent >= 0" means that the message is open.
 const runningMessages = `
 select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
@@ -29,8 +30,8 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' 
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
-// decideRunning finds the running messages for calls that need them, and does what if_running says. count locked the client's usage row. So
-// no other call can start for the same recipient until we have committed.
+// decideRunning finds the running messages for the calls that need them, and does what if_running says. count has
+// locked the client's usage row. So no other call can start for the same recipient until this transaction commits.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	asking := b.asking()
 	if len(asking) == 0 {
@@ -83,8 +84,8 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	return err
 }
 
-// rival is the reference of the runs that count as running; "": all do. The recipients of a campaign have its reference, which
-// names no booking of theirs.
+// rival returns the reference that runs must have to count as running; "": all runs count. For a campaign all runs
+// count, because its own reference names the campaign.
 func (s *start) rival() string {
 	if s.Run.Campaign != 0 {
 		return ""
@@ -92,8 +93,8 @@ func (s *start) rival() string {
 	return s.Run.Reference
 }
 
-// asking are the passed calls whose if_running is not allow. In one batch, a second call for the same sequence and phone would not see the
-// first one's messages. So the second call runs in a later batch.
+// asking returns the accepted calls whose if_running is not allow. In one batch, a second call for the same sequence
+// and phone would not see the messages of the first. So the second call runs in a later batch.
 func (b *startBatch) asking() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID

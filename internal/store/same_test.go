@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSameOnBoth makes the same random calls on both databases, one after the other. It compares all answers, and the rows that are stored
-// in the end. The seed is in the test's name: -run 'TestSameOnBoth/seed=7'.
+// TestSameOnBoth makes the same random calls on both databases, one after another. It compares all answers, and at
+// the end all stored rows. The seed is in the test's name: -run 'TestSameOnBoth/seed=7'.
 func TestSameOnBoth(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
@@ -35,7 +35,8 @@ func TestSameOnBoth(t *testing.T) {
 	}
 }
 
-// history is a store with the calls on it and their answers. Identifiers are replaced by the order in which they appear.
+// history is a store with the calls made on it and their answers. Identifiers are replaced by the order in which they
+// appear.
 type history struct {
 	w       *storetest.World
 	r       *rand.Rand
@@ -145,7 +146,7 @@ func (h *history) record() {
 		}
 		i := h.r.IntN(len(h.claimed))
 		r := h.claimed[i]
-		if h.r.IntN(4) > 0 { // otherwise the outcome may be recorded again later
+		if h.r.IntN(4) > 0 { // otherwise the outcome may be recorded once more later
 			h.claimed = slices.Delete(h.claimed, i, i+1)
 		}
 		if slices.ContainsFunc(results, func(o puntuale.Result) bool { return o.ID == r.ID }) {
@@ -208,7 +209,7 @@ func (h *history) blacklist() {
 
 func (h *history) wait() { h.w.DB.Clock.Advance(time.Duration(h.r.IntN(20)) * time.Second) }
 
-// end writes down what is stored.
+// end adds the stored rows to the history.
 func (h *history) end() {
 	for i, c := range h.clients {
 		var ids []puntuale.MessageID

@@ -15,22 +15,22 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Searches compare texts in this package, not in the databases. Each database treats case and accents differently, and PostgreSQL treats
-// them differently in each collation.
+// Go code here compares texts for searches, not the databases. Each database treats case and accents differently, and
+// PostgreSQL treats them differently in each collation.
 
-// searchWords are the words of a search.
+// searchWords has the words of a search.
 type searchWords []string
 
-// needleOf reads the words of a search.
+// needleOf returns the words of a search text.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// in reports whether a text holds all the words. Each may be a part of a longer word.
+// in reports whether a text contains all the words. Each may be a part of a longer word.
 func (n searchWords) in(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// folded is a text without case and accents. Punctuation stays, unlike in package keyword, which says why.
+// folded returns a text without case and accents. Punctuation stays; package keyword, which removes it, says why.
 func folded(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
@@ -40,22 +40,22 @@ func folded(text string) string {
 	}, norm.NFKD.String(text))
 }
 
-// Bounds of what one page of a search by text reads. A page ends when it has read slightly more than these bytes.
+// Limits of what one page of a search reads. A page ends when it has read slightly more than searchedBytes.
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
-	searchedAtOnce   = 500 // messages that one statement reads; matches among the latest messages come at once
+	searchedAtOnce   = 500 // messages that one statement reads, so that matches among the latest messages come quickly
 )
 
-// candidate is a message that may hold the words of a search.
+// candidate is a message that may contain the words of a search.
 type candidate struct {
 	id, run int64
 	step    int
 	found   bool
 }
 
-// searched finds messages that hold the words of a filter. It looks at ids below last and from floor on, newest first, and returns at most
-// limit. It also returns the floor that it reached, or 0 if it looked at all messages.
+// searched returns at most limit messages that contain the words of a filter, newest first, with ids below last and
+// not below floor. It also returns the id down to which it searched, or 0 if it searched all messages.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
 	of, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
@@ -83,7 +83,7 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 	return found, last, nil
 }
 
-// candidates are the newest messages of a filter, before their texts are compared.
+// candidates returns the newest messages of a filter, before their texts are compared.
 func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
 	l := t.listing(last, floor, limit)
 	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
@@ -95,8 +95,8 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 	})
 }
 
-// match marks the messages that hold the words, and returns how many bytes it read. Blanked messages match nothing. It reads one run at a
-// time and does not keep it.
+// match marks the messages that contain the words, and returns how many bytes it read. Messages without content never
+// match. It reads one run at a time, and does not keep it.
 func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64

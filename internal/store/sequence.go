@@ -66,7 +66,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence refuses a change unless the sequence's version is one of the known ones. If the caller gives versions, the row stays locked.
+// sameSequence refuses a change unless the stored version is in known. If known is not empty, it locks the sequence's
+// row.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	return q, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
-// lengthOf is the approximate length of steps, in bytes.
+// lengthOf returns the approximate length of steps, in bytes.
 func lengthOf(steps []puntuale.Step) (n int) {
 	for i := range steps {
 		s := &steps[i]
@@ -99,7 +100,7 @@ func lengthOf(steps []puntuale.Step) (n int) {
 	return n
 }
 
-// stepBytes is the approximate length of a step without its texts.
+// stepBytes is the approximate length of a step without its texts, in bytes.
 const stepBytes = 100
 
 func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p puntuale.Page) ([]puntuale.Sequence, string, error) {
@@ -116,7 +117,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	}
 	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
  where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
-	if f.Text == "" { // with a text, all names are read; a quota bounds their number
+	if f.Text == "" { // with a text, all names are read; a quota limits their number
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow
@@ -173,7 +174,7 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
-// DeleteSequence cancels pending messages, a chunk in each transaction, and deletes the sequence with the last chunk.
+// DeleteSequence cancels pending messages, one chunk in each transaction. The last transaction deletes the sequence.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
 		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -186,12 +187,12 @@ func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep
 	return nil
 }
 
-// deleteSequence reports whether the sequence is deleted; if not, there are more messages to cancel first.
+// deleteSequence reports whether it deleted the sequence. If it did not, more messages must be cancelled first.
 func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, keep, cancel bool, now time.Time) (bool, error) {
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return false, err
 	}
-	if err := t.lockAllSessions(ctx, a); err != nil { // some sessions may name the sequence
+	if err := t.lockAllSessions(ctx, a); err != nil { // sessions may name the sequence in their default pairs
 		return false, err
 	}
 	var n int64
@@ -237,7 +238,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 	})
 }
 
-// sequencePending looks among the client's open messages, as openCandidates does.
+// sequencePending searches the client's open messages, as openCandidates does.
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
@@ -245,8 +246,8 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 
 const faultSequenceHasCampaign puntuale.ReasonCode = "sequence.has_campaign"
 
-// endSequence cancels a chunk of a sequence's pending messages, and reports whether there may be more. If the caller does not want to
-// cancel, it refuses while messages are pending.
+// endSequence cancels one chunk of a sequence's pending messages, and reports whether there may be more. If cancel is
+// false, it returns an error while messages are pending.
 func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
@@ -284,7 +285,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	return len(refs) == engine.Chunk, err
 }
 
-// namedThere refuses a sequence that names a session or a template which does not exist.
+// namedThere refuses a sequence that names a missing session or template.
 func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
 	if err := t.sessionThere(ctx, a, q.Session); err != nil {
 		return err
@@ -292,8 +293,9 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 	return t.templatesThere(ctx, a, q.Steps)
 }
 
-// lockDays locks the client's usage rows of each day that it may be now anywhere on earth. If a start has committed before, this
-// transaction sees its messages. If it comes later, it sees the changes of this transaction.
+// lockDays locks the client's usage rows of three days, because today differs between time zones. If a start
+// committed before, this transaction sees its messages. If a start comes later, it sees the changes of this
+// transaction.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {

@@ -18,7 +18,7 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 	return t.createSession(ctx, s, nil, o)
 }
 
-// createSession inserts a session, with the sealed keys that seal makes for its id; seal may be nil.
+// createSession inserts a session. seal makes its sealed keys for the new id; seal may be nil.
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
@@ -28,7 +28,7 @@ func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func
 	return id, err
 }
 
-// insertSession is createSession inside a transaction.
+// insertSession does the work of createSession inside a transaction.
 func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
 	if err := t.checkQuota(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
-// UpdateSession locks the session, so that no other call changes it between the comparison and the change.
+// UpdateSession locks the session, so that no other call changes it between the check of the version and the change.
 func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
@@ -118,7 +118,8 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 	})
 }
 
-// lockedSession reads a session after it locked the row. So the row stays unchanged until this transaction has committed.
+// lockedSession locks the session's row and then reads the session. So the row stays the same until this transaction
+// commits.
 func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
 		return s, engine.ThereOr(false, err, puntuale.NoSession)
@@ -127,8 +128,8 @@ func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale
 	return s, engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// sessionThere refuses a session that is not the client's. 0, the default session, always passes. The session stays until this transaction
-// has committed.
+// sessionThere refuses a session that the client does not have. 0, the default session, is always accepted. It locks
+// the session, so that nobody deletes it before this transaction commits.
 func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
@@ -138,7 +139,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 	return engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// lockSessions locks the sessions that exist, in order, and returns them.
+// lockSessions locks those of the sessions that exist, in order, and returns them.
 func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
 	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i

@@ -11,7 +11,8 @@ import (
 //go:embed testdata/statements-1.sql
 var statementsBefore string
 
-// One node has brought the tables up to date. The statements of nodes of the version before still work.
+// TestStatementsOfVersionBefore checks that the statements of nodes of the previous version still work after a newer
+// node has migrated the tables.
 func TestStatementsOfVersionBefore(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// If the disk is full, calls are refused, and no answered call is lost. When there is room again, calls work again.
+// TestSQLiteFull has a full disk. Calls are refused, and no call that was answered is lost. When the disk has room
+// again, calls work again.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -52,7 +53,8 @@ func TestSQLiteFull(t *testing.T) {
 	}
 }
 
-// Another process may write for a while. If it does not stop, the store is unavailable, but no data are wrong.
+// TestSQLiteBusy has another process that writes for a while. If that process does not stop, the store is
+// unavailable, but no data are wrong.
 func TestSQLiteBusy(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)

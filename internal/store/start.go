@@ -12,19 +12,20 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// start is a call to Start in a batch. The batch's statements have the order of locks: idempotency keys, usage, messages.
+// start is a call to Start in a batch. The statements of a batch follow the order of locks: idempotency keys, usage,
+// messages.
 type start struct {
 	puntuale.StartRun
 	client puntuale.ClientID
-	steps  string // JSON of the frozen steps
-	first  int64  // the number of the run and of its first message
+	steps  string // the frozen steps as JSON
+	first  int64  // id of the run and of its first message
 
-	passed  bool  // counted and not refused, so it is to be stored
-	gone    error // the run was planned from data that have changed
+	passed  bool  // counted and not refused, so the run is to be stored
+	gone    error // error of a start that was planned from data that have changed
 	answer  puntuale.StartedRun
-	kept    []byte // the answer of an earlier call under its key
+	kept    []byte // kept answer of an earlier call with the same key
 	day     queue.UsageDay
-	running []runningMessage // if if_running is not allow
+	running []runningMessage // only if if_running is not allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
@@ -54,7 +55,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	return st.answer, nil
 }
 
-// startsWeight bounds the messages of one batch of starts.
+// startsWeight is the largest number of messages in one batch of starts.
 const startsWeight = 1000
 
 func newStartKind() *engine.Kind {
@@ -63,7 +64,7 @@ func newStartKind() *engine.Kind {
 	}}
 }
 
-// newFreeStartKind is the kind of starts that do not count as calls.
+// newFreeStartKind returns the kind of starts that are not counted as calls.
 func newFreeStartKind() *engine.Kind {
 	k := newStartKind()
 	k.Run = func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -104,18 +105,18 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	free  bool // calls are not counted, but the days are locked all the same
+	free  bool // calls are not counted, but the days are still locked
 
-	keyed      []*engine.Task // they hold an idempotency key of this batch
+	keyed      []*engine.Task // calls that took an idempotency key in this batch
 	days       []queue.UsageDay
 	counts     map[queue.UsageDay]queue.UsageCount
-	calls      map[queue.UsageDay][]*engine.Task // in their order
-	waiting    map[queue.UsageDay][]*engine.Task // they were counted
-	over       map[queue.UsageDay][]*engine.Task // beyond the cap, unless calls before them are taken back
+	calls      map[queue.UsageDay][]*engine.Task // in the order of the calls
+	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
+	over       map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
 	capRefused int
 }
 
-// live are the tasks that are not decided yet.
+// live iterates over the calls that are not decided yet.
 func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.kept == nil && !yield(t, st) {
@@ -146,8 +147,9 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 	return err
 }
 
-// The client may have changed since the caller read it, and a sequence or session may have been deleted. A deletion locks the client's
-// usage rows first, and so does this batch. So rows that exist now stay until we have committed.
+// staleStarts finds starts whose client changed after the caller read it, or whose sequence or session was deleted. A
+// deletion locks the client's usage rows first, and so does this batch. So rows that exist now stay until this
+// transaction commits.
 const staleStarts = `
 select x.n, x.r, x.q, x.s from (
  select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
@@ -200,8 +202,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass continues with the calls that their client's cap allows. A stale call that was planned from memory is refused first, even if its key
-// was used before or the client's cap is reached.
+// pass accepts the calls that the cap of their client allows. It first refuses stale calls that were planned from
+// memory, even if their key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
@@ -232,7 +234,7 @@ func (b *startBatch) pass(context.Context) error {
 
 const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 
-// settleCounts takes back the counts of refused calls, and gives every other call its position.
+// settleCounts subtracts the counts of refused calls, and gives every other call its usage.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.UsageDay
 	var back []int64
@@ -262,7 +264,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 				continue // the start is stale
 			}
 			if lost > 0 {
-				t.Later = true // the calls that were taken back leave room
+				t.Later = true // refused calls leave room under the cap
 				continue
 			}
 			u := c.Usage(c.Used - c.Prev)
@@ -307,7 +309,7 @@ insert into message (client_id, id, session_id, run_id, desired_at, due_at, next
 select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p, u.g, u.k, u.z
 from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text, g bigint, k smallint, z smallint)`
 
-// insert stores the runs and messages of the calls that passed.
+// insert stores the runs and messages of the accepted calls.
 func (b *startBatch) insert(ctx context.Context) error {
 	var runs []*start
 	type row struct {
@@ -316,7 +318,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	var rows []row
 	for _, st := range b.live {
-		if !st.passed || st.answer.IDs != nil { // the answer names messages that run already
+		if !st.passed || st.answer.IDs != nil { // the answer has messages that are already running
 			continue
 		}
 		st.answer.Skipped = st.Skipped
@@ -376,9 +378,9 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return nil
 }
 
-// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk. One of its runs decides for the whole batch.
-// Before it looks, it writes a usage row, so it waits for a COMMIT that is still under way. A lock would not be enough: before a client's
-// first call of the day, there is no row to lock.
+// checkStarts finds out whether a batch is on disk, after the connection was lost during COMMIT. One of its runs
+// decides about the whole batch. First, checkStarts writes a usage row, so that it waits for a COMMIT that is still
+// running. A lock would not be enough, because before a client's first call of the day there is no row to lock.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

@@ -14,8 +14,8 @@ func keysOf(tasks []*engine.Task) []engine.KeyRef {
 	return engine.Column(tasks, func(t **engine.Task) engine.KeyRef { return (*t).Body.(*start).key() })
 }
 
-// takeKeys writes the calls' idempotency keys, and answers the calls whose keys existed. If several calls of a batch have one key, the
-// first goes on. The others run in a later batch and find its answer.
+// takeKeys writes the calls' idempotency keys, and answers the calls whose keys already existed. If several calls of
+// a batch have the same key, the first one continues. The others run in a later batch and find its answer.
 func (b *startBatch) takeKeys(ctx context.Context) error {
 	twins := map[engine.KeyRef]*engine.Task{}
 	for t, st := range b.live {
@@ -61,7 +61,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 		st := t.Body.(*start)
 		kept, there := found[st.key()]
 		if !there {
-			t.Later = true // the key existed and was removed, because its call was refused
+			t.Later = true // the key existed a moment ago, and was removed because its call was refused
 			continue
 		}
 		answer, err := kept.For(st.Idempotency)
@@ -77,7 +77,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	return nil
 }
 
-// keepAnswers writes the answers beside their keys, and removes the keys of calls without an answer.
+// keepAnswers stores the answers under their keys, and removes the keys of calls without an answer.
 func (b *startBatch) keepAnswers(ctx context.Context) error {
 	var kept, let []*engine.Task
 	for _, t := range b.keyed {

@@ -23,8 +23,8 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// Store keeps everything. It implements all role interfaces of package puntuale; its methods may be called by many
-// goroutines at once.
+// Store keeps all data. It implements all role interfaces of package puntuale. Many goroutines may call its methods
+// at once.
 type Store struct {
 	*engine.DB
 	*fleet.Fleet
@@ -36,14 +36,14 @@ type Store struct {
 	*notice.Notices
 	*automation.Rules
 
-	lastContact atomic.Pointer[contactKey] // the contact that Maintain looked at last; nil: from the beginning
-	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: from the beginning
+	lastContact atomic.Pointer[contactKey] // the row of table contact that Maintain looked at last; nil: Maintain begins with the first
+	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: Maintain begins with the first
 
 	kinds   kinds
 	closing sync.Once
 }
 
-// kinds are the kinds of tasks, with names for the metrics.
+// kinds has the kinds of tasks, with names for the metrics.
 type kinds struct {
 	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed *engine.Kind
 }
@@ -69,15 +69,15 @@ func newKinds() kinds {
 	heard := engine.NewSingle("heard", engine.PriorityPrevent)
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
-	heard.Check = engine.RunAgain // messages that were taken before change nothing
-	heard.Background = true       // networks send replies as fast as messages leave
+	heard.Check = engine.RunAgain // messages that were already taken change nothing
+	heard.Background = true       // networks may send replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
 }
 
-// Migrate brings the database up to date, and creates it if necessary.
+// Migrate migrates the database, and creates it if necessary.
 func Migrate(ctx context.Context, cfg engine.Config) error {
 	cfg.NoMigrate = false
 	s, err := Open(ctx, cfg)
@@ -87,16 +87,17 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 	return s.Close()
 }
 
-// Close refuses new calls, waits until queued tasks are committed, and closes the database. It may be called twice.
+// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called
+// twice.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // the callers of these tasks still send wakeups to other nodes
+		s.CloseWriters() // first, because callers of these tasks still send wakeups to other nodes
 		s.Fleet.Close()
 	})
 	return s.DB.Close()
 }
 
-// Check writes to the disk. So it reports whether the store works, and also whether its installation was moved.
+// Check writes to the disk. So it finds out whether the store works, and whether the installation was moved.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)
@@ -110,15 +111,17 @@ func (s *Store) Check(ctx context.Context) error {
 	}), true)
 }
 
-// Verify reads the whole database and reports damage, as an error that wraps puntuale.ErrUntrusted. It reads table by table, so that it
-// does not block writers for long. It takes about a second for 100 MB. On SQLite, damage also stops the store, as if a statement had found
-// it. There, Verify also checks the file of linked numbers. On PostgreSQL it reads every row, but not the indexes.
+// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. It reads
+// table by table, so that it does not block writers for long. It takes about a second for 100 MB.
+//
+// On SQLite, damage also stops the store, and Verify also checks the file of linked numbers. On PostgreSQL, Verify
+// reads every row but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {
 		return err
 	}
-	path := transfer.WhatsAppFile(s.File) // damage there does not stop the store, because messages do not depend on these keys
+	path := transfer.WhatsAppFile(s.File) // damage in this file does not stop the store, because messages do not need these keys
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
@@ -134,7 +137,7 @@ func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
 	return at, nil
 }
 
-// WhatsApp opens the database of linked numbers. It is closed with the store.
+// WhatsApp opens the database of linked numbers. Closing the store also closes it.
 func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err error) {
 	return transfer.OpenWhatsApp(ctx, s.DB)
 }

@@ -15,17 +15,17 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Figures are ratios of one run on one machine; run with
+// Only ratios of figures from one run on one machine mean something. Run the benchmarks with
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //
-// (the folder should be on a disk, as on a server). The results are compared with "messages/s" of PlainInsert.
+// The folder should be on a disk, as on a server. Compare the results with "messages/s" of PlainInsert.
 
 func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, clients []*storetest.Client)) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {
 			d := driver(b)
-			d.Config.Clock = nil // the system's clock
+			d.Config.Clock = nil // nil means the system's clock
 			w := storetest.NewWorld(b, d)
 			clients := make([]*storetest.Client, 200)
 			for i := range clients {
@@ -36,8 +36,8 @@ func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, client
 	}
 }
 
-// row makes the message with this id, of any client, for the benchmarks. Messages are due in the order of starts, with three steps eight
-// hours apart. If scattered is true, their moments are random within a day.
+// row returns the message with this id, of a random client. Messages are due in the order of starts. Each start has
+// three steps, eight hours apart. If scattered is true, the moments are random within a day.
 func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) store.PlainRow {
 	c := clients[r.IntN(len(clients))]
 	due := time.Duration(id)*time.Millisecond + time.Duration(id%3)*8*time.Hour
@@ -47,7 +47,7 @@ func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) st
 	return store.PlainRow{Client: int64(c.ID), Session: int64(c.Session), ID: id, Due: storetest.Begin.Add(due).UnixMicro()}
 }
 
-// BenchmarkPlainInsert inserts message rows, 1,000 with each statement and transaction.
+// BenchmarkPlainInsert inserts message rows, 1,000 in each statement and transaction.
 func BenchmarkPlainInsert(b *testing.B) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		const size = 1000
@@ -70,7 +70,8 @@ func BenchmarkPlainInsert(b *testing.B) {
 // BenchmarkStart starts runs of three messages, from 64 callers for 200 clients.
 func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, time.Time) {}) }
 
-// BenchmarkStartHinted does the same, and wakes another node, which listens, for each run.
+// BenchmarkStartHinted does the same as BenchmarkStart. It also sends a wakeup for each run to another node that
+// listens.
 func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
 
 func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
@@ -82,7 +83,7 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
 		}
 		var n atomic.Int64
-		b.SetParallelism(32) // this is multiplied by the number of processors, here two
+		b.SetParallelism(32) // go test multiplies this by the number of processors, here two
 		b.ResetTimer()
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
@@ -101,11 +102,12 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 	})
 }
 
-// BenchmarkDispatch claims due messages and records that they were sent. It takes 1,000 at a time in the order of their moments, with two
-// batches under way.
+// BenchmarkDispatch claims due messages and records that they were sent. It takes 1,000 messages at a time, in the
+// order of their moments. Two batches run at once.
 func BenchmarkDispatch(b *testing.B) { benchmarkDispatch(b, false) }
 
-// BenchmarkDispatchScattered does the same with messages in another order: neighbours on the disk are due at different moments.
+// BenchmarkDispatchScattered does the same as BenchmarkDispatch with another order of messages: neighbours on the
+// disk are due at different moments.
 func BenchmarkDispatchScattered(b *testing.B) { benchmarkDispatch(b, true) }
 
 func benchmarkDispatch(b *testing.B, scattered bool) {

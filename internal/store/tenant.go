@@ -11,31 +11,32 @@ import (
 	"puntuale/internal/store/person"
 )
 
-// tenant is a client's handle: every statement of its methods names the client's id.
+// tenant is the handle of one client. Every statement of its methods names the client's id.
 type tenant struct {
 	person.ContactStore
 	event.ClientEvents
 	automation.RuleStore
 	s    *Store
 	id   puntuale.ClientID
-	free bool // its calls are not counted
+	free bool // the calls are not counted
 }
 
-// Tenant returns the handle that reaches one client's data, and no other data. It does not ask the database.
+// Tenant returns the handle of a client. It reaches this client's data and no other data. Tenant does not ask the
+// database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id}
 	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 
-// Uncounted is Tenant without counting calls.
+// Uncounted returns the same handle as Tenant, but its calls are not counted.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id, free: true}
 	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 
-// calls is how many calls a call of a method counts as.
+// calls returns how many calls one call of a method counts: 1, or 0 for [Store.Uncounted].
 func (t tenant) calls() int64 {
 	if t.free {
 		return 0
@@ -43,7 +44,8 @@ func (t tenant) calls() int64 {
 	return 1
 }
 
-// partnerTenant is a partner's handle. Deleting a client reaches messages and sessions, so it stays here.
+// partnerTenant is the handle of one partner. It is in this package because deleting a client also changes messages
+// and sessions.
 type partnerTenant struct {
 	account.Partner
 	event.Account
@@ -51,7 +53,7 @@ type partnerTenant struct {
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle that reaches the data of the partner's clients, and no other data.
+// Partner returns the handle of a partner. It reaches the data of this partner and its clients, and no other data.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
 	return partnerTenant{s.Accounts.Partner(id), s.OfPartner(id), s, id}
 }
@@ -61,17 +63,17 @@ func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine
 	return t.s.Write(ctx, int64(t.id), do)
 }
 
-// writeDated is write for transactions that close messages.
+// writeDated is write for transactions that close messages. Readers list such rows in the order of their moments.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return t.s.WriteDated(ctx, int64(t.id), do)
 }
 
-// once runs a transaction for the client, under a key of the caller if o is not nil.
+// once runs a transaction for the client, under the caller's idempotency key o. o may be nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
-// lists is the pool for lists, with the list slot of this client.
+// lists returns a Querier that reads lists under the client's list slot.
 func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
 func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
@@ -83,7 +85,8 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erasure
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 
-// checkQuota locks the client's row, the last one that a transaction locks, and checks the quota.
+// checkQuota locks the client's row and checks the quota. Call it last, because the client's row is last in the order
+// of locks.
 func (t tenant) checkQuota(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A message that a claim granted shows whether the claim is on disk. A message whose intent the claim undid does not show it.
+// TestPostgresClaimInDoubtWithoutCredits checks that a granted message shows whether a claim is on disk. A message
+// whose intent the claim undid does not show it.
 func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -21,7 +22,7 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	now := storetest.Begin.Add(time.Hour)
 	for i, cut := range []int32{cutBefore, cutAfter} {
 		number := fmt.Sprintf("+39333000000%d", i)
-		// The credit goes to the message that is due first. That message does not have the lowest id.
+		// The credit goes to the message that is due first. Its id is not the smallest.
 		late := c.MustStart(number, storetest.Begin.Add(time.Minute), 1)[0]
 		early := c.MustStart(number, storetest.Begin, 1)[0]
 		w.Exec("update client set credits = 1 where id = $1", c.ID)
@@ -39,15 +40,15 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	}
 }
 
-// A connection breaks while its COMMIT is still under way. The store waits for the end of that COMMIT, also for the first call of a
-// client's day.
+// TestPostgresCommitStillUnderWay breaks a connection while its COMMIT is still running. The store must wait for the
+// end of that COMMIT, even for the first call of a client's day.
 func TestPostgresCommitStillUnderWay(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	p := behindProxy(t, d)
 	w := storetest.NewWorld(t, d)
 	c := w.Client(puntuale.AccountFull)
-	c.MustStart("+393331234567", storetest.Begin, 1) // after this call, identifiers are in stock
+	c.MustStart("+393331234567", storetest.Begin, 1) // after this call, the writer has identifiers in stock
 	w.Exec("delete from api_usage")
 	for _, s := range []string{
 		`create function hold() returns trigger language plpgsql set lock_timeout = 0
@@ -74,7 +75,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 			answered <- err
 		}()
 		deadline := time.Now().Add(10 * time.Second)
-		// The check whether the batch is on disk waits for the COMMIT that is still under way.
+		// The check whether the batch is on disk must wait for the COMMIT that is still running.
 		for w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%api_usage%'") == 0 {
 			if time.Now().After(deadline) {
 				t.Fatal("nobody waits for the COMMIT")

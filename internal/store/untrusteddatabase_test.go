@@ -26,7 +26,7 @@ func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// used is the path of a SQLite file that a server has used and closed.
+// used makes a SQLite file that a server has used and closed. It returns its path.
 func used(t *testing.T) (*storetest.Database, string) {
 	t.Helper()
 	d := storetest.SQLite(t)
@@ -41,7 +41,7 @@ func used(t *testing.T) (*storetest.Database, string) {
 	return d, filepath.Join(d.Config.Data, "puntuale.db")
 }
 
-// wantUntrusted checks that Open refuses the file, and that the refusal left the file as it was.
+// wantUntrusted checks that Open refuses the file and does not change it.
 func wantUntrusted(t *testing.T, cfg engine.Config, path, says string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
@@ -223,7 +223,8 @@ func TestPostgresUntrusted(t *testing.T) {
 	wantUntrusted(t, d.Config, "", "newer program")
 }
 
-// If several nodes find an empty database, it is migrated once.
+// TestPostgresMigratesOnce checks that an empty database is migrated only once if several nodes find it at the same
+// time.
 func TestPostgresMigratesOnce(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hints are the wakeups that a store received: the last one for each session.
+// wakeups has the wakeups that a store received: the last one of each session.
 type wakeups struct {
 	mu   sync.Mutex
 	all  map[puntuale.SessionID]time.Time
-	late map[puntuale.SessionID]time.Time // the latest moment of each
+	late map[puntuale.SessionID]time.Time // latest moment of each session
 }
 
 func listening(s *store.Store) *wakeups {
@@ -56,7 +56,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
 	w.Notify(7, due)
-	w.Notify(7, due.Add(-time.Second)) // the latest moment is sent, and then the earliest
+	w.Notify(7, due.Add(-time.Second)) // the latest moment is sent, and also the earliest
 	w.Notify(7, due.Add(-time.Millisecond))
 	w.Notify(7, due.Add(-time.Second))
 	w.Notify(8, time.Time{})
@@ -69,7 +69,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 		t.Errorf("the latest moment heard is %v, want %v", late, due)
 	}
 	there.mu.Unlock()
-	silent.Notify(9, due) // a store that does not listen can send, too
+	silent.Notify(9, due) // a store that does not listen can still send
 	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && there.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
 		t.Errorf("a node heard %d hints, and among them its own", n)
@@ -81,7 +81,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	storetest.Until(t, "the last hint of a store that closed was heard", func() bool { return here.heard()[10].Equal(due) })
 }
 
-// Connections that were cut come back by themselves, and no call waits for them.
+// TestWakeupsSurviveLostConnections checks that lost connections are replaced, and that no call waits for this.
 func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -95,8 +95,8 @@ func TestWakeupsSurviveLostConnections(t *testing.T) {
 	}
 }
 
-// A database that hangs delays neither senders of wakeups nor the closing of the store. Wakeups arrive again when the database answers
-// again.
+// TestWakeupsOfDatabaseThatHangs checks that a hanging database delays neither senders of wakeups nor the closing of
+// the store. Wakeups arrive again when the database answers again.
 func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -129,7 +129,7 @@ func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	storetest.Until(t, "hints are heard again", func() bool { w.Notify(3, storetest.Begin); return len(there.heard()) > 0 })
 }
 
-// On SQLite there is no other node to wake.
+// TestWakeupsOnSQLite checks that wakeups do nothing on SQLite, because there is no other node to wake.
 func TestWakeupsOnSQLite(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))

@@ -14,11 +14,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// prompt is much more time than a refusal takes, and less than the limits of a call.
+// prompt is much longer than a refusal takes, and shorter than the limits of a call.
 const prompt = 8 * time.Second
 
-// PostgreSQL becomes silent: it is stopped, or its network drops everything. All calls are refused soon. No call that was stored gets an
-// error that says it was not stored. Everything works again when PostgreSQL answers again.
+// TestPostgresHangs has a PostgreSQL that no longer answers: it is stopped, or its network loses everything. All
+// calls are refused soon. No call that was stored gets an error that says it was not stored. Everything works again
+// when PostgreSQL answers again.
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -29,7 +30,7 @@ func TestPostgresHangs(t *testing.T) {
 	node := w.MustJoin()
 	held := c.MustStart("+393339999999", storetest.Begin, 1)
 
-	// Calls run before, during and after the silence, each for a different recipient.
+	// Calls run before, during and after the silence. Each has another recipient.
 	const callers = 8
 	answers := make([][]error, callers)
 	start := func(i, j int) error {
@@ -70,7 +71,7 @@ func TestPostgresHangs(t *testing.T) {
 		},
 		"receive": func() error { return w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, ConnectorID: "x"}) },
 	}
-	for round := range 2 { // in the second round the store knows that the database is away
+	for round := range 2 { // in the second round, the store already knows that the database is silent
 		var all sync.WaitGroup
 		for name, call := range calls {
 			all.Go(func() {
@@ -104,7 +105,7 @@ func TestPostgresHangs(t *testing.T) {
 			if err == nil && stored != 1 || err != nil && !doubtful && stored != 0 {
 				t.Errorf("%s: %v, and %d are stored", number, err, stored)
 			}
-			if err := start(i, j); err != nil { // the call's key finds out whether it was stored
+			if err := start(i, j); err != nil { // repeating the call with its key finds out whether it was stored
 				t.Errorf("%s again: %v", number, err)
 			}
 			total++
@@ -118,7 +119,8 @@ func TestPostgresHangs(t *testing.T) {
 	}
 }
 
-// A call that waits for another transaction's lock does not look like a database that hangs.
+// TestPostgresIsSlow checks that a call that waits for a lock of another transaction does not look like a hanging
+// database.
 func TestPostgresIsSlow(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -151,7 +153,8 @@ func TestPostgresIsSlow(t *testing.T) {
 	}
 }
 
-// If connecting to a server takes longer than a query, the store comes back all the same.
+// TestPostgresConnectsSlowly checks that the store works again even if connecting to the server takes longer than a
+// query.
 func TestPostgresConnectsSlowly(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -17,12 +17,15 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All must be set.
+// Config is what [New] needs. All members except Chatwoot and Public must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
 	Caller  puntuale.WebhookCaller // makes the attempt of a test
+	// Chatwoot makes the inboxes of links to Chatwoot; nil: links are refused.
+	Chatwoot puntuale.ChatwootCaller
+	Public   string // the server's own address, which Chatwoot calls; "": it has none
 }
 
 // Webhooks answers requests about the webhooks of all clients and partners. It keeps no state. Many goroutines may use
@@ -158,7 +161,7 @@ func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
 func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
 	if r.URL != nil {
 		address := strings.TrimSpace(*r.URL)
-		o.checkURL(f, address)
+		checkAddress(f, "body.url", address, o.cfg.Caller)
 		p.URL = &address
 	}
 	if r.Types != nil {
@@ -202,10 +205,9 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 	return id
 }
 
-// checkURL refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
+// checkAddress refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
 // that may change: each attempt checks it. Faults never hold the address, because it may hold a secret.
-func (o *Owner) checkURL(f *request.Faults, address string) {
-	const at = "body.url"
+func checkAddress(f *request.Faults, at, address string, caller puntuale.WebhookCaller) {
 	u, err := url.Parse(address)
 	switch {
 	case address == "":
@@ -215,7 +217,7 @@ func (o *Owner) checkURL(f *request.Faults, address string) {
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
 	default:
-		if why := o.cfg.Caller.Refuses(address); why != "" {
+		if why := caller.Refuses(address); why != "" {
 			f.Add(at, why, nil)
 		}
 	}

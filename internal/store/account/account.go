@@ -51,7 +51,8 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
-		// All transactions raise counters in the order of the counters' names.
+		// All transactions that raise several counters raise them in the order of the counters' names, to prevent
+		// deadlocks.
 		id, err := engine.NextNumber(ctx, a, "client")
 		if err != nil {
 			return nil, err
@@ -131,7 +132,7 @@ func optional(n *int64) sql.NullInt64 {
 	return sql.NullInt64{Int64: *n, Valid: true}
 }
 
-// dayNumber is a day as the database has it, 0 for none.
+// dayNumber returns a day in the form of the database: YYYYMMDD, or 0 for none.
 func dayNumber(d puntuale.Date) int {
 	if d.IsZero() {
 		return 0
@@ -139,7 +140,7 @@ func dayNumber(d puntuale.Date) int {
 	return d.Int()
 }
 
-// date scans a day that is stored as the number YYYYMMDD, 0 for none.
+// date scans a day that is stored as YYYYMMDD, or as 0 for none.
 type date struct{ into *puntuale.Date }
 
 func (d date) Scan(value any) error {

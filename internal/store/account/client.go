@@ -30,7 +30,8 @@ func (s *Accounts) ClientOf(ctx context.Context, id puntuale.ClientID) (c puntua
 	return c, engine.FoundOr(found, err, puntuale.NoClient)
 }
 
-// lockedClient reads the client after it locked the row. So the values stay until this transaction has committed.
+// lockedClient locks the client's row and then reads the client. So the values stay the same until this transaction
+// commits.
 func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.LockClient(ctx, a, id); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
@@ -102,7 +103,7 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 	return c, nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultClientCreditsUnlimited puntuale.ReasonCode = "client.credits_unlimited"
 	faultClientTakesTooMany     puntuale.ReasonCode = "client.takes_too_many"
@@ -111,7 +112,7 @@ const (
 	faultTooLarge               puntuale.ReasonCode = "fault.too_large"
 )
 
-// patched is the client after the changes.
+// patched returns the client after the patch.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
 	p.Cap.Apply(&c.Cap)
 	p.Credits.Apply(&c.Credits)
@@ -153,8 +154,8 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	return c, nil
 }
 
-// storeClient writes a client whose row is locked. When credits become unlimited, the ledger ends at zero. When they become limited, it
-// starts from zero.
+// storeClient writes a client whose row is locked. If credits become unlimited, the ledger ends with the balance 0.
+// If they become limited, it starts from 0.
 func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, now time.Time) error {
 	if c.Features == nil {
 		c.Features = []string{}
@@ -179,7 +180,8 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 	return queue.Enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
 }
 
-// creditsOf counts unlimited credits as 0, because the ledger does not contain them.
+// creditsOf returns the client's balance in the ledger. Unlimited credits count as 0, because the ledger does not
+// have them.
 func creditsOf(c puntuale.Client) int64 {
 	if c.Credits == nil {
 		return 0
@@ -187,8 +189,8 @@ func creditsOf(c puntuale.Client) int64 {
 	return *c.Credits
 }
 
-// Changed raises the client revision, because data for planning starts changed. It comes last in a transaction, because the client's row is
-// the last one in the order of locks.
+// Changed raises the client revision, because data changed that starts are planned from. A transaction calls it last,
+// because the client's row is the last one in the order of locks.
 func Changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)

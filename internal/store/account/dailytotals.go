@@ -13,24 +13,26 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Outcomes are counted by day in the background, and a page adds the later ones. A corrected outcome counts at both of its moments. That is
-// rare: it happens if a receipt comes after a message was given up.
+// A background task counts outcomes by day. A page adds the outcomes that came after the last count. A corrected
+// outcome counts twice: at its first moment and at the moment of the correction. This is rare, because it needs a
+// receipt that comes after its message was given up.
 
-// tallyLag is how old an outcome must be for the permanent count. By then, all rows with that moment are committed.
+// tallyLag is how old an outcome must be to be counted. By then, all rows with this moment are committed.
 const tallyLag = time.Minute
 
-// A quarter of an hour in microseconds. In every zone, days begin at multiples of it.
+// Quarter is a quarter of an hour, in microseconds. In every time zone, days begin at multiples of a quarter of an
+// hour.
 const Quarter = int64(15 * time.Minute / time.Microsecond)
 
-// tallyRounds bounds the days of one client that one call counts.
+// tallyRounds is the largest number of days that one call counts for one client.
 const tallyRounds = 60
 
 // uncountedClient is a client with outcomes that are not counted yet.
 type uncountedClient struct {
 	id    puntuale.ClientID
 	zone  string
-	mark  int64 // outcomes before this moment are counted
-	first int64 // the moment of the first outcome since then
+	mark  int64 // outcomes before this moment were counted
+	first int64 // moment of the first outcome that was not counted
 }
 
 const findUntallied = `
@@ -40,7 +42,8 @@ select x.id, x.zone, x.mark, x.first from (
  from client c left join total_mark t on t.client_id = c.id) x
 where x.first is not null order by x.id`
 
-// Tally counts outcomes by day, of all clients, within the bounds of one call. Any number of nodes may do so at once.
+// Tally counts the outcomes of all clients by day. One call does a bounded amount of work. Any number of nodes may
+// call it at once.
 func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	until := engine.Micros(now.Add(-tallyLag))
 	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *uncountedClient) error {
@@ -83,7 +86,7 @@ func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, until int
 	return nil
 }
 
-// countDone counts a client's outcomes from one moment (inclusive) to another.
+// countDone counts a client's outcomes from the moment from (inclusive) to the moment to (exclusive).
 func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
 	return a.Query(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
 		[]any{id, from, to}, func(rows engine.Row) error {
@@ -98,7 +101,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 		})
 }
 
-// addTotal adds the counts, unless another node added them first.
+// addTotal adds the counts of a day, unless another node has already added them.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
@@ -116,12 +119,12 @@ func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, d
 func zoneOf(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return time.UTC // the zone was known when it was set
+		return time.UTC // cannot happen: the zone was checked when it was set
 	}
 	return zone
 }
 
-// zonesOf loads each zone once, because each is a file.
+// zonesOf loads each zone only once, because loading a zone reads a file.
 func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	loaded, zones := map[string]*time.Location{}, make(map[puntuale.ClientID]*time.Location, len(clients))
 	for _, c := range clients {
@@ -133,7 +136,7 @@ func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	return zones
 }
 
-// dayTotals adds totals of days.
+// dayTotals adds up the totals of each day.
 type dayTotals struct {
 	from, to puntuale.Date
 	days     map[puntuale.Date]*puntuale.DayTotal
@@ -141,7 +144,7 @@ type dayTotals struct {
 
 func (t dayTotals) at(d puntuale.Date) *puntuale.DayTotal {
 	if d.Int() < t.from.Int() || d.Int() > t.to.Int() {
-		return &puntuale.DayTotal{} // the day is outside of the page's period
+		return &puntuale.DayTotal{} // not used, because the day is outside the page's period
 	}
 	if t.days[d] == nil {
 		t.days[d] = &puntuale.DayTotal{Day: d}
@@ -149,7 +152,7 @@ func (t dayTotals) at(d puntuale.Date) *puntuale.DayTotal {
 	return t.days[d]
 }
 
-// clientZone is a client whose days are counted.
+// clientZone is a client with its time zone.
 type clientZone struct {
 	id   puntuale.ClientID
 	zone string
@@ -181,12 +184,12 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	return all, nil
 }
 
-// ofDays is a batch of the clients, each with a bound.
+// ofDays returns columns with each client's id and its bound.
 func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }
 
-// addKept adds the permanent counts.
+// addKept adds the totals that Tally has stored.
 func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
@@ -203,7 +206,7 @@ func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time,
 		})
 }
 
-// addSince adds the outcomes since the last count: of today, and of earlier days if the counting is late.
+// addSince adds the outcomes that came after the last count: those of today, and of earlier days if Tally is late.
 func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
@@ -225,8 +228,8 @@ func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Ti
 		})
 }
 
-// addPending adds the messages that will be sent until the last day. Overdue ones count for today. It reads only the index of open
-// messages, by session.
+// addPending adds the messages that are to be sent by the last day. Overdue messages count for today. It reads only
+// the index of open messages, session by session.
 func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/notice"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultKeyExists  puntuale.ReasonCode = "key.exists"
 	faultKeyTooMany puntuale.ReasonCode = "key.too_many"
@@ -36,7 +36,7 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
-// A client's key is the usual case, and costs one query.
+// clientKey finds a client's key in one query, because most calls use such a key.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
 	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
@@ -81,7 +81,7 @@ func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next pu
 	}), false)
 }
 
-// validOfClient is validKey for the keys of one client, or (client 0) of the partner itself.
+// validOfClient is the same condition for the keys of one client; client 0 means the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
 func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
@@ -132,8 +132,9 @@ func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced. Then the quota must allow
-// one more key. Keys in their grace period are counted separately, under the same limit.
+// rotate replaces a key by a new one. The number of current keys stays the same. If the old key was already replaced
+// before, the number grows by one, and the quota must allow that. Keys in their grace period are counted separately,
+// with the same limit.
 func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err
@@ -165,8 +166,8 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// checkKeyQuota refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
-// for the partner itself. The owner's row is locked.
+// checkKeyQuota refuses a new key if the condition which finds too many valid keys. The limit is the client's quota,
+// or [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
 func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
@@ -195,7 +196,7 @@ func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id pun
 	})
 }
 
-// LockClient keeps the partner's client from being deleted before this transaction has committed.
+// LockClient locks the partner's client, so that nobody can delete the client before this transaction commits.
 func (p Partner) LockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)

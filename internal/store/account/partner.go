@@ -8,20 +8,21 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Accounts keeps partners, their clients and their users. It implements puntuale.Operator's part about accounts, and
-// puntuale.SignInStores.
+// Accounts keeps partners, their clients and their users. It implements puntuale.SignInStores, and the methods of
+// puntuale.Operator about accounts.
 type Accounts struct{ *engine.DB }
 
 // NewAccounts returns Accounts that run their statements on db.
 func NewAccounts(db *engine.DB) *Accounts { return &Accounts{db} }
 
-// Partner is a partner's handle: every statement of its methods names the partner's id.
+// Partner is the handle of one partner. Every statement of its methods names the partner's id.
 type Partner struct {
 	s  *Accounts
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle that reaches the partner's clients, and nothing else. It does not ask the database.
+// Partner returns the handle of a partner. It reaches this partner's data and no other data. Partner does not ask the
+// database.
 func (s *Accounts) Partner(id puntuale.PartnerID) Partner { return Partner{s, id} }
 
 // write runs a transaction for the partner.
@@ -29,7 +30,7 @@ func (p Partner) write(ctx context.Context, do func(ctx context.Context, a engin
 	return p.s.Write(ctx, p.owner(), do)
 }
 
-// once runs a transaction for the partner, under a key of the caller if o is not nil.
+// once runs a transaction for the partner, under the caller's idempotency key o. o may be nil.
 func (p Partner) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return p.s.Once(ctx, p.owner(), o, do)
 }
@@ -39,7 +40,7 @@ func (p Partner) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, erro
 	return answer, engine.PublicError(err)
 }
 
-// owner keeps a partner's idempotency keys separate from those of clients.
+// owner returns a negative number, so that a partner's idempotency keys are separate from those of clients.
 func (p Partner) owner() int64 { return -int64(p.id) }
 
 // PartnersByLogin returns the partners that have a login with this e-mail, oldest first. It ignores upper and lower case.

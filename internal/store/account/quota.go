@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse counts what a client ($1) has of each kind. Keys are not here, because the partner's handle counts them. Each count uses an index.
+// inUse has statements that count what a client ($1) has of each kind. Keys are missing, because checkKeyQuota counts
+// them. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
 	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
@@ -16,8 +17,8 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// Room refuses a new thing if the client has as many as its quota allows. The caller holds the lock on the client's row until its
-// transaction commits. A change of the quota takes the same lock.
+// CheckQuota refuses a new thing if the client has as many as its quota allows. The caller has locked the client's
+// row until its transaction commits. A change of the quota takes the same lock.
 func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {

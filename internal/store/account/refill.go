@@ -11,10 +11,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// refillsAtOnce bounds the clients of one read.
+// refillsAtOnce is the largest number of clients in one read.
 const refillsAtOnce = 200
 
-// Refill skips a client that it cannot refill, and continues with the others.
+// Refill skips a client that it cannot refill, and continues with the next one.
 func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
 	var failed []error
@@ -44,8 +44,8 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 	}
 }
 
-// refill refills one client, unless another node has done it. It compares the moment that it read, and changes that moment in the same
-// transaction. Unlimited credits stay unlimited.
+// refill refills one client, unless another node did it first. To find out, it compares the client's RefillAt with
+// the value that it read, and changes it in the same transaction. Unlimited credits stay unlimited.
 func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
 	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		done = false

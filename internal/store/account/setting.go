@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// storeSettings changes the given settings, and leaves the rest as it is. A client without a row gets one with the defaults. If a client
-// does not remember people for some time, it never remembers the runs of that time.
+// storeSettings changes the given settings, and leaves the others unchanged. A client without a row gets one with the
+// defaults. Runs that start while remember is off are never remembered, even if the client turns it on later.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))
@@ -42,7 +42,7 @@ func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.Client
 	return nil
 }
 
-// orNull is a value, or null for nil.
+// orNull returns the value, or null for nil.
 func orNull[T any](p *T) any {
 	if p == nil {
 		return nil

@@ -47,7 +47,7 @@ func (s *Accounts) host(ctx context.Context, which string, arg any) (h puntuale.
 	return h, engine.FoundOr(found, err, puntuale.NoPartner)
 }
 
-// WriteSignIn runs a transaction that belongs to no tenant.
+// WriteSignIn runs a transaction that does not belong to one tenant.
 func (s *Accounts) WriteSignIn(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
@@ -123,7 +123,7 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 		for i, t := range tries { // every transaction uses the same order, so no deadlock is possible
 			var n int64
 			var at time.Time
-			// The insert makes a row to lock, even if there was none before.
+			// The insert makes sure that there is a row to lock.
 			if _, err := engine.QueryOne(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
  on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, engine.ScanTime(&at)); err != nil {
 				return fmt.Errorf("count an attempt: %w", err)
@@ -149,7 +149,7 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 	return wait, err
 }
 
-// waitAfter is how long after the last of n attempts the next one may come.
+// waitAfter returns how long after the last of n attempts the next attempt may come.
 func waitAfter(n int64, free int) time.Duration {
 	over := n - int64(free)
 	if over < 0 {

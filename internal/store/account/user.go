@@ -22,7 +22,7 @@ func userFields(u *puntuale.User) []any {
 
 func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
-// ofClient checks that a client belongs to the partner. Client 0 stands for the partner itself.
+// ofClient checks that a client belongs to the partner. Client 0 means the partner itself.
 func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	if client == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.Cli
 	return u, found, err
 }
 
-// lockUsers makes changes of one owner's users wait for each other, and keeps a client from being deleted.
+// lockUsers locks the users of one owner against other changes. It also prevents the deletion of the client.
 func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return p.LockClient(ctx, a, client)
@@ -84,13 +84,14 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 	return id, err
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultUserLastOwner puntuale.ReasonCode = "user.last_owner"
 	faultUserTooMany   puntuale.ReasonCode = "user.too_many"
 )
 
-// checkUserQuota refuses a new user if the limit is reached: a client's quota, or [puntuale.MaxUsers] for the partner itself.
+// checkUserQuota refuses a new user if the limit is reached. The limit is the client's quota, or [puntuale.MaxUsers]
+// for the partner itself.
 func (p Partner) checkUserQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return CheckQuota(ctx, a, client, puntuale.QuotaUsers)
@@ -193,8 +194,8 @@ func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	return nil
 }
 
-// anotherOwner refuses a change that would leave no user with the role of an owner. Invited users who never signed in do not count, unless
-// the change is about one of them.
+// anotherOwner refuses a change that would leave no user with the role of an owner. Owners who were invited and never
+// signed in do not count, unless the changed user is one of them.
 func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil

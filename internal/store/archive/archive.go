@@ -1,13 +1,16 @@
-// Package archive is the format of an exported installation. Files with old rows that were moved out of an installation ([Folder]) have it,
-// too. A file is one gzip stream of lines, readable with zcat. Its content is the same for both databases.
+// Package archive reads and writes the format of an exported installation. The files of a [Folder] have the same
+// format; they have old rows that were moved out of an installation. A file is one gzip stream of lines, readable
+// with zcat. Its content is the same for both databases.
 //
-// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each table follows in
-// that order. It has a line {"table": "client"} and its rows, each a JSON array of the columns' values. It ends with a line {"end":
-// "client", "rows": 12, "digest": "…"}. The last line of all is {"end": "export", "rows": 3456, "sha256": "…"}.
+// The first line is the [Header]: which program made the file, and each table with its columns and its number of
+// rows. Then the tables follow in that order. Each begins with a line {"table": "client"}. Its rows follow, each a
+// JSON array of the columns' values. It ends with a line {"end": "client", "rows": 12, "digest": "…"}. The last line
+// of the file is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
-// Values are integers, reals, texts, bytes (in base64), booleans and null. A row can be written in only one way (AppendRow). A table's
-// digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break. It does not depend on the order of the rows.
-// So it tells whether two databases hold the same rows. The last line's sha256 covers all lines before it, so it covers everything.
+// Values are integers, reals, texts, bytes (in base64), booleans and null. There is only one way to write a row
+// (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break.
+// It does not depend on the order of the rows. So equal digests show that two databases have the same rows. The
+// sha256 in the last line covers all lines before it.
 package archive
 
 import (
@@ -19,53 +22,53 @@ import (
 	"time"
 )
 
-// Version is the version of the form that [NewWriter] writes; [NewReader] reads it and earlier versions.
+// Version is the version of the format that [NewWriter] writes. [NewReader] reads this version and earlier ones.
 const Version = 1
 
-// Format is the name of the format, in every file.
+// Format and PartFormat are the values of Header.Format.
 const (
 	Format     = "puntuale export"
-	PartFormat = "puntuale archive" // of a file that has a Part
+	PartFormat = "puntuale archive" // of a file whose header has a Part
 )
 
-// Errors of a file.
+// Errors about a file.
 var (
 	ErrForeign = errors.New("this is no export of Puntuale")
 	ErrNewer   = errors.New("a newer program made this export; import it with that one")
 	ErrDamaged = errors.New("the export is damaged")
 )
 
-// Header is the first line.
+// Header is the first line of a file.
 type Header struct {
 	Format   string    `json:"format"`
 	Version  int       `json:"version"`
-	Schema   int64     `json:"schema"`           // version of the tables that the rows came from
+	Schema   int64     `json:"schema"`           // version of the tables from which the rows come
 	Program  string    `json:"program"`          // the program that made the file
-	Database string    `json:"database"`         // kind: sqlite or postgres
+	Database string    `json:"database"`         // sqlite or postgres
 	At       time.Time `json:"at"`               // when the export began, UTC
-	Final    bool      `json:"final"`            // the exported installation sends no more
-	Backup   bool      `json:"backup,omitempty"` // part of a backup: its due messages may have left since then
+	Final    bool      `json:"final"`            // the exported installation sends nothing any more
+	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that are due in it may have left since then
 	Tables   []Table   `json:"tables"`
-	Part     *Part     `json:"part,omitempty"` // nil: a whole installation
+	Part     *Part     `json:"part,omitempty"` // nil: the file has a whole installation
 }
 
 // Part describes the contents of one file of a [Folder].
 type Part struct {
-	Folder  string `json:"folder"` // its identifier
+	Folder  string `json:"folder"` // identifier of the folder
 	Serial  int64  `json:"serial"`
-	Clients []Span `json:"clients"` // sorted
+	Clients []Span `json:"clients"` // sorted by client
 }
 
-// Span describes a client's rows in a file. Without messages First, Last, From and To are 0.
+// Span describes a client's rows in a file. If it has no messages, First, Last, From and To are 0.
 type Span struct {
 	Client int64 `json:"client"`
-	First  int64 `json:"first"` // least identifier of a message
-	Last   int64 `json:"last"`  // greatest
-	From   int64 `json:"from"`  // first moment that a message was due, in microseconds since 1970
-	To     int64 `json:"to"`    // last one
+	First  int64 `json:"first"` // smallest identifier of a message
+	Last   int64 `json:"last"`  // largest identifier of a message
+	From   int64 `json:"from"`  // first due moment of a message, in microseconds since 1970
+	To     int64 `json:"to"`    // last due moment of a message
 }
 
-// Rows is the number of rows of all tables.
+// Rows returns the number of rows in all tables.
 func (h *Header) Rows() (n int64) {
 	for _, t := range h.Tables {
 		n += t.Rows
@@ -73,7 +76,7 @@ func (h *Header) Rows() (n int64) {
 	return n
 }
 
-// Table describes a table of the file.
+// Table describes one table of the file.
 type Table struct {
 	Name    string   `json:"name"`
 	Columns []Column `json:"columns"`
@@ -86,18 +89,18 @@ type Column struct {
 	Kind Kind   `json:"kind"`
 }
 
-// Kind is the type of a column's values, besides null.
+// Kind is the type of a column's values. Any value may also be null.
 type Kind string
 
 const (
-	Integer Kind = "integer" // int64
-	Real    Kind = "real"    // float64, neither infinite nor NaN
-	Text    Kind = "text"    // string of UTF-8
-	Bytes   Kind = "bytes"   // []byte
-	Boolean Kind = "boolean" // bool
+	Integer Kind = "integer" // an int64
+	Real    Kind = "real"    // a float64, neither infinite nor NaN
+	Text    Kind = "text"    // a string in UTF-8
+	Bytes   Kind = "bytes"   // a []byte
+	Boolean Kind = "boolean" // a bool
 )
 
-// Digest is a table's digest. The zero value stands for no rows.
+// Digest is the digest of a table. The zero value is the digest of a table without rows.
 type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
 
 // Add adds a row's line, without its line break, to the digest.
@@ -109,7 +112,7 @@ func (d *Digest) Add(line []byte) {
 	}
 }
 
-// String is the digest in hexadecimal.
+// String returns the digest in hexadecimal.
 func (d *Digest) String() string {
 	var b [32]byte
 	for i, part := range d.sum {
@@ -118,7 +121,7 @@ func (d *Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-// beginLine, end and last are the lines between the rows.
+// These types are the lines between the rows.
 type beginLine struct {
 	Table string `json:"table"`
 }
@@ -135,5 +138,5 @@ type lastLine struct {
 	SHA256 string `json:"sha256"`
 }
 
-// lastEnd is the name in the last line.
+// lastEnd is the value of "end" in the last line.
 const lastEnd = "export"

@@ -87,7 +87,7 @@ func TestRowsComeBack(t *testing.T) {
 	}
 }
 
-// plain returns a file's text. packed makes a file of a text.
+// plain returns the text of a file. packed makes a file from a text.
 func plain(t *testing.T, file []byte) string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(file))
@@ -114,14 +114,14 @@ func packed(t *testing.T, text string) []byte {
 	return file.Bytes()
 }
 
-// TestDamagedFiles: an error names the damage.
+// TestDamagedFiles checks that the error about a damaged file names the damage.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	whole := written(t, rows[:3])
 	text := plain(t, whole)
 	lines := strings.SplitAfter(text, "\n") // header, begin, 3 rows, end, begin, end, last
 	flip := bytes.Clone(whole)
-	flip[len(flip)-6] ^= 1 // in gzip's own checksum
+	flip[len(flip)-6] ^= 1 // damages the checksum of gzip itself
 	swapped := strings.Join([]string{lines[0], lines[1], lines[3], lines[2]}, "") + strings.Join(lines[4:], "")
 	tables := strings.Join(append(append([]string{lines[0]}, lines[6:8]...), append(lines[1:6:6], lines[8:]...)...), "")
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// The digest depends on everything but the order of rows.
+// TestDigest checks that the digest depends on everything except the order of rows.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	sum := func(lines ...string) string {
@@ -164,7 +164,7 @@ func TestDigest(t *testing.T) {
 	if sum("a", "b", "c") != sum("c", "a", "b") {
 		t.Error("it depends on the order")
 	}
-	// sha256("abc")
+	// the SHA-256 of "abc"
 	if got := sum("abc"); got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
 		t.Errorf("of one line: %s", got)
 	}
@@ -173,7 +173,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A row that can be read is written as a row that reads the same. No input may cause a panic.
+// FuzzRow checks that a row that was read, written and read again is the same. No input may cause a panic.
 func FuzzRow(f *testing.F) {
 	f.Add(`[1,45.5,"Rossi","AP8i"]`)
 	f.Add(`[null,null,"a\"b\\\u000a",""]`)
@@ -197,7 +197,8 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// An import reads lengths that it cannot trust. So it gives up a file with a line that never ends.
+// TestEndlessLine checks that reading stops at a line that never ends. An import must not trust the lengths in a
+// file.
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry database.gz is an
-// export (archive.go), and its header says that it is a backup. The entry whatsapp.gz is another export, of the tables of linked numbers.
-// Its header's Schema is the version of the library that made them.
+// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry
+// database.gz is an export of the database (archive.go), whose header says that it is a backup. The entry whatsapp.gz
+// is an export of the tables of linked numbers. The Schema in its header is the version of the library that made
+// these tables.
 const (
 	BackupFormat  = "puntuale backup"
 	BackupVersion = 1
@@ -29,29 +30,29 @@ const (
 	maxManifest = 1 << 20 // bytes
 )
 
-// Errors of a backup, besides [ErrNewer].
+// Errors about a backup, besides [ErrNewer].
 var (
 	ErrNoBackup      = errors.New("this is no backup of Puntuale, or it was cut short")
 	ErrDamagedBackup = errors.New("the backup is damaged")
 )
 
-// Backup is the description of a backup, in its last entry.
+// Backup is the last entry of a backup. It describes the backup.
 type Backup struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
 	Program string       `json:"program"` // the program that made the backup
-	At      time.Time    `json:"at"`      // the backup has nothing that happened later
+	At      time.Time    `json:"at"`      // moment of the backup: it has nothing that happened later
 	Files   []BackupFile `json:"files"`
 }
 
-// BackupFile is an entry of a backup.
+// BackupFile describes one entry of a backup.
 type BackupFile struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
 }
 
-// BackupWriter writes a backup, entry by entry. One goroutine uses it.
+// BackupWriter writes a backup, entry by entry. Only one goroutine may use it.
 type BackupWriter struct {
 	zip   *zip.Writer
 	files []BackupFile
@@ -60,11 +61,11 @@ type BackupWriter struct {
 // NewBackupWriter begins a backup.
 func NewBackupWriter(to io.Writer) *BackupWriter { return &BackupWriter{zip: zip.NewWriter(to)} }
 
-// Add adds an entry. fill writes its contents.
+// Add adds an entry. fill writes the content of the entry.
 func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	method := zip.Deflate
 	if name == DatabaseEntry || name == NumbersEntry {
-		method = zip.Store // the exports are compressed already
+		method = zip.Store // the exports are already compressed
 	}
 	entry, err := w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
 	if err != nil {
@@ -78,7 +79,7 @@ func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	return nil
 }
 
-// Close writes the end of the backup. Without that end, a reader refuses the backup.
+// Close writes the end of the backup. A reader refuses a backup without an end.
 func (w *BackupWriter) Close(program string, at time.Time) error {
 	text, err := json.MarshalIndent(Backup{BackupFormat, BackupVersion, program, at.UTC(), w.files}, "", "  ")
 	if err != nil {
@@ -97,14 +98,14 @@ func (w *BackupWriter) Close(program string, at time.Time) error {
 	return nil
 }
 
-// BackupReader reads a backup. One goroutine uses it.
+// BackupReader reads a backup. Only one goroutine may use it.
 type BackupReader struct {
 	Backup
 	zip *zip.ReadCloser
 }
 
-// OpenBackup opens a backup and checks the list of its entries. Copy checks their contents. Errors wrap [ErrNoBackup], [ErrNewer] or
-// [ErrDamagedBackup].
+// OpenBackup opens a backup and checks the list of its entries. It does not check their contents; Copy does. Errors
+// wrap [ErrNoBackup], [ErrNewer] or [ErrDamagedBackup].
 func OpenBackup(path string) (_ *BackupReader, err error) {
 	z, err := zip.OpenReader(path)
 	switch {
@@ -156,7 +157,7 @@ func (r *BackupReader) manifest() error {
 	return nil
 }
 
-// Has reports whether the backup lists an entry.
+// Has reports whether the backup has this entry.
 func (r *BackupReader) Has(name string) bool {
 	return slices.ContainsFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 }
@@ -169,7 +170,7 @@ func (r *BackupReader) entry(name string) (*zip.File, error) {
 	return r.zip.File[i], nil
 }
 
-// Copy writes an entry's contents. It compares their size and sum with the backup's list.
+// Copy copies the content of an entry to to. It compares size and SHA-256 with the list of the backup.
 func (r *BackupReader) Copy(name string, to io.Writer) error {
 	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 	entry, err := r.entry(name)
@@ -182,7 +183,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	}
 	defer f.Close()
 	sum := newSummer(to)
-	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one byte more shows that an entry is too long
+	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one more byte than the list says, to notice an entry that is too long
 		if sum.failed {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
@@ -195,7 +196,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	return nil
 }
 
-// Check reads every entry and compares it with the backup's list.
+// Check reads every entry and compares it with the list of the backup.
 func (r *BackupReader) Check() error {
 	for _, f := range r.Files {
 		if err := r.Copy(f.Name, io.Discard); err != nil {
@@ -205,7 +206,7 @@ func (r *BackupReader) Check() error {
 	return nil
 }
 
-// Open opens an entry. It does not check the contents; see Check.
+// Open opens an entry. It does not check the content; Check does.
 func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	entry, err := r.entry(name)
 	if err != nil {
@@ -218,7 +219,7 @@ func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Close closes the file.
+// Close closes the file of the backup.
 func (r *BackupReader) Close() error {
 	if err := r.zip.Close(); err != nil {
 		return fmt.Errorf("close the backup: %w", err)
@@ -230,12 +231,12 @@ func damagedEntry(name string, err error) error {
 	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamagedBackup, name, err)
 }
 
-// checksumWriter counts the bytes that are written through it, and computes their checksum.
+// checksumWriter counts the bytes that are written to it, and computes their checksum.
 type checksumWriter struct {
 	both   io.Writer
 	sum    hash.Hash
 	size   int64
-	failed bool // to did not take everything
+	failed bool // the destination refused some bytes
 }
 
 func newSummer(to io.Writer) *checksumWriter {

@@ -19,23 +19,24 @@ import (
 	"time"
 )
 
-// Folder keeps files with parts of an installation's past, numbered from 1 on. A writer writes a file under another name, syncs it, and
-// links it under its own name. The link fails if the name exists already. So each number is used only once, even with several writers, and
-// a file under its own name is complete. A file never changes. A new version is put beside the old one, and the old version is removed.
-// Several processes may call its methods at once.
+// Folder keeps files with old rows of an installation, numbered from 1. To write a file, a writer gives it a
+// temporary name, syncs it, and links it under its final name. The link fails if the final name already exists. So
+// each number is used only once, even with several writers, and a file with a final name is complete. Files never
+// change. To replace a file, a writer adds a file with a higher version and removes the old one. Several processes
+// may call the methods at once.
 type Folder struct {
 	path string
 	id   string
 }
 
-// Errors of a folder.
+// Errors about a folder.
 var (
 	ErrNoFolder = errors.New("the folder is no archive yet")
 	ErrTaken    = errors.New("there is such a file already")
 )
 
-// identity is the name of the file that makes a folder an archive. Without it, an archive could continue in an empty folder, for example
-// because a disk is not mounted.
+// identity is the name of the file that makes a folder an archive. Without this file, an archiver could continue in
+// an empty folder, for example if a disk is not mounted.
 const identity = "archive.json"
 
 type identityFile struct {
@@ -43,7 +44,7 @@ type identityFile struct {
 	ID     string `json:"id"`
 }
 
-// OpenFolder opens an archive. Errors wrap [ErrNoFolder] if there is none.
+// OpenFolder opens an archive. The error wraps [ErrNoFolder] if the folder is no archive.
 func OpenFolder(path string) (*Folder, error) {
 	text, err := os.ReadFile(filepath.Join(path, identity))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +60,8 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{path, i.ID}, nil
 }
 
-// BeginFolder makes a folder an archive, or opens the archive in it. It makes the folder if it does not exist.
+// BeginFolder makes a folder an archive, or opens the archive that is already in it. It creates the folder if
+// necessary.
 func BeginFolder(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the archive's folder: %w", err)
@@ -81,7 +83,7 @@ func BeginFolder(path string) (*Folder, error) {
 	return OpenFolder(path)
 }
 
-// ID distinguishes the folder from all others.
+// ID returns the identifier of the archive. No other archive has the same one.
 func (f *Folder) ID() string { return f.id }
 
 // Path returns the folder's path.
@@ -90,15 +92,15 @@ func (f *Folder) Path() string { return f.path }
 // File names a file of a folder.
 type File struct {
 	Serial  int64
-	Version int64 // the highest version is the current one
+	Version int64 // the file with the highest version is valid
 }
 
-// Name is the file's name: 00000012-1.gz.
+// Name returns the name of the file, such as 00000012-1.gz.
 func (f File) Name() string { return fmt.Sprintf("%08d-%d.gz", f.Serial, f.Version) }
 
 var fileName = regexp.MustCompile(`^([0-9]{8,18})-([1-9][0-9]{0,8})\.gz$`)
 
-// Files are the current files, by serial.
+// Files returns the newest version of each file, sorted by serial.
 func (f *Folder) Files() ([]File, error) {
 	newest, _, err := f.list()
 	if err != nil {
@@ -107,14 +109,14 @@ func (f *Folder) Files() ([]File, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b File) int { return cmp.Compare(a.Serial, b.Serial) }), nil
 }
 
-// Find returns the current version of a file, or false if there is none.
+// Find returns the newest version of a file, or false if there is no such file.
 func (f *Folder) Find(serial int64) (File, bool, error) {
 	newest, _, err := f.list()
 	file, found := newest[serial]
 	return file, found, err
 }
 
-// list divides the files of a folder into current ones and replaced ones.
+// list returns the newest version of each file, and the replaced versions.
 func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	names, err := os.ReadDir(f.path)
 	if err != nil {
@@ -127,7 +129,7 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 			continue
 		}
 		var file File
-		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // the pattern allows only as many digits as fit
+		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // the pattern allows only as many digits as an int64 has room for
 		file.Version, _ = strconv.ParseInt(m[2], 10, 64)
 		if file.Name() != entry.Name() {
 			continue
@@ -145,8 +147,8 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	return newest, replaced, nil
 }
 
-// Put writes a file, and returns once it is on disk under its name. Errors wrap [ErrTaken] if the name exists. After any other error, the
-// file is complete or does not exist.
+// Put writes a file, and returns when it is on disk under its final name. The error wraps [ErrTaken] if the name
+// exists. After any other error, the file is complete or does not exist.
 func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	if err := put(f.path, file.Name(), write); err != nil {
 		return fmt.Errorf("write %s into the archive: %w", file.Name(), err)
@@ -154,7 +156,7 @@ func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	return nil
 }
 
-// Sweep removes replaced versions, and the unfinished files of writers that were killed.
+// Sweep removes replaced versions. It also removes unfinished files of writers that were killed.
 func (f *Folder) Sweep() error {
 	_, replaced, err := f.list()
 	if err != nil {
@@ -180,13 +182,14 @@ func (f *Folder) Size(file File) (int64, error) {
 	return info.Size(), nil
 }
 
-// Header reads the beginning of a file.
+// Header reads the header of a file.
 func (f *Folder) Header(file File) (h Header, err error) {
 	err = f.open(file, func(r *Reader) error { h = r.Header; return nil })
 	return h, err
 }
 
-// Read reads a file to its end, each row into the same slice. It succeeds only if all checksums are right.
+// Read reads a file to its end. It calls row for each row, always with the same slice. It returns nil only if all
+// checksums are right.
 func (f *Folder) Read(file File, row func(t Table, values []any) error) (h Header, err error) {
 	err = f.open(file, func(r *Reader) error {
 		h = r.Header
@@ -235,19 +238,20 @@ func (f *Folder) open(file File, use func(*Reader) error) (err error) {
 	return nil
 }
 
-// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, no process is writing it any more.
+// unfinished is the beginning of the temporary names. A file that did not grow for remainsAge belongs to no running
+// process.
 const (
 	unfinished = ".unfinished-"
 	remainsAge = time.Hour
 )
 
-// put writes a complete file under the name, or nothing. It never replaces a file.
+// put writes a complete file under the name, or writes nothing. It never replaces a file.
 func put(folder, name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(folder, unfinished+"*") // only its owner may read it
+	f, err := os.CreateTemp(folder, unfinished+"*") // only the owner may read it
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // if this fails, a later call removes the file (removeRemains)
+	defer func() { _ = os.Remove(f.Name()) }() // if this fails, a later removeRemains removes the file
 	removeRemains(folder, f)
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	err = write(buffered)
@@ -269,7 +273,7 @@ func put(folder, name string, write func(io.Writer) error) error {
 	return syncFolder(folder)
 }
 
-// removeRemains removes unfinished files of killed writers. Files that cannot be removed do no harm.
+// removeRemains removes unfinished files of killed writers. If it cannot remove a file, that does no harm.
 func removeRemains(folder string, own *os.File) {
 	present, err := own.Stat()
 	if err != nil {

@@ -60,7 +60,8 @@ func names(t *testing.T, f *archive.Folder) string {
 	return strings.Join(all, " ")
 }
 
-// A number is given only once, the highest version is the current one, and replaced versions are removed.
+// TestFolder checks that a number is given only once, that the highest version is valid, and that replaced versions
+// are removed.
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	f := begun(t)
@@ -107,7 +108,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// A file of another archive is not accepted, and neither is a file with another file's number.
+// TestForeignFiles checks that a file of another archive is refused, and also a file with another file's number.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	f, other := begun(t), begun(t)
@@ -135,7 +136,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// If several goroutines put one file at once, one succeeds.
+// TestPutTogether checks that only one goroutine succeeds if several put the same file at once.
 func TestPutTogether(t *testing.T) {
 	t.Parallel()
 	f := begun(t)

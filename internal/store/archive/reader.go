@@ -14,18 +14,18 @@ import (
 	"io"
 )
 
-// maxLine bounds a line, in bytes: a row holds at most a request of a mebibyte and the contents made from it.
+// maxLine is the longest line, in bytes. A row has at most a request of 1 MiB and the contents made from it.
 const maxLine = 32 << 20
 
-// Reader reads a file, table by table, and checks all counts and checksums. One goroutine uses it. The caller may trust the rows only after
-// Close returned no error.
+// Reader reads a file, table by table, and checks all counts and checksums. Only one goroutine may use it. The caller
+// may trust the rows only after Close returned nil.
 type Reader struct {
 	Header Header
 
 	lines  *bufio.Reader
 	all    hash.Hash
-	before []byte // sum of all lines before the present one
-	long   []byte // a line that is longer than the buffer
+	before []byte // checksum of all lines before the present one
+	long   []byte // holds a line that is longer than the reader's buffer
 	line   int64
 	table  int
 	rows   int64
@@ -56,7 +56,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Next begins the header's next table. It returns false after the last one.
+// Next begins the next table. It returns false after the last table.
 func (r *Reader) Next() (t Table, found bool, err error) {
 	if r.table == len(r.Header.Tables) {
 		return Table{}, false, nil
@@ -74,8 +74,8 @@ func (r *Reader) Next() (t Table, found bool, err error) {
 	return t, true, nil
 }
 
-// Row reads the present table's next row into row, which has one element for each column. After the last row, it checks the number and the
-// digest of the rows, and returns false.
+// Row reads the next row of the present table into row. row has one element for each column. After the last row it
+// checks the number and the digest of the rows, and returns false.
 func (r *Reader) Row(row []any) (found bool, err error) {
 	t := r.Header.Tables[r.table]
 	line, err := r.next()
@@ -104,10 +104,10 @@ func (r *Reader) Row(row []any) (found bool, err error) {
 	return false, nil
 }
 
-// Digest is the digest of the table that was read last, in hexadecimal.
+// Digest returns the digest of the table that was read last, in hexadecimal.
 func (r *Reader) Digest() string { return r.digest.String() }
 
-// Close reads the file's end and checks the checksum of everything. It does not close the source.
+// Close reads the end of the file and checks the checksum of all lines. It does not close the source.
 func (r *Reader) Close() error {
 	line, err := r.next()
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// next returns the next line without its break, valid until the next call.
+// next returns the next line without its line break. The line is valid until the next call.
 func (r *Reader) next() ([]byte, error) {
 	r.line++
 	line, err := r.lines.ReadSlice('\n')
@@ -147,14 +147,14 @@ func (r *Reader) next() ([]byte, error) {
 	if err != nil {
 		return nil, r.cut(err)
 	}
-	if line[0] == '{' { // only here, because a sum for every row would cost as much as all other work
+	if line[0] == '{' { // only for lines between the rows, because a checksum after each row would double the work
 		r.before = r.all.Sum(r.before[:0])
 	}
 	r.all.Write(line)
 	return bytes.TrimSuffix(line, lineBreak), nil
 }
 
-// cut says why reading ended.
+// cut returns the error for a file that cannot be read further.
 func (r *Reader) cut(err error) error {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendRow appends a row's line, without a line break. Each column is an int64, float64, string, []byte, bool or nil.
+// AppendRow appends the line of a row, without a line break. Each value is an int64, float64, string, []byte, bool or
+// nil.
 func AppendRow(line []byte, row []any) ([]byte, error) {
 	line = append(line, '[')
 	for i, value := range row {
@@ -45,7 +46,7 @@ func AppendRow(line []byte, row []any) ([]byte, error) {
 	return append(line, ']'), nil
 }
 
-// appendText writes a JSON string with as few escapes as JSON allows.
+// appendText appends a JSON string with as few escapes as JSON allows.
 func appendText(line []byte, text string) []byte {
 	const digits = "0123456789abcdef"
 	line = append(line, '"')
@@ -67,13 +68,13 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// ParseRow is the inverse of AppendRow: it reads a line into row, which has one element for each column. It refuses a line that is not a
-// JSON array with that many values of these kinds.
+// ParseRow is the inverse of AppendRow: it reads a line into row. row has one element for each column. It refuses a
+// line that is not a JSON array with this number of values and with values of the columns' kinds.
 func ParseRow(line []byte, columns []Column, row []any) error {
 	if len(line) < 2 || line[0] != '[' || line[len(line)-1] != ']' {
 		return fmt.Errorf("%.20q is no row", line)
 	}
-	rest := line[1:] // each value ends in a comma, or in the bracket
+	rest := line[1:] // each value ends at a comma or at the bracket
 	for i, c := range columns {
 		n := valueEnd(rest)
 		want := byte(',')
@@ -95,7 +96,7 @@ func ParseRow(line []byte, columns []Column, row []any) error {
 	return nil
 }
 
-// valueEnd returns where the value at the beginning of the text ends, -1 if it has no end.
+// valueEnd returns where the value at the beginning of text ends, or -1 if it has no end.
 func valueEnd(text []byte) int {
 	if len(text) > 0 && text[0] == '"' {
 		for i := 1; i < len(text)-1; i++ {

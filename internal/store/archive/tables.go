@@ -10,20 +10,21 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// movedTable is a table that moves to another database.
+// movedTable describes a table whose rows move to another database.
 type movedTable struct {
 	Name    string
-	Columns string // columns that move, in the file's order
-	left    string // columns that do not move, because they describe running servers; the new installation has their defaults
-	Serial  string // the column that PostgreSQL numbers by itself
+	Columns string // columns that move, in the order of the file
+	left    string // columns that stay, because they describe running servers; the new installation has their defaults
+	Serial  string // the column that PostgreSQL numbers by itself; "": none
 }
 
-// MovedTables and LeftTables name every table, and MovedTables every column, so that none is forgotten. A test compares them with the
-// catalogues of both databases. Export and import compare them with their own database's catalogue. A new column must be added here. Then
-// decide what an import does with older files that do not have the column.
+// MovedTables and LeftTables together name every table, and MovedTables names every column, so that none is
+// forgotten. A test compares them with the catalogues of both databases. Export and import compare them with the
+// catalogue of their database. If you add a column, add it here. Then decide what an import does with older files
+// that do not have the column.
 var MovedTables = []movedTable{
-	{Name: "secret", Columns: "name value"}, // its value stays wrapped by a key that does not move
-	{Name: "counter", Columns: "noun next"}, // also the nodes' counter: an attempt's token contains a node's number, which must not be used again
+	{Name: "secret", Columns: "name value"}, // the value stays encrypted with a key that does not move
+	{Name: "counter", Columns: "noun next"}, // includes the counter of nodes, because an attempt's token contains the node's number, which must never be used again
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
@@ -75,6 +76,8 @@ var MovedTables = []movedTable{
 	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
 	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
 		" secret secret_before secret_until", left: "owner"},
+	{Name: "chatwoot_link", Columns: "client_id session_id webhook_id account_id inbox_id"},
+	{Name: "chatwoot_conversation", Columns: "client_id phone webhook_id contact_id conversation_id posting assigned_at"},
 	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
 	{Name: "notice", Columns: "id partner_id client_id login_id kind subject detail at due_at open mailed", Serial: "id"},
 	{Name: "notice_read", Columns: "login_id notice_id"},
@@ -101,10 +104,10 @@ var MovedTables = []movedTable{
 	{Name: "archive_erasure", Columns: "client_id mark times"},
 }
 
-// LeftTables are not moved: they are about running servers, or about one database.
+// LeftTables do not move, because they describe running servers or this one database.
 var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
-// BeginTables have rows in a new database. So their rows do not show that a database is in use.
+// BeginTables have rows even in a new database. So rows in these tables do not show that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}
 
 const (
@@ -114,14 +117,15 @@ const (
  where m.type = 'table' and m.name not like 'sqlite\_%' escape '\' order by m.name, p.cid`
 )
 
-// KindOf is the kind of a column by the database's name of its type.
+// KindOf has the kind of a column for each type name of the databases.
 var KindOf = map[string]Kind{
 	"smallint": Integer, "integer": Integer, "bigint": Integer, "text": Text, "bytea": Bytes,
 	"double precision": Real, "blob": Bytes, "real": Real, "boolean": Boolean, "uuid": Text,
 }
 
-// Catalogue reads the database's tables and compares them with the known ones. It returns the columns that move, and the names of unknown
-// tables. Unknown tables stay, because they belong to an extension or an operator.
+// Catalogue reads the tables of the database and compares them with MovedTables and LeftTables. It returns the tables
+// and columns that move, and the names of unknown tables. Unknown tables stay, because they belong to an extension or
+// an operator.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := SQLiteCatalogue
@@ -153,7 +157,7 @@ func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []
 	return all, slices.Sorted(maps.Keys(there)), nil
 }
 
-// described compares a table with the catalogue's columns and their types. there has the types by column name.
+// described compares the table with the columns of the database. there has the type of each column by its name.
 func (m *movedTable) described(there map[string]string) (Table, error) {
 	t := Table{Name: m.Name}
 	for _, name := range strings.Fields(m.Columns) {
@@ -173,7 +177,7 @@ func (m *movedTable) described(there map[string]string) (Table, error) {
 	return t, nil
 }
 
-// ColumnNames joins column names for a statement.
+// ColumnNames returns the names of the columns, separated by commas, for a statement.
 func ColumnNames(t Table) string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -182,10 +186,11 @@ func ColumnNames(t Table) string {
 	return strings.Join(names, ", ")
 }
 
-// StepRows is how many rows are read between two checks whether to continue.
+// StepRows is how many rows are read between two checks whether to stop.
 const StepRows = 1000
 
-// ReadTable reads a table's columns, each row in the same slice. It takes no more memory for more rows.
+// ReadTable reads the columns of a table, and calls take for each row, always with the same slice. Its use of memory
+// does not depend on the number of rows.
 func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) error) error {
 	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 	for i := range values {
@@ -208,7 +213,7 @@ func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) 
 	return nil
 }
 
-// Plain converts the values of a row of either database into the types of a file.
+// Plain converts the values of a row from either database to the types of a file.
 func Plain(values []any, t Table) {
 	for i, c := range t.Columns {
 		switch v := values[i].(type) {

@@ -10,18 +10,18 @@ import (
 	"io"
 )
 
-// Writer writes a file, table by table. One goroutine uses it.
+// Writer writes a file, table by table. Only one goroutine may use it.
 type Writer struct {
 	zip    *gzip.Writer
 	all    hash.Hash
 	header Header
-	table  int // index of the present table; between two tables, of the next one
+	table  int // index of the present table, or of the next table if none is begun
 	rows   int64
 	digest Digest
 	line   []byte
 }
 
-// NewWriter begins a file. It fills in the header's Format and Version.
+// NewWriter begins a file. It sets Format and Version in the header.
 func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	h.Format, h.Version = formatOf(&h), Version
 	zip, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
@@ -32,7 +32,7 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	return w, w.mark(h)
 }
 
-// Begin begins the header's next table.
+// Begin begins the next table of the header.
 func (w *Writer) Begin() error {
 	w.rows, w.digest = 0, Digest{}
 	return w.mark(beginLine{w.header.Tables[w.table].Name})
@@ -47,7 +47,7 @@ func (w *Writer) Row(row []any) error {
 	return w.Line(w.line)
 }
 
-// Line writes a row of the present table. AppendRow must have made the line.
+// Line writes a row of the present table. The caller made the line with AppendRow.
 func (w *Writer) Line(line []byte) error {
 	if len(line) >= maxLine {
 		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(line), maxLine)
@@ -57,7 +57,7 @@ func (w *Writer) Line(line []byte) error {
 	return w.write(line)
 }
 
-// End ends the present table. Its rows must be as many as the header says.
+// End ends the present table. The number of its rows must be the number in the header.
 func (w *Writer) End() error {
 	t := w.header.Tables[w.table]
 	if w.rows != t.Rows {
@@ -67,7 +67,7 @@ func (w *Writer) End() error {
 	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
-// Close writes the end of the file. Without that end, a reader refuses the file.
+// Close writes the end of the file. A reader refuses a file without an end.
 func (w *Writer) Close() error {
 	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// The tables in the order of the archive's files: runs, the rows that belong to them, and the ledger's entries.
+// Index of each table in PastTables.
 const (
 	pastRuns = iota
 	pastMessages
@@ -22,12 +22,13 @@ const (
 	pastEntries
 )
 
-// PastTables are the tables whose rows go to the archive.
+// PastTables has the tables whose rows go to the archive. Files have them in this order: runs, rows of runs, entries
+// of the credit ledger.
 var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
-// archiveBatch has the rows for one file: whole runs with all rows that belong to them, and entries of the ledger. Rows are kept as lines
-// of the file.
+// archiveBatch has the rows for one file: whole runs with all their rows, and entries of the credit ledger. The rows
+// are kept as lines of the file.
 type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
@@ -43,7 +44,7 @@ type pastRun struct {
 	puntuale.RunRef
 	phone    string
 	messages []pastMessage
-	lines    [pastEntries][]string // by table
+	lines    [pastEntries][]string // lines of each table
 }
 
 type pastMessage struct {
@@ -52,7 +53,7 @@ type pastMessage struct {
 	due        int64
 }
 
-// batchEntry is an entry of the ledger.
+// batchEntry is an entry of the credit ledger.
 type batchEntry struct {
 	client     puntuale.ClientID
 	id, amount int64
@@ -64,7 +65,7 @@ func newPast(tables []archive.Table) *archiveBatch {
 	return &archiveBatch{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, of: map[puntuale.MessageRef]*pastRun{}}
 }
 
-// fields finds values of a row by their columns' names.
+// fields finds a value of a row by the name of its column.
 type fields struct {
 	t      archive.Table
 	values []any
@@ -88,7 +89,7 @@ func (fields) is(name string) func(archive.Column) bool {
 	return func(c archive.Column) bool { return c.Name == name }
 }
 
-// add takes a row. Messages must come before the rows that belong to them.
+// add adds a row. The messages must come before the rows that belong to them.
 func (p *archiveBatch) add(t archive.Table, values []any) error {
 	line, err := archive.AppendRow(nil, values)
 	if err != nil {
@@ -122,7 +123,7 @@ func (p *archiveBatch) add(t archive.Table, values []any) error {
 	return nil
 }
 
-// run finds a run, or makes it.
+// run returns a run of the batch, and adds it if it is missing.
 func (p *archiveBatch) run(ref puntuale.RunRef) *pastRun {
 	r := p.runs[ref]
 	if r == nil {
@@ -147,7 +148,7 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 	return engine.Column(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
 }
 
-// copies names the copies of the run's messages that the simulated network may have received.
+// copies returns the keys of the sandbox's copies of the run's messages.
 func (r *pastRun) copies() (all []retention.SandboxCopy) {
 	for _, m := range r.messages {
 		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
@@ -157,13 +158,13 @@ func (r *pastRun) copies() (all []retention.SandboxCopy) {
 
 func (p *archiveBatch) empty() bool { return len(p.order)+len(p.ledger) == 0 }
 
-// keep drops all runs and entries for which its functions return false.
+// keep removes the runs and entries for which its functions return false.
 func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) bool) {
 	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
 	p.ledger = slices.DeleteFunc(p.ledger, func(e batchEntry) bool { return !entry(&e) })
 }
 
-// spans describe the content of each client.
+// spans returns a description of each client's rows in the file.
 func (p *archiveBatch) spans() []archive.Span {
 	found := map[puntuale.ClientID]*archive.Span{}
 	of := func(c puntuale.ClientID) *archive.Span {
@@ -193,7 +194,7 @@ func (p *archiveBatch) spans() []archive.Span {
 	return all
 }
 
-// write writes an archive's file.
+// write writes the file of the batch.
 func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	lines := func(table int, use func(string) error) error {
 		for _, r := range p.order {
@@ -219,7 +220,7 @@ func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	h.Tables = slices.Clone(p.tables)
 	for i := range h.Tables {
 		h.Tables[i].Rows = 0
-		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // the function only counts rows
+		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // this function only counts the rows
 	}
 	h.Part.Clients = p.spans()
 	w, err := archive.NewWriter(to, h)
@@ -248,7 +249,7 @@ func readPast(folder *archive.Folder, file archive.File) (*archiveBatch, archive
 	return p, h, err
 }
 
-// scanPast scans a row of a table.
+// scanPast scans a row of the table t. before has the targets for columns in front of the table's own columns.
 func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
 	into := slices.Clone(before)

@@ -15,36 +15,38 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Archiver moves runs that ended long ago from the database into compressed files. Any number of nodes may have an archiver on the same
-// folder. Only the node with the lease works. But the lease alone does not make it safe. These rules do:
+// Archiver moves runs that ended long ago from the database into compressed files. Any number of nodes may have an
+// archiver for the same folder. Only the node with the lease works. But the lease alone does not protect the rows.
+// These rules do:
 //
-//   - A file gets the number after the last finished one, and no number is given twice (archive.Folder).
-//   - A file is on disk and was read back before any row is deleted. A row is deleted only while it is byte for byte the row in the file.
-//     If a row differs, its run is removed from the file.
-//   - Each transaction compares the term of the lease. So a node that stood still deletes nothing after it lost the lease.
-//   - A file that was begun is finished before the next one, by the node that has the lease then. If the file holds rows that the database
-//     does not have, they were deleted already.
+//   - A file gets the number after the last finished file. No number is given twice (archive.Folder).
+//   - Before a row is deleted, its file is on disk and was read back. A row is deleted only if it is byte for byte the row in
+//     the file. If a row differs, its run is removed from the file.
+//   - Each transaction checks the term of the lease. So a node that stood still deletes nothing after it lost the lease.
+//   - A file that was begun is finished before the next file, by the node that then has the lease. If the file has rows that
+//     the database does not have, these rows were already deleted.
 type Archiver struct {
 	s       *engine.DB
 	kind    *engine.Kind
 	cfg     Config
-	Fail    func(step string) error // for tests: ends the work at a step
+	Fail    func(step string) error // only for tests: stops the work at a step
 	working atomic.Bool
 }
 
-// Config says where the archive is, and how to work.
+// Config is the configuration of an [Archiver].
 type Config struct {
-	Folder  string // the first use creates it
-	Program string // the program's name in the files
+	Folder  string // folder of the archive; the first use creates it
+	Program string // name of the program, written into the files
 
-	// Mark is the keyed hash that replaces a client's number in an erasure.
+	// Mark returns the keyed hash that replaces the number of an erased person.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	// Lease is how long another node waits for a node that stopped in the middle of the work; default 2 minutes.
+	// Lease is the length of a lease. If a node stops during its work, other nodes wait this long. Default: 2
+	// minutes.
 	Lease time.Duration
 
-	// Rest is called after each piece of work, with the time that the work took. It waits, so that others can use the database. nil: it
-	// waits 19 times as long as the work took, at most 2 s.
+	// Rest is called after each piece of work, with the time that the work took. It waits, so that others can use the
+	// database. nil: wait 19 times as long as the work took, but at most 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
@@ -53,14 +55,14 @@ type ArchiveResult struct {
 	Files, Runs, Messages, Erased int
 }
 
-// The most that one file holds. A file is in memory while it is made.
+// Limits of one file. A file is in memory while it is made.
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
-	looksAtMost = 20_000 // runs looked at for one file
+	looksAtMost = 20_000 // runs that are looked at for one file
 )
 
-// New makes an archiver for a database.
+// New returns an archiver for a database.
 func New(s *engine.DB, cfg Config) *Archiver {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 2 * time.Minute
@@ -72,20 +74,20 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	return a
 }
 
-// newArchiveKind makes a kind of tasks that may run again, because a second run finds no rows to delete.
+// newArchiveKind returns a kind of tasks that may run twice, because the second run finds no rows to delete.
 func newArchiveKind() *engine.Kind {
 	k := engine.NewSingle("archive", engine.PriorityCall)
 	k.Check, k.Background = engine.RunAgain, true
 	return k
 }
 
-// rest leaves nineteen twentieths of the time to others. If others keep the database busy, each piece of work takes longer. Then rest waits
-// longer, too.
+// rest leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
+// work takes longer, so rest waits longer, too.
 func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
 
-// archiveTerm is the time of one lease.
+// archiveTerm is the work of one node during one lease.
 type archiveTerm struct {
 	*Archiver
 	folder *archive.Folder
@@ -94,16 +96,17 @@ type archiveTerm struct {
 	now    time.Time
 	before time.Time
 	term   int64
-	beaten time.Time         // when the lease was last renewed, by this machine's clock
-	serial int64             // of the last finished file
-	from   puntuale.ClientID // clients up to this one were looked at
-	rests  bool              // some runs were not blanked yet, so they must be looked at again
+	beaten time.Time         // when the lease was last renewed, by the clock of this machine
+	serial int64             // number of the last finished file
+	from   puntuale.ClientID // the clients up to this one were looked at
+	rests  bool              // some runs were not blanked yet, so a later call must look at them again
 	looked lookedAtRuns
 	done   ArchiveResult
 }
 
-// Run archives blanked runs that ended before a moment, in the order of identifiers, and removes erased persons from the files. It returns
-// when nothing is left to do, or when ctx ends. The next call repeats what failed. While another node has the lease, Run does nothing.
+// Run archives blanked runs that ended before the moment before, in the order of their identifiers. It also removes
+// erased persons from the files. It returns when nothing is left to do, or when ctx ends. The next call repeats what
+// failed. If another node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil
@@ -128,7 +131,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error with which tests stop the work as a kill would: no further step runs.
+// ErrKilled is an error for tests: the work stops as if the process was killed, and no further step runs.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -138,7 +141,7 @@ func (t *archiveTerm) at(step string) error {
 	return t.Fail(step)
 }
 
-// enter finds the folder that the database knows, and reports whether there is anything to do.
+// enter opens the folder that the database knows, and reports whether there is work.
 func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	var id string
 	var doneTo, erasures int64
@@ -166,7 +169,7 @@ func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	return erasures > 0 || !t.before.IsZero() && engine.Micros(t.before) > doneTo, nil
 }
 
-// openKnown opens the folder with the identifier that the database knows.
+// openKnown opens the folder at path. The folder must have the identifier that the database knows.
 func openKnown(path, id string) (*archive.Folder, error) {
 	f, err := archive.OpenFolder(path)
 	if err == nil && f.ID() != id {
@@ -178,7 +181,7 @@ func openKnown(path, id string) (*archive.Folder, error) {
 	return f, nil
 }
 
-// adopt makes the folder the archive of this installation.
+// adopt stores the folder's identifier, so that it becomes the archive of this installation.
 func (t *archiveTerm) adopt(ctx context.Context) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
@@ -186,7 +189,7 @@ func (t *archiveTerm) adopt(ctx context.Context) error {
 	})
 }
 
-// Begin makes a folder the archive of the installation from now on. An earlier folder does not matter.
+// Begin makes the folder at path the archive of the installation from now on, whatever its archive was before.
 func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
@@ -208,7 +211,7 @@ func Begin(ctx context.Context, s *engine.DB, path string) error {
 	}), false))
 }
 
-// write runs a transaction that may run again, even if its first run is already on disk.
+// write runs a transaction. The transaction may run a second time after the first is already on disk.
 func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
@@ -217,7 +220,7 @@ func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a 
 	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
-// fenced is write for the node with the lease. It also renews the lease.
+// fenced does the same as write, but only while this node has the lease. It also renews the lease.
 func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	t.beaten = t.s.LocalClock.Now()
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -232,7 +235,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested rests after a read that began at a moment, and renews the lease when it is time.
+// rested rests after a read that began at begun. It renews the lease if necessary.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
@@ -277,7 +280,7 @@ func (t *archiveTerm) end(ctx context.Context) error {
 	}), false)
 }
 
-// work finishes a file that was begun, and continues file by file. Between two files, it does erasures.
+// work finishes a file that was begun, and then makes file after file. Between two files, it does erasures.
 func (t *archiveTerm) work(ctx context.Context) error {
 	if err := t.folder.Sweep(); err != nil {
 		return err
@@ -309,7 +312,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 			return err
 		}
 		err = t.put(archive.File{Serial: t.serial + 1, Version: 1}, p)
-		if errors.Is(err, archive.ErrTaken) { // another node that stood still wrote it; it is finished like any other file
+		if errors.Is(err, archive.ErrTaken) { // another node that stood still wrote this file; the next round finishes it like any other file
 			t.looked, t.from = lookedAtRuns{}, 0
 		} else if err != nil {
 			return err
@@ -320,7 +323,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 	}
 }
 
-// put writes a file.
+// put writes the file of a batch.
 func (t *archiveTerm) put(file archive.File, p *archiveBatch) error {
 	database := string(migration.SQLite)
 	if t.s.Dialect.Postgres {

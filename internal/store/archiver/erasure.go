@@ -13,18 +13,18 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// pendingErasure is an erasure that is not yet done in the archive's files.
+// pendingErasure is an erasure that is not done yet in the files of the archive.
 type pendingErasure struct {
 	client puntuale.ClientID
 	mark   string
 	times  int64
 }
 
-// forgetAtMost is how many erasures one pass through the files does.
+// forgetAtMost is how many erasures are done together in one pass through the files.
 const forgetAtMost = 1000
 
-// forget removes erased persons from the archive's files. An erasure is done when no file names its person any more. While a file is
-// damaged, the erasures of all clients in it stay pending.
+// forget removes erased persons from the files of the archive. An erasure is done when no file names its person any
+// more. If a file is damaged, the erasures of all clients in this file stay pending.
 func (t *archiveTerm) forget(ctx context.Context) error {
 	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
 		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })
@@ -72,7 +72,7 @@ func (t *archiveTerm) forget(ctx context.Context) error {
 	})
 }
 
-// forgetIn writes a new version of a file that names one of the persons. It returns how many runs changed.
+// forgetIn writes a new version of a file if it names one of the persons. It returns how many runs changed.
 func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
 	h, err := t.folder.Header(file)
 	if err != nil || !slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool { return marks[puntuale.ClientID(s.Client)] != nil }) {
@@ -102,7 +102,7 @@ func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]
 	return n, t.folder.Sweep()
 }
 
-// wipe removes everything that names the person of a run, as an erasure in the database does.
+// wipe removes everything that names the person of a run, in the same way as an erasure in the database.
 func (p *archiveBatch) wipe(r *pastRun) error {
 	digits := strings.TrimPrefix(r.phone, "+")
 	for table := range r.lines {
@@ -113,7 +113,7 @@ func (p *archiveBatch) wipe(r *pastRun) error {
 				return err
 			}
 			for _, name := range []string{"phone", "name", "detail", "content", "reference"} {
-				if f.has(name) && (table != pastRuns || name != "content") { // a run's content was blanked already
+				if f.has(name) && (table != pastRuns || name != "content") { // the content of a run was already removed by blanking
 					f.set(name, "")
 				}
 			}

@@ -13,19 +13,19 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Search asks for messages of an archive. A field with its zero value does not narrow the search.
+// Search chooses messages of an archive. A zero field chooses all.
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
-	Phone    string    // as the API shows it
-	From, To time.Time // when the message was due: From inclusive, To exclusive
+	Phone    string    // in the form that the API shows
+	From, To time.Time // range of the due moment: From inclusive, To exclusive
 }
 
 // Message is a message of an archive, with its history.
 type Message struct {
 	puntuale.MessageDetail
-	Outcome int // 0 none, 1 sent, 2 failed; a resend keeps it
-	Credit  int // 1 spent, -1 given back, 0 none
+	Outcome int // 0: none, 1: sent, 2: failed; stays the same after a resend
+	Credit  int // 1: a credit was spent, -1: it was given back, 0: neither
 	File    string
 	Events  []Event
 }
@@ -37,7 +37,7 @@ type Event struct {
 	Detail puntuale.Reason
 }
 
-// within reports whether a file may have the messages that a search asks for.
+// within reports whether a file may have messages that match the search.
 func (r *Search) within(h archive.Header) bool {
 	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
 		switch {
@@ -58,8 +58,8 @@ func (r *Search) wants(m *Message) bool {
 	return (r.From.IsZero() || !m.Due.Before(r.From)) && (r.To.IsZero() || m.Due.Before(r.To))
 }
 
-// Find reads the archive of a folder and calls use for each message that matches, by file and id. It skips damaged files and names them in
-// the error, after it has read the others.
+// Find reads the archive in the folder path, and calls use for each message that matches, sorted by file and id. It
+// skips damaged files, and returns an error that names them after it has read the others.
 func Find(path string, r Search, use func(Message) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, er
 	return all, nil
 }
 
-// recall makes messages of the lines of a run.
+// messagesOf makes messages from the lines of a run.
 func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
@@ -149,7 +149,7 @@ func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 
 func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
-// parsed returns the run's rows of one table.
+// parsed returns the run's rows in one table.
 func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	var all []fields
 	for _, line := range run.lines[table] {
@@ -162,7 +162,7 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// recalledDetail makes the same detail as Details made before (message.go).
+// detailOf makes the same detail as Details made while the message was in the database (message.go).
 func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
@@ -193,18 +193,19 @@ func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	return d, nil
 }
 
-// ArchivedFile describes a file of an archive.
+// ArchivedFile describes one file of an archive.
 type ArchivedFile struct {
 	Name           string
 	Size           int64 // bytes
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span
-	Missing        int64 // files that are missing between this one and the one before
-	Err            error // why the file cannot be read
+	Missing        int64 // number of files that are missing between this file and the one before it
+	Err            error // why the file cannot be read; nil: it can
 }
 
-// ListArchive calls use for each file of an archive, by number. With whole, it reads each file to its end and checks its checksums.
+// ListArchive calls use for each file of an archive, sorted by number. With whole, it reads each file to its end and
+// checks the checksums.
 func ListArchive(path string, whole bool, use func(ArchivedFile) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {

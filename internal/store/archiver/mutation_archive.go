@@ -2,6 +2,6 @@
 
 package archiver
 
-// archiveCompares makes the archiver delete a run only if its rows are those in the file. The build with the tag mutate_archive shows that
-// the tests notice when it does not.
+// archiveCompares makes the archiver delete a run only if its rows are the same in the file. The build tag
+// mutate_archive turns this off, to show that the tests notice it.
 const archiveCompares = true

@@ -14,14 +14,15 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// finish completes the file after the last finished one, if there is such a file. It deletes the file's rows from the database. It removes
-// from the file the runs that have changed since. Then this file is the last finished one.
+// finish completes the file after the last finished file, if there is one. It deletes the file's rows from the
+// database. If runs have changed since the file was written, it removes these runs from the file. Then this file is
+// the last finished file.
 func (t *archiveTerm) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
 		return err
 	}
-	p, _, err := readPast(t.folder, file) // an incomplete file must delete nothing
+	p, _, err := readPast(t.folder, file) // if the file is not complete, reading it fails and nothing is deleted
 	if err != nil {
 		return fmt.Errorf("an unfinished file of the archive: %w", err)
 	}
@@ -33,7 +34,7 @@ func (t *archiveTerm) finish(ctx context.Context) error {
 		return err
 	}
 	if len(changed) > 0 {
-		t.from = 0 // look at all clients again, because these runs stay in the database
+		t.from = 0 // look at all clients again, because the changed runs stay in the database
 		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*batchEntry) bool { return true })
 		p.tables = t.tables
 		if err := t.replace(file, p); err != nil {
@@ -68,14 +69,14 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// The most that one transaction removes. On SQLite, all other writers wait for it.
+// Largest number of rows that one transaction removes. On SQLite, all other writers wait for this transaction.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100
 )
 
-// remove deletes the file's rows from the database, some runs of a client at a time. It returns the runs that differ from the file. These
-// stay in the database.
+// remove deletes the rows of the file from the database, a few runs of one client in each transaction. It returns the
+// runs that differ from the file; they stay in the database.
 func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[puntuale.RunRef]bool, err error) {
 	most := removeRows
 	if !t.s.Dialect.Postgres {
@@ -116,11 +117,11 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 	return changed, nil
 }
 
-// removalBatch is one transaction. Locks: messages, runs, then their other rows.
+// removalBatch is the work of one transaction. It locks messages first, then runs, then the other rows.
 type removalBatch struct {
 	*archiveTerm
 	client  puntuale.ClientID
-	runs    []*pastRun // sorted
+	runs    []*pastRun // sorted by id
 	changed []puntuale.RunRef
 }
 
@@ -140,7 +141,7 @@ order by r.client_id, r.id for update of r`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
 
-// run deletes the runs that are the same in the file. A missing run was deleted before.
+// run deletes the runs that are the same in the database and in the file. A run that is missing was deleted before.
 func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
@@ -165,7 +166,7 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	}))
 }
 
-// present reads the present rows of the runs, and locks them.
+// present locks the runs' rows in the database, and reads them.
 func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveBatch, error) {
 	var messages []puntuale.MessageRef
 	var copies []retention.SandboxCopy
@@ -229,8 +230,8 @@ func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pas
 	return retention.ForgetLate(ctx, a, refs)
 }
 
-// carry deletes entries of a client's ledger, and adds their sum to one entry that stands for all archived ones. That entry is the client's
-// first one, and has the kind carried. It replaces the first deleted entry.
+// carry deletes entries of a client's ledger. It adds their sum to one entry that replaces all archived entries. This
+// entry has the kind carried, and is the first entry of the client: it takes the id of the first deleted entry.
 func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))
 	for _, e := range part {
@@ -264,7 +265,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	if _, err := engine.QueryOne(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
 		return err
 	}
-	if kind != "carried" { // the first deleted entry becomes the entry "carried"
+	if kind != "carried" { // then the first deleted entry becomes the entry "carried"
 		oldest = first
 		there = slices.DeleteFunc(there, func(id int64) bool { return id == first })
 		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {

@@ -13,29 +13,28 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// SQLite has no arrays, but its json_each could carry a batch. A virtual table that reads the Go slices themselves is quicker. For a claim
-// of 1,000 rows it needs a third less time (4.1 against 6.1 µs a row). Also, bytes need no encoding.
-//
-// "batch(handle)" is a table with columns c0, c1, …; lend returned the handle.
+// batchModule makes Go slices readable as a table in SQLite: batch(handle) has the columns c0, c1 and so on, and lend
+// returned the handle. SQLite has no arrays. JSON with json_each would also work, but this table is faster: a claim
+// of 1,000 rows takes 4.1 instead of 6.1 µs a row. Also, bytes need no encoding.
 type batchModule struct{}
 
 const mostColumns = 32
 
-// lent holds the batches that statements are reading.
+// lent has the batches that statements are reading.
 var (
 	lent     sync.Map // int64 → batch
 	lastLent atomic.Int64
 )
 
-// lend makes a batch readable by a handle, until the caller calls free.
+// lend makes a batch readable under a handle, until the caller calls free.
 func lend(b Columns) (handle int64, free func()) {
 	handle = lastLent.Add(1)
 	lent.Store(handle, b)
 	return handle, func() { lent.Delete(handle) }
 }
 
-// sqliteDriver opens connections that know the table batch. It is ours alone: other users of SQLite in the process do
-// not see it.
+// sqliteDriver opens connections that know the table batch. Other users of SQLite in this process do not see that
+// table, because they use another driver.
 var sqliteDriver = sync.OnceValues(func() (*sqlite.Driver, error) {
 	d := &sqlite.Driver{}
 	if err := d.RegisterModule("batch", batchModule{}); err != nil {
@@ -44,7 +43,7 @@ var sqliteDriver = sync.OnceValues(func() (*sqlite.Driver, error) {
 	return d, nil
 })
 
-// sqliteConnector hands connections to database/sql.
+// sqliteConnector opens connections for database/sql.
 type sqliteConnector struct {
 	d        *sqlite.Driver
 	dsn      string
@@ -90,7 +89,8 @@ func (batchModule) Connect(c vtab.Context, _ []string) (vtab.Table, error) {
 
 type batchTable struct{}
 
-// BestIndex says that a batch is small and quick to read. So SQLite reads the batch first and looks up its rows in the big tables.
+// BestIndex tells SQLite that a batch is small and quick to read. So SQLite reads the batch first, and then looks up
+// its rows in the big tables.
 func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 	for i := range info.Constraints {
 		if c := &info.Constraints[i]; c.Column == mostColumns && c.Op == vtab.OpEQ && c.Usable {
@@ -99,7 +99,7 @@ func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 			return nil
 		}
 	}
-	info.EstimatedCost = 1e12 // without its handle there is nothing to read
+	info.EstimatedCost = 1e12 // without its handle, the table cannot be read
 	return nil
 }
 

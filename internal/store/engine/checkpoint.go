@@ -10,27 +10,29 @@ import (
 	"puntuale/internal/clock"
 )
 
-// checkpointer copies SQLite's log into its file, beside the writer. Without it, one commit in some thousands would copy the log, and all
-// calls would wait for 20 to 60 ms. A commit must copy the last pages itself, because only then the log begins anew.
+// checkpointer copies SQLite's log into the database file, in another goroutine than the writer. Without it, one in a
+// few thousand commits would copy the log, and all calls would wait for 20 to 60 ms. Only a commit can begin a new
+// log, by copying the last pages itself.
 type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
-	wake   chan struct{} // holds a value after a commit
-	last   atomic.Bool   // whether the writer should copy the last pages
+	wake   chan struct{} // has a value after a commit
+	last   atomic.Bool   // the writer should copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// Bounds of SQLite's log, in pages. With a smaller checkpointFrom, pages that change often would be copied more often.
+// Limits of SQLite's log, in pages. With a smaller CheckpointFrom, pages that change often would be copied more
+// often.
 const (
-	CheckpointFrom  = 2000                  // the checkpointer begins to copy
-	CheckpointLast  = 400                   // few enough for the writer
-	CheckpointEnd   = 4000                  // the writer copies the last pages
-	checkpointEach  = 20000                 // every commit copies, if the checkpointer is too slow
-	checkpointEvery = 20 * time.Millisecond // between two looks at the log
+	CheckpointFrom  = 2000                  // with more pages, the checkpointer begins to copy
+	CheckpointLast  = 400                   // with at most this many pages left to copy, the writer may copy them
+	CheckpointEnd   = 4000                  // with more pages, the writer copies the last pages
+	checkpointEach  = 20000                 // with more pages, every commit copies, because the checkpointer is too slow
+	checkpointEvery = 20 * time.Millisecond // time between two looks at the log
 )
 
-// startCheckpointer uses a pool of one connection.
+// startCheckpointer starts a checkpointer. db must be a pool of one connection.
 func startCheckpointer(db *sql.DB, c clock.Clock) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &checkpointer{db: db, clock: c, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
@@ -46,8 +48,8 @@ func (k *checkpointer) close() {
 	<-k.done
 }
 
-// committed says that the log may have grown, and copies the last pages if it is time. The writer calls it between two transactions, with
-// its connection.
+// committed tells the checkpointer that the log may have grown. If it is time, it copies the last pages. The writer
+// calls it between two transactions, with its own connection.
 func (k *checkpointer) committed(l *Conn) {
 	if k == nil {
 		return
@@ -60,7 +62,7 @@ func (k *checkpointer) committed(l *Conn) {
 		return
 	}
 	_, _, err := pages(context.Background(), l.conn, "passive")
-	_ = err // the next transaction uses the same files, and gets the same error
+	_ = err // not reported: the next transaction uses the same files and gets the same error
 }
 
 func (k *checkpointer) loop(ctx context.Context) {
@@ -78,7 +80,7 @@ func (k *checkpointer) loop(ctx context.Context) {
 	}
 }
 
-// copy copies until few pages are left. A reader in the middle of a long list keeps newer pages from being copied.
+// copy copies pages until few are left. A reader in the middle of a long list prevents the copying of newer pages.
 func (k *checkpointer) copy(ctx context.Context) {
 	size, copied, err := pages(ctx, k.db, "noop")
 	for err == nil && size >= CheckpointFrom && size-copied > CheckpointLast {
@@ -92,8 +94,8 @@ func (k *checkpointer) copy(ctx context.Context) {
 	}
 }
 
-// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them. The mode passive copies,
-// and does not wait for other users.
+// pages returns how many pages the log has, and how many of them are already copied. The mode noop only counts. The
+// mode passive copies, without waiting for other users.
 func pages(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, mode string,

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// slight is a difference between the machine's clock and the database's that is too small to be corrected.
+// slight is the largest difference between the two clocks that is ignored.
 const slight = 2 * time.Second
 
-// ClockOffset is how much the database's clock is ahead of this machine's. One node writes some moments, and another node compares them
-// with the time a few seconds later. Such moments use the database's clock, so that the nodes' clocks may differ.
+// ClockOffset returns how far the database's clock is ahead of this machine's clock. Some moments are written by one
+// node and compared by another node a few seconds later. These moments use the database's clock, because the nodes'
+// clocks may differ.
 func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) {
 	if !s.Dialect.Postgres {
 		return 0, nil
@@ -25,8 +26,9 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	return 0, nil
 }
 
-// From returns a clock that begins at now. Readers list outcomes by moment, and continue after the last one that they saw. A call may wait
-// before its transaction. So an outcome gets the moment of the transaction, not the moment of the call.
+// From returns a clock that shows now at first. A call may wait before its transaction. With this clock, an outcome
+// gets the moment of its transaction, not the moment of the call. Readers need this, because they list outcomes by
+// moment and continue after the last one that they saw.
 func (s *DB) From(now time.Time) func() time.Time {
 	begun := s.Config.Clock.Now()
 	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }

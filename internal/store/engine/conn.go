@@ -20,18 +20,18 @@ type Row interface {
 	Scan(into ...any) error
 }
 
-// Querier runs statements, inside a transaction or outside.
+// Querier runs statements, inside or outside of a transaction.
 type Querier interface {
-	// Query runs the statement and calls scan for each row that it returns.
+	// Query runs the statement and calls scan for each row.
 	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
 	// Exec runs the statement and returns how many rows it changed.
 	Exec(ctx context.Context, text string, args ...any) (int64, error)
-	// Queue runs a statement whose answer is not needed yet. It may be sent together with the next statement, and the next statement may
-	// return its error. scan may be nil. It is called before the next statement returns.
+	// Queue runs a statement whose answer is not needed yet. The statement may be sent together with the next one,
+	// and the next one may return its error. scan may be nil. It is called before the next statement returns.
 	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
 }
 
-// QueryOne scans the only row of a statement, and reports whether there was one.
+// QueryOne scans the only row of a statement, and reports whether there was a row.
 func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...any) (found bool, err error) {
 	err = a.Query(ctx, text, args, func(r Row) error {
 		found = true
@@ -40,11 +40,11 @@ func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...a
 	return found, err
 }
 
-// QueryAll scans all rows of a statement, within the caller's memory grant.
+// QueryAll scans all rows of a statement. It takes memory from the caller's memory grant.
 func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, into *T) error) ([]T, error) {
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
-		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // a few rows need no memory grant
+		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // the first rows are few enough to need no memory grant
 			if err := TakeMemory(ctx, rowsAtOnce, 0); err != nil {
 				return err
 			}
@@ -56,16 +56,17 @@ func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, sc
 	return all, err
 }
 
-// Conn is one connection that a writer keeps, with its prepared statements. (pgx prepares and keeps statements by
-// itself; the SQLite driver would parse the text each time.) One goroutine uses it at a time.
+// Conn is one connection that a writer keeps, with its prepared statements. Only one goroutine may use it at a time.
+// Conn keeps prepared statements only for SQLite, because the SQLite driver would parse the text each time; pgx keeps
+// them itself.
 type Conn struct {
 	dialect *Dialect
 	db      *sql.DB
 	conn    *sql.Conn
 	watch   *Monitor
 	stmts   map[string]*sql.Stmt
-	open    bool        // a transaction is under way
-	queued  []statement // sent with the next statement, in one round trip; on PostgreSQL only
+	open    bool        // a transaction is open
+	queued  []statement // statements to send with the next one, in one round trip; only on PostgreSQL
 
 	admit func(ctx context.Context, on Querier) error // checks each new connection; nil: no check
 }
@@ -83,18 +84,18 @@ func (l *Conn) connect(ctx context.Context) error {
 		return nil
 	}
 	if err := l.admit(ctx, l); err != nil {
-		l.drop() // the next use connects and checks again
+		l.drop() // so the next use connects and checks again
 		return err
 	}
 	return nil
 }
 
-// drop gives the connection up; the next use opens another.
+// drop closes the connection. The next use opens another one.
 func (l *Conn) drop() {
 	if l.conn == nil {
 		return
 	}
-	// After an error here the connection is lost. It is dropped anyway.
+	// Errors are ignored, because the connection is closed in any case.
 	for _, s := range l.stmts {
 		_ = s.Close()
 	}
@@ -151,7 +152,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	return r.RowsAffected()
 }
 
-// Queue saves a round trip on PostgreSQL. On SQLite there is no round trip to save.
+// Queue saves a round trip on PostgreSQL. On SQLite it runs the statement at once.
 func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
 	if !l.dialect.Postgres {
 		if scan != nil {
@@ -174,7 +175,7 @@ func drain(rows *sql.Rows, scan func(r Row) error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// ReadPool is several connections for reading.
+// ReadPool is a pool of connections for reading.
 type ReadPool struct {
 	d     *Dialect
 	db    *sql.DB
@@ -183,13 +184,15 @@ type ReadPool struct {
 
 	noticed func(error) // gets the error of every statement; may be nil
 
-	Within time.Duration // limits a statement with its wait for a connection; 0: only the caller's context limits it
+	Within time.Duration // limits a statement together with its wait for a connection; 0: only the caller's context limits it
 
-	permits chan struct{} // one for each connection, so that callers wait only until their admission deadline; nil: callers wait at the pool
+	// permits has one permit for each connection. With it, a caller waits only until its admission deadline. nil: a
+	// caller waits until the pool has a connection.
+	permits chan struct{}
 }
 
-// Acquire waits for a connection to be free, until the caller's admission deadline. On success the caller calls Release. Codes: overloaded,
-// unavailable.
+// Acquire waits until a connection is free, but at most until the caller's admission deadline. After success the
+// caller must call Release. Codes: overloaded, unavailable.
 func (p *ReadPool) Acquire(ctx context.Context) error {
 	if p.permits == nil {
 		return nil
@@ -211,14 +214,14 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	}
 }
 
-// Release gives back the connection of Acquire.
+// Release gives back the connection that Acquire got.
 func (p *ReadPool) Release() {
 	if p.permits != nil {
 		<-p.permits
 	}
 }
 
-// InUse returns how many of the connections are in use, and how many the pool may have.
+// InUse returns how many connections are in use, and how many the pool may have.
 func (p *ReadPool) InUse() (now, most int) {
 	stats := p.db.Stats()
 	return stats.InUse, stats.MaxOpenConnections
@@ -285,7 +288,7 @@ func (l *Conn) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback leaves the connection usable, or drops it.
+// Rollback ends the open transaction, if there is one. If that fails, it drops the connection.
 func (l *Conn) Rollback(ctx context.Context) error {
 	if l.conn == nil || !l.open {
 		return nil
@@ -297,11 +300,11 @@ func (l *Conn) Rollback(ctx context.Context) error {
 	return nil
 }
 
-// ScanOne scans a row of one column.
+// ScanOne scans a row that has one column.
 func ScanOne[T any](rows Row, v *T) error { return rows.Scan(v) }
 
-// OpenMover opens a separate connection without time limits, to the database of an open store. The store's Close does not close it; free
-// does.
+// OpenMover opens a separate connection to the database of an open store, without time limits. The store's Close does
+// not close it; the caller must call free.
 func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func() error, err error) {
 	own := &DB{Options: Options{Name: s.Name}, Config: s.Config, Dialect: s.Dialect}
 	var db *sql.DB
@@ -319,7 +322,7 @@ func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func()
 	return NewConn(ctx, s.Dialect, db)
 }
 
-// NewConn connects to a database. free closes the connection and the database.
+// NewConn opens a connection. free closes the connection and db.
 func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() error, err error) {
 	l = &Conn{dialect: d, db: db}
 	free = func() error {
@@ -333,7 +336,8 @@ func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() 
 	return l, free, nil
 }
 
-// BeginSnapshot begins a transaction that sees the database at one moment. On SQLite that is the moment of its first read.
+// BeginSnapshot begins a transaction that sees the database as it is at one moment. On SQLite, this is the moment of
+// the transaction's first read.
 func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	begin := "begin"
 	if l.dialect.Postgres {
@@ -346,7 +350,8 @@ func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// Copy writes rows into a table by PostgreSQL's COPY, which also accepts values for the columns that PostgreSQL numbers by itself.
+// Copy writes rows into a table with PostgreSQL's COPY. COPY also accepts values for columns that PostgreSQL numbers
+// by itself.
 func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) error {
 	return l.conn.Raw(func(driver any) error {
 		c, ok := driver.(*stdlib.Conn)
@@ -360,6 +365,6 @@ func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pg
 	})
 }
 
-// An export reads everything in one transaction, which sees the database at one moment. The transaction is never idle for long, and no time
-// limit ends it.
+// beginSnapshot begins the transaction of an export, which sees the database as it is at one moment. No time limit
+// ends this transaction.
 const beginSnapshot = "begin isolation level repeatable read, read only"

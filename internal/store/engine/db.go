@@ -19,10 +19,11 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Config says where the data is. Each field has a default, except that either Data or Database is needed.
+// Config says where the data is. Data or Database must be set. All other fields have defaults.
 type Config struct {
-	// Database is "" for the SQLite file puntuale.db in the folder Data. "sqlite:" and a path name another file, with
-	// "?_pragma=name(value)" for its settings. A PostgreSQL address begins with postgres:// or postgresql://.
+	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. "sqlite:" and
+	// a path name another file, optionally with "?_pragma=name(value)" for its settings. A PostgreSQL address begins
+	// with postgres:// or postgresql://.
 	Database string
 	Data     string
 
@@ -33,59 +34,59 @@ type Config struct {
 	// ListTimeout is how long a list may take; default 10 s.
 	ListTimeout time.Duration
 
-	// NoMigrate refuses an empty or older database instead of bringing it up to date.
+	// NoMigrate makes Open refuse an empty or older database. Otherwise Open migrates it.
 	NoMigrate bool
 }
 
-// Options say how one user of the database opens it.
+// Options says how one user of the database opens it.
 type Options struct {
-	Name   string                                     // what PostgreSQL shows of our connections
-	Shared bool                                       // blocks imports and moving exports of a SQLite file while it is open
+	Name   string                                     // name of our connections that PostgreSQL shows
+	Shared bool                                       // while it is open, imports and moving exports of the SQLite file are refused
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 
-// DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers and the idempotency
-// records; it knows no other tables. Many goroutines may call its methods at once.
+// DB is an open database: its connections, and the writers that commit. It has tables of its own for the counters of
+// identifiers and for idempotency records. It knows no other tables. Many goroutines may call its methods at once.
 type DB struct {
 	Options
 
 	Config  Config
 	Dialect *Dialect
-	File    string       // the SQLite file; "" on PostgreSQL
-	leave   func() error // ends the share of the file; nil: the file is not shared
-	pools   sync.Mutex   // guards dbs once the database is open
+	File    string       // path of the SQLite file; "" on PostgreSQL
+	leave   func() error // releases the lock on the file; nil: the file is not locked
+	pools   sync.Mutex   // guards dbs after the database is open
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // limits the use of ListReads
+	ListSlots listSlots // limits how many callers use ListReads
 
-	LocalClock clock.Clock // the clock of this machine, even if Config.Clock is another one
+	LocalClock clock.Clock // clock of this machine, even if Config.Clock is another one
 
 	writers
-	Writes      *Kind         // a transaction of one caller
+	Writes      *Kind         // kind of a transaction with one task
 	Monitor     *Monitor      // nil on SQLite
 	checkpoints *checkpointer // nil on PostgreSQL
 
-	LastCall atomic.Pointer[time.Time] // when a call last queued a task, by this machine's clock; nil: no call has queued one
+	LastCall atomic.Pointer[time.Time] // when a call last queued a task, by this machine's clock; nil: never
 	failure  failure
 
 	closed sync.Once
-	err    error // what Close returned
+	err    error // the result of Close
 }
 
-// readPools are the connections for reading.
+// readPools has the pools of connections for reading.
 type readPools struct {
-	CallReads        *ReadPool // for single things that a call needs, and for keys
-	ListReads        *ReadPool // for the lists of calls, which may read much and must not use the other connections
+	CallReads        *ReadPool // for authentication, and for single things that a call needs
+	ListReads        *ReadPool // for lists, which may read much and must not block the other connections
 	DispatchReads    *ReadPool // for the dispatcher and for refills
 	MaintenanceReads *ReadPool // for maintenance, which may be slow
 	ArchiveReads     *ReadPool // for the archiver
 }
 
-// writers are the writers of the database. On SQLite there is only one.
+// writers has the writers of the database. On SQLite they are all the same writer.
 type writers struct {
 	all           []*Writer
-	TenantWriters []*Writer // for calls, chosen by client
+	TenantWriters []*Writer // for calls; the client decides which one
 	ClaimWriter   *Writer
 	RecordWriter  *Writer
 	LedgerWriter  *Writer // for the sandbox
@@ -95,16 +96,16 @@ type writers struct {
 	ArchiveWriter *Writer // for the archiver
 }
 
-// failure is the error after which the store cannot work any more.
+// failure has the error after which the store refuses all work.
 type failure struct {
 	broken atomic.Pointer[error]
-	damage atomic.Pointer[error] // PostgreSQL reported it
+	damage atomic.Pointer[error] // damage that PostgreSQL reported
 	closed chan struct{}         // closed when the store has failed
 }
 
-// Open opens the database, and creates or migrates it if cfg allows that. An error that wraps puntuale.ErrUntrusted means that the database
-// must not be used, and says why. CodeConflict means that a command is moving the database now. CodeUnavailable means that it could not be
-// reached.
+// Open opens the database. It creates or migrates it if cfg allows that. If the error wraps puntuale.ErrUntrusted,
+// the database must not be used, and the error says why. CodeConflict: a command is moving the database now.
+// CodeUnavailable: the database cannot be reached.
 func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -139,14 +140,15 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	return s, nil
 }
 
-// CloseWriters refuses new tasks, and waits until queued tasks are committed.
+// CloseWriters refuses new tasks, and waits until the queued tasks are committed.
 func (s *DB) CloseWriters() {
 	for _, w := range s.writers.all {
 		w.close()
 	}
 }
 
-// Close refuses new calls, waits until queued tasks are committed, and closes the database. It may be called twice.
+// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called
+// twice.
 func (s *DB) Close() error {
 	s.closed.Do(func() {
 		s.CloseWriters()
@@ -164,7 +166,8 @@ func (s *DB) Close() error {
 	return s.err
 }
 
-// fail makes the store refuse everything. After a failed write, the data on disk is unknown until the next start opens the database again.
+// fail makes the store refuse all work. After a failed write, nobody knows what is on the disk, until the next start
+// opens the database again.
 func (s *DB) fail(err error) {
 	if s.failure.broken.CompareAndSwap(nil, &err) {
 		if s.File != "" && damage(err) {
@@ -177,7 +180,7 @@ func (s *DB) fail(err error) {
 	}
 }
 
-// Damage is the damage that PostgreSQL reported; nil if there is none.
+// Damage returns the damage that PostgreSQL reported, or nil.
 func (s *DB) Damage() error {
 	if err := s.failure.damage.Load(); err != nil {
 		return *err
@@ -185,11 +188,11 @@ func (s *DB) Damage() error {
 	return nil
 }
 
-// Failed is closed when the disk under the database failed. Then nothing is written any more. The process should end, so that its next
-// start opens the database again.
+// Failed returns a channel that is closed when the disk under the database has failed. Then nothing is written any
+// more. The process should end, so that its next start opens the database again.
 func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
 
-// Failure says why the store failed; nil while it has not.
+// Failure returns why the store failed, or nil if it did not fail.
 func (s *DB) Failure() error {
 	err := s.failure.broken.Load()
 	switch {
@@ -201,10 +204,10 @@ func (s *DB) Failure() error {
 	return puntuale.Unavailable(fmt.Errorf("the disk failed under the database: %w", *err))
 }
 
-// damage distinguishes a damaged file from a disk that failed.
+// damage reports whether the file is damaged. Otherwise the disk failed.
 func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
 
-// migrate compares the tables with this program and brings them up to date.
+// migrate compares the version of the tables with this program, and migrates them if necessary.
 func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) error {
 	err := migration.Check(ctx, db, which)
 	switch {
@@ -224,8 +227,8 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) 
 	return s.compare(ctx, db, which)
 }
 
-// compare refuses tables that differ from the migrations. It needs a PostgreSQL role that may create temporary tables; for another role, it
-// says so.
+// compare refuses tables that differ from the migrations. It needs a PostgreSQL role that may create temporary
+// tables. For another role, it only logs that it could not compare.
 func (s *DB) compare(ctx context.Context, db *sql.DB, which migration.Database) error {
 	err := migration.Compare(ctx, db, which)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {

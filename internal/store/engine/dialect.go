@@ -8,29 +8,30 @@ import (
 	"sync"
 )
 
-// Dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these signs of our own:
+// Dialect is one of the two databases. A statement has one text for both. The text is written for PostgreSQL, with
+// these additional signs:
 //
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
 //	$timeline             the server's timeline, 0 if there is none (postgres.go)
 //
-// For SQLite, casts and row locks are removed: one writer holds the whole file, so there is nothing to lock. greatest and least are called
-// max and min. With a null among the arguments, SQLite returns null, but PostgreSQL ignores it. So no statement passes a null. Where the
-// databases differ more, there are two texts, and a comment gives the reason.
+// On SQLite, casts and row locks are removed, because its one writer locks the whole file. greatest and least become
+// max and min. If an argument is null, SQLite returns null, but PostgreSQL ignores it; so no statement passes a null.
+// Where the databases differ more, there are two texts, and a comment gives the reason.
 //
-// RETURNING comes in no particular order; callers match rows by key.
+// The rows of RETURNING come in no fixed order, so callers find them by key.
 type Dialect struct {
 	Postgres bool
-	Timeline string   // how the timeline is asked for; set before the first statement
-	texts    sync.Map // as written → as sent
+	Timeline string   // expression that reads the timeline; set before the first statement
+	texts    sync.Map // the text in the source → the text for this database
 }
 
-// Columns has the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On SQLite a column
-// with nulls may be []any.
+// Columns has the rows of a $u(...): one slice for each column, []int64, []string or [][]byte, all with the same
+// length. On SQLite, a column with nulls may be []any.
 type Columns []any
 
-// Column makes a column of a batch.
+// Column returns one column of a batch.
 func Column[T, V any](rows []T, field func(*T) V) []V {
 	column := make([]V, len(rows))
 	for i := range rows {
@@ -46,7 +47,7 @@ var (
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
-// Text returns the statement in the form of this database.
+// Text returns a statement in the form for this database.
 func (d *Dialect) Text(written string) string {
 	if sent, ok := d.texts.Load(written); ok {
 		return sent.(string)
@@ -78,7 +79,7 @@ func (d *Dialect) render(text string) string {
 	})
 }
 
-// source is the table u of a batch whose columns are given as "name type".
+// source returns the table u of a batch. Each element of columns is "name type".
 func (d *Dialect) source(first int, columns []string) string {
 	var names, values []string
 	for i, column := range columns {
@@ -96,7 +97,8 @@ func (d *Dialect) source(first int, columns []string) string {
 	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
 }
 
-// begin opens a transaction that will write: on SQLite it takes the write lock at once, because otherwise it could fail later.
+// begin returns the statement that begins a transaction for writing. On SQLite it takes the write lock at once,
+// because otherwise the transaction could fail later.
 func (d *Dialect) begin() string {
 	if d.Postgres {
 		return "begin"
@@ -104,8 +106,8 @@ func (d *Dialect) begin() string {
 	return "begin immediate"
 }
 
-// bind replaces a batch among the arguments by the database's form of it. The caller calls the returned function after it read the whole
-// answer.
+// bind replaces a batch among the arguments by its form for this database. The caller must call the returned function
+// after it has read the whole answer.
 func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}

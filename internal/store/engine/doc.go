@@ -1,11 +1,14 @@
-// Package engine runs statements on PostgreSQL, or on one SQLite file, with the same texts on both. It opens connections, reads by pools
-// ([ReadPool]), and commits the tasks of many callers together ([Writer]). It knows no noun of the service. Its callers have the tables and
-// statements.
+// Package engine runs statements on PostgreSQL, or on one SQLite file, with the same texts on both. It opens
+// connections, reads through pools ([ReadPool]), and commits the tasks of many callers together ([Writer]). It knows
+// nothing about messages or clients. The packages that use it have the tables and statements.
 //
 // # Who writes
 //
-// All writing goes through a few writers, each one goroutine with one connection. Callers queue tasks and share commits. Only replies of
-// networks wait to make transactions larger (store/inboundmessage.go). SQLite has one writer. On PostgreSQL a client's calls always go to
-// the same of two writers of the node. Claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns and the archiver have one
-// each. If a transaction fails, the writer runs it again, task by task.
+// All writes go through a few writers. Each writer is one goroutine with one connection. Callers queue tasks, and the
+// tasks of several callers are committed together. Tasks do not wait to be committed with later ones, except for
+// replies of networks (store/inboundmessage.go).
+//
+// SQLite has one writer. On PostgreSQL, two writers of a node do the calls, and a client's calls always go to the
+// same one. There is one writer each for claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns, and
+// the archiver. If a transaction fails, the writer runs its tasks again, one by one.
 package engine

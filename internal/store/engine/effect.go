@@ -11,18 +11,18 @@ import (
 
 // Effect is a transaction that takes effect only once, even if its call is repeated.
 type Effect struct {
-	Owner int64 // a client, or the negative of a partner
+	Owner int64 // id of a client, or the negative id of a partner
 	Key   *puntuale.Idempotency
-	At    int64 // microseconds
+	At    int64 // microseconds of the Unix epoch
 
-	answer []byte // what the last run returned, for the caller
+	answer []byte // answer of the last run, for the caller
 
-	Wants int   // how many identifiers of messages it needs
-	First int64 // the first of them
+	Wants int   // how many identifiers of messages the transaction needs
+	First int64 // first of these identifiers
 }
 
-// NewEffect makes a kind of tasks that are transactions by themselves. If the connection is lost during COMMIT, the writer can find out
-// whether the effect is on disk.
+// NewEffect returns a kind of tasks that are each their own transaction. If the connection is lost during COMMIT, the
+// writer can find out whether the effect is on disk.
 func NewEffect(name string) *Kind {
 	k := NewSingle(name, PriorityCall)
 	k.Prepare, k.Check = prepareEffect, checkEffect
@@ -41,13 +41,14 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for o.Answer.
+// Once runs a transaction of an owner, under the idempotency key o. o may be nil. do returns the argument for
+// o.Answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
 }
 
-// Do runs a transaction of a kind that [NewEffect] made.
+// Do runs a transaction of the kind k, which [NewEffect] returned.
 func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context.Context, a Querier) (any, error)) error {
 	t := Single(k, func(ctx context.Context, a Querier) error { return e.run(ctx, a, do) })
 	t.Body, t.Owner = e, e.Owner
@@ -58,7 +59,7 @@ func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context
 	return err
 }
 
-// run takes the key before all other locks, and stores the answer under it.
+// run takes the idempotency key before all other locks. At the end it stores the answer under this key.
 func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context, a Querier) (any, error)) error {
 	e.answer = nil
 	if e.Key == nil {
@@ -82,7 +83,8 @@ func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context
 	return KeepAnswers(ctx, a, []KeyRef{KeyRefOf(e.Owner, e.Key)}, [][]byte{e.answer})
 }
 
-// take writes the key and reports whether it was free. If an equal call has not yet committed, it waits.
+// take writes the idempotency key, and reports whether it was free. If an equal call has not committed yet, take
+// waits.
 func (e *Effect) take(ctx context.Context, a Querier) (bool, error) {
 	key := KeyRefOf(e.Owner, e.Key)
 	taken, err := TakeKeys(ctx, a, e.At, []KeyRef{key}, []string{e.Key.Hash})
@@ -100,8 +102,9 @@ func (e *Effect) replay(ctx context.Context, a Querier) error {
 	return &puntuale.Replayed{Answer: answer}
 }
 
-// checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk. If it is, its answer is under its key.
-// checkEffect writes the key again, because that write waits for a commit that is still under way.
+// checkEffect finds out whether the effect is on disk, after the connection was lost during COMMIT. If the effect is
+// on disk, the answer is stored under its key. checkEffect writes the key again, because this write waits for a
+// commit that is still running.
 func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	e, ok := tasks[0].Body.(*Effect)
 	if !ok || e.Key == nil {
@@ -118,7 +121,7 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
-// Write runs a transaction of an owner: a client, the negative of a partner, or 0 for the service itself.
+// Write runs a transaction of an owner: a client, the negative id of a partner, or 0 for the service itself.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).Of(owner), false)
 }

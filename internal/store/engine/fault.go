@@ -18,7 +18,8 @@ import (
 	"puntuale"
 )
 
-// passing reports whether an error will pass if the transaction runs again: a deadlock, a serialisation failure, a busy file.
+// passing reports whether a second run of the transaction may succeed: after a deadlock, a serialisation failure, or
+// a busy file.
 func passing(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "40P01" || p.Code == "40001"
@@ -29,7 +30,7 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAgain)
 }
 
-// ErrAgain makes a transaction run again from its beginning: its data changed between its read and its write.
+// ErrAgain makes a transaction run again from its beginning, because its data changed between read and write.
 var ErrAgain = errors.New("changed while it was read")
 
 // lost reports whether the connection cannot be used any more.
@@ -38,7 +39,8 @@ func lost(err error) bool {
 		return true
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 25006: it became a standby.
+		// 57P0x: the server is shutting down or starting. 08: connection exceptions. 25006: the server became a
+		// standby.
 		return ends(p) || strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || p.Code == "25006"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -55,40 +57,43 @@ func lost(err error) bool {
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
 
-// ends reports whether PostgreSQL ends the connection, or itself, with this error.
+// ends reports whether PostgreSQL ends the connection, or the server itself, with this error.
 func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports whether COMMIT failed in a way that leaves open whether the transaction is on disk. Then PostgreSQL did not answer that it
-// rolled it back. (With 40003 PostgreSQL says that it does not know.)
+// Unsure reports whether COMMIT failed in such a way that the transaction may be on disk or not. If PostgreSQL
+// answered that it rolled the transaction back, Unsure returns false. Code 40003 means that PostgreSQL itself does
+// not know.
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
 }
 
-// exhausted reports whether PostgreSQL lacks disk or memory for a statement. The next statement would fail, too.
+// exhausted reports whether PostgreSQL has too little disk or memory for a statement. The next statement would fail,
+// too.
 func exhausted(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports whether the server gave up a statement because another transaction holds a lock that it needs.
+// tooLong reports whether the server gave up a statement because it took too long or waited too long for a lock.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
 }
 
-// LockedOut reports whether a statement waited for a lock for the longest allowed time (postgres.go).
+// LockedOut reports whether a statement waited for a lock as long as allowed (postgres.go).
 func LockedOut(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "55P03"
 }
 
-// errTwin marks the error of a call that could not take its idempotency key, because an equal call holds it.
+// errTwin is wrapped by the error of a call that could not take its idempotency key, because an equal call is
+// running.
 var errTwin = errors.New("the idempotency key is held")
 
-// OnKey marks an error of taking idempotency keys.
+// OnKey wraps an error from taking idempotency keys.
 func OnKey(err error) error {
 	if LockedOut(err) {
 		return fmt.Errorf("%w: %w", errTwin, err)
@@ -96,7 +101,7 @@ func OnKey(err error) error {
 	return err
 }
 
-// corrupt reports whether the database found damage in its own file.
+// corrupt reports whether the database found damage in its own files.
 func corrupt(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "XX001" || p.Code == "XX002"
@@ -116,7 +121,8 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports whether the disk under SQLite failed. Then the content of the file is unknown until the next start opens it again.
+// broken reports whether the disk under SQLite failed. Then nobody knows what is in the file, until the next start
+// opens it again.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -140,7 +146,7 @@ func Repeated(err error) bool {
 	return false
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultCallEndedEarly puntuale.ReasonCode = "call.ended_early"
 	faultCannotBeStored puntuale.ReasonCode = "fault.cannot_be_stored"
@@ -149,7 +155,7 @@ const (
 	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
 )
 
-// PublicError gives an error its public code. Errors leave the store only in this form.
+// PublicError turns an error into one with a public code. Errors leave the store only in this form.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
@@ -165,9 +171,9 @@ func PublicError(err error) error {
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch p.Code {
-		case "22021", "22P05": // characters that PostgreSQL cannot keep: NUL, invalid UTF-8
+		case "22021", "22P05": // characters that PostgreSQL cannot store: NUL, invalid UTF-8
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultCannotBeStored), Err: err}
-		case "54000": // an index entry of more than a third of a page
+		case "54000": // an index entry is larger than a third of a page
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultTextTooLong), Err: err}
 		}
 	}
@@ -183,7 +189,7 @@ func PublicError(err error) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultTwinUnderWay), RetryAfter: time.Second, Err: err}
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost, because a deadline looks like an error of the network
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before the case lost, because an expired deadline also looks like a network error
 		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultCallEndedEarly), Err: err}
 	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)
@@ -191,18 +197,19 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt is the answer if the connection broke during COMMIT, so it is unknown whether the transaction is on disk.
+// inDoubt is the answer if the connection broke during COMMIT. Nobody knows whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}
 }
 
-// FoundOr turns "no row" into not_found, outside a transaction. Missing things and things of another tenant get the same answer.
+// FoundOr turns a missing row into not_found. Use it outside of a transaction. Missing things and things of another
+// tenant get the same answer.
 func FoundOr(found bool, err error, missing puntuale.ReasonCode) error {
 	return PublicError(ThereOr(found, err, missing))
 }
 
-// ThereOr is FoundOr inside a transaction, which may have to run again.
+// ThereOr is FoundOr for use inside a transaction, which may have to run again.
 func ThereOr(found bool, err error, missing puntuale.ReasonCode) error {
 	switch {
 	case err != nil:

@@ -10,33 +10,34 @@ import (
 	"puntuale"
 )
 
-// The endings of the names of lock files beside a SQLite file.
+// Endings of the names of the lock files that are next to a SQLite file.
 const (
-	openLock     = ".lock"     // held while it is opened
-	useLock      = ".use"      // shared by its users, and held alone by a move
-	dispatchLock = ".dispatch" // held by the dispatching process
+	openLock     = ".lock"     // held while the file is being opened
+	useLock      = ".use"      // shared by all users of the file; held exclusively by a command that moves the data
+	dispatchLock = ".dispatch" // held by the process that dispatches
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultStoreDispatchedByAnother puntuale.ReasonCode = "store.dispatched_by_another"
 	faultStoreFileBeingMoved      puntuale.ReasonCode = "store.file_being_moved"
 	faultStoreFileInUse           puntuale.ReasonCode = "store.file_in_use"
 )
 
-// LockDispatcher keeps a second process from dispatching from the same file.
-// Codes: conflict (another process dispatches).
+// LockDispatcher prevents a second process from dispatching from the same file. Codes: conflict (another process
+// dispatches).
 func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
-// ShareFile blocks imports, and exports that move the installation, until release. Servers without a dispatcher, and commands, hold only
-// this lock. Codes: conflict (such an import or export is under way).
+// ShareFile prevents imports and moving exports until release is called. Servers without a dispatcher, and commands,
+// hold only this lock. Codes: conflict (an import or a moving export is running).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
-// HoldFile keeps all other processes from using a SQLite file until release, except exports of a copy. Codes: conflict (a process uses it).
+// HoldFile prevents all other processes from using a SQLite file until release is called. Only exports of a copy may
+// still use it. Codes: conflict (another process uses the file).
 func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
@@ -52,8 +53,9 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid waiting, busy is the error for a refused lock.
-// The file stays. If it were removed, two processes could hold locks on two files of the same name.
+// lockFile creates a file and locks it, with the flags of flock. busy is the error if the flags forbid waiting and
+// another process has the lock. The file is never removed. Otherwise two processes could hold locks on two files of
+// the same name.
 func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

@@ -13,17 +13,18 @@ import (
 	"puntuale"
 )
 
-// A damaged SQLite file is found in four ways. Any statement that meets the damage ends the store (noticed). A check of the whole file runs
-// in the background and by command (Verify). A start after an unclean end checks what it can within a few seconds. After damage was found
-// once, a mark beside the file remains. Then the next start checks the whole file, however long that takes, and refuses a damaged one.
+// Damage to a SQLite file is found in four ways. Any statement that meets damage ends the store (noticed). Verify
+// checks the whole file, in the background and by command. A start after an unclean end checks what it can in a few
+// seconds. When damage was found once, a mark file beside the database remains. Then the next start checks the whole
+// file, however long that takes, and refuses a damaged file.
 const (
 	suspectMark  = ".suspect"
-	smallFile    = 16 << 20        // bytes; such a file is checked whole at every start, within about 0.1 s
-	uncleanCheck = 3 * time.Second // time for a larger file after an unclean end
+	smallFile    = 16 << 20        // bytes; a file up to this size is checked completely at every start, in about 0.1 s
+	uncleanCheck = 3 * time.Second // time for checking a larger file after an unclean end
 )
 
-// noticed checks the error of every statement. A damaged SQLite file ends the store. In a damaged PostgreSQL, perhaps only one page or
-// index is bad. So the server continues, but is not ready until it starts again.
+// noticed gets the error of every statement. A damaged SQLite file ends the store. In a damaged PostgreSQL, perhaps
+// only one page or index is bad. So the server continues, but it is not ready until it is started again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
@@ -34,7 +35,7 @@ func (s *DB) noticed(err error) {
 	}
 }
 
-// markSuspect makes the next start check the whole file.
+// markSuspect writes a mark, so that the next start checks the whole file.
 func (s *DB) markSuspect(why error) {
 	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.LocalClock.Now().Format(time.RFC3339), why)
 	if err := os.WriteFile(s.File+suspectMark, []byte(text), 0o600); err != nil {
@@ -42,7 +43,8 @@ func (s *DB) markSuspect(why error) {
 	}
 }
 
-// endedUncleanly reports whether the last user's log still exists although no process uses the file. A clean close removes the log.
+// endedUncleanly reports whether the file's log still exists although no process uses the file. A clean close removes
+// the log.
 func endedUncleanly(path string) bool {
 	log, err := os.Stat(path + "-wal")
 	if err != nil || log.Size() == 0 {
@@ -52,7 +54,7 @@ func endedUncleanly(path string) bool {
 	return err == nil && release() == nil
 }
 
-// inspect checks as much of a file as can be checked within the time of a start.
+// inspect checks as much of a file as a start has time for.
 func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -77,13 +79,13 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var found string
 	err = db.QueryRowContext(bounded, check).Scan(&found)
 	switch {
-	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the check in the background reads the rest
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // time is up; the check in the background reads the rest
 		return nil
 	case err != nil:
 		return damaged(path, err)
 	case found != "ok":
 		return damaged(path, integrityResult(found))
-	case suspect: // the file was restored or mended, so it is not suspect any more
+	case suspect: // the file was restored or repaired, so the mark is removed
 		if err := os.Remove(path + suspectMark); err != nil {
 			return fmt.Errorf("remove the mark of damage: %w", err)
 		}
@@ -91,8 +93,8 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. On SQLite damage
-// also ends the database.
+// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. On
+// SQLite, damage also ends the store.
 func (s *DB) Verify(ctx context.Context) error {
 	if s.Dialect.Postgres {
 		return s.readAll(ctx)
@@ -114,7 +116,7 @@ func (s *DB) VerifyFile(ctx context.Context, path string) error {
 	return checkTables(ctx, db, path)
 }
 
-// checkTables checks a SQLite file one table after the other, each with its indexes.
+// checkTables checks a SQLite file, one table after another, each with its indexes.
 func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	tables, err := texts(ctx, db, "select name from sqlite_schema where type = 'table' order by name")
 	if err != nil {
@@ -125,7 +127,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		if err != nil {
 			return damagedIn(ctx, path, err)
 		}
-		if len(found) != 1 || found[0] != "ok" { // SQLite returns a row for each fault
+		if len(found) != 1 || found[0] != "ok" { // SQLite returns one row for each fault
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
 			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}
@@ -133,7 +135,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damagedIn does the same as damaged, for a check that may have been cancelled.
+// damagedIn does the same as damaged, but first checks whether ctx has ended.
 func damagedIn(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("check the database file: %w", ctx.Err())
@@ -141,7 +143,8 @@ func damagedIn(ctx context.Context, path string, err error) error {
 	return damaged(path, err)
 }
 
-// readAll reads every row of our tables on PostgreSQL. If pages have checksums, PostgreSQL compares them.
+// readAll reads every row of our tables on PostgreSQL. If PostgreSQL's pages have checksums, PostgreSQL compares
+// them.
 func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {
@@ -165,20 +168,20 @@ func (s *DB) readAll(ctx context.Context) error {
 	return nil
 }
 
-// release closes a pool before the store does.
+// release closes a pool before the store itself is closed.
 func (s *DB) release(db *sql.DB) {
 	s.pools.Lock()
 	defer s.pools.Unlock()
 	for i, other := range s.dbs {
 		if other == db {
 			s.dbs = append(s.dbs[:i], s.dbs[i+1:]...)
-			_ = db.Close() // it has only read, so nothing can be lost
+			_ = db.Close() // the pool only read, so nothing can be lost
 			return
 		}
 	}
 }
 
-// texts reads a statement's only column.
+// texts reads the only column of a statement.
 func texts(ctx context.Context, db *sql.DB, query string) (all []string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

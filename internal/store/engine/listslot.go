@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// listSlots let each client read one list at a time. So a client that asks for several slow lists does not take the connections of others.
+// listSlots lets each client read only one list at a time. So a client that asks for several slow lists does not use
+// the connections that other clients need.
 type listSlots struct {
 	mu sync.Mutex
 	of map[int64]*listSlot
 }
 
 type listSlot struct {
-	taken chan struct{} // holds a value while a caller has the slot
-	asked int           // callers that have the slot or wait for it
+	taken chan struct{} // has a value while a caller has the slot
+	asked int           // number of callers that have the slot or wait for it
 }
 
-// Take waits for the client's list slot. done gives it back.
+// Take waits until the client's list slot is free, and takes it. done gives the slot back.
 func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err error) {
 	t.mu.Lock()
 	if t.of == nil {
@@ -46,13 +47,13 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 	}
 }
 
-// ownerLists is the pool for lists. It gives one client one list slot.
+// ownerLists reads lists for one client, under the client's list slot.
 type ownerLists struct {
 	s     *DB
 	owner int64
 }
 
-// Lists is the pool for lists, with the list slot of one client.
+// Lists returns a Querier that reads lists for one client, under the client's list slot.
 func (s *DB) Lists(client int64) Querier { return ownerLists{s, client} }
 
 func (l ownerLists) Query(ctx context.Context, text string, args []any, scan func(rows Row) error) error {

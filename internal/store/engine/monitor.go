@@ -15,25 +15,27 @@ import (
 	"puntuale/internal/clock"
 )
 
-// If PostgreSQL stops, its callers get an error at once. If it hangs, or the network drops everything, there is no answer. Then each call
-// would wait for its own limit, and all other calls would wait behind it.
+// Monitor notices when PostgreSQL no longer answers. If PostgreSQL stops, callers get an error at once. But if it
+// hangs, or if the network loses everything, no answer comes. Then each call would wait until its own limit, and all
+// other calls would wait behind it.
 //
-// The monitor notices that within about a second: no connection got an answer while the monitor's own small query waited. It then ends the
-// context of all statements. Callers that read or wait are refused, as if the store had stopped. A transaction before COMMIT is lost, so
-// nothing of it is stored. A transaction in COMMIT is in doubt, and its caller gets an error that says so. New calls are refused until a
-// query is answered again.
+// The monitor notices this within about a second: while its own small query waits, no connection gets an answer. It
+// then ends the context of all statements. Calls that read or wait are refused, as if PostgreSQL had stopped. A
+// transaction before COMMIT is lost, so nothing of it is stored. A transaction during COMMIT is in doubt, and its
+// caller gets an error that says so. New calls are refused until PostgreSQL answers a query again.
 type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
-	answered atomic.Uint64 // counts the database's answers to all connections
+	answered atomic.Uint64 // counts the answers on all connections
 	life     atomic.Pointer[connLife]
-	conn     *sql.Conn   // the monitor's own; nil until it is open
-	dialling atomic.Bool // conn is being opened, which has its own time limit
+	conn     *sql.Conn   // the monitor's own connection; nil: not open yet
+	dialling atomic.Bool // conn is being opened; opening has its own time limit
 	stop     context.CancelFunc
 	done     chan struct{}
 }
 
-// connLife is a period in which the database answers. When it stops answering, the context of the period ends with errAway.
+// connLife is a time during which the database answers. When the database stops answering, the context ends with
+// errAway.
 type connLife struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -41,16 +43,16 @@ type connLife struct {
 
 const (
 	watchTick   = 100 * time.Millisecond
-	askEvery    = 3               // ticks between queries
-	silenceMost = 8               // ticks without any answer while a query waits
-	askAgain    = 2               // ticks between questions while the database is away
-	askWait     = 1 * time.Second // for an answer on an open connection while the database is away
+	askEvery    = 3               // ticks between two queries
+	silenceMost = 8               // ticks without any answer while a query waits; then the database counts as silent
+	askAgain    = 2               // ticks between two queries while the database is silent
+	askWait     = 1 * time.Second // wait for an answer on an open connection while the database is silent
 )
 
-// errAway is the cause of errors that come because the database does not answer.
+// errAway marks errors that come because the database does not answer.
 var errAway = errors.New("the database does not answer")
 
-// startMonitor sends its queries on connections of db.
+// startMonitor starts a monitor that sends its queries on connections of db.
 func startMonitor(db *sql.DB, logger *slog.Logger) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Monitor{db: db, logger: logger, stop: stop, done: make(chan struct{})}
@@ -65,7 +67,7 @@ func (w *Monitor) begin() {
 	w.life.Store(l)
 }
 
-// close ends only the monitor. Statements under way go on.
+// close stops the monitor. Running statements continue.
 func (w *Monitor) close() {
 	if w == nil {
 		return
@@ -74,7 +76,8 @@ func (w *Monitor) close() {
 	<-w.done
 }
 
-// context is the context of all statements. It ends when the database no longer answers. With a nil monitor it never ends.
+// context returns the context for all statements. It ends when the database no longer answers. With a nil monitor it
+// never ends.
 func (w *Monitor) context() context.Context {
 	if w == nil {
 		return context.Background()
@@ -82,7 +85,7 @@ func (w *Monitor) context() context.Context {
 	return w.life.Load().Context
 }
 
-// Bind joins a caller's context with the monitor's, until free is called.
+// Bind returns a context that ends with the caller's context or with the monitor's. The caller must call free.
 func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()) {
 	if w == nil {
 		return ctx, func() {}
@@ -98,8 +101,8 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 // Away returns errAway while the database does not answer.
 func (w *Monitor) Away() error { return context.Cause(w.context()) }
 
-// heard notes how a statement ended. An answer shows that the database is alive. If an error comes from the database's silence, heard marks
-// it with errAway.
+// observe gets the result of every statement. An answer shows that the database is alive. If the error comes from the
+// silence of the database, observe wraps it with errAway.
 func (w *Monitor) observe(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
@@ -128,15 +131,15 @@ func (w *Monitor) loop(ctx context.Context) {
 	}
 }
 
-// release ends the life and frees its context.
+// release ends the context of all statements, because the database is silent.
 func (w *Monitor) release() {
 	w.logger.Warn("the database does not answer")
 	w.life.Load().end(errAway)
 }
 
-// present returns true when the database no longer answers, after it ended the life. It returns false when ctx ends. It counts time in
-// ticks, one after the other, so that a sleep of the machine does not look like a silent database. Waiting for a new connection is not
-// silence, but reaching connectTimeout is.
+// present watches the database. It returns true after the database stopped answering and it called release. It
+// returns false when ctx ends. It counts time in ticks, one after another, so that a sleep of the machine does not
+// look like silence. A wait for a new connection is not silence, but a wait until connectTimeout is.
 func (w *Monitor) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +158,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		select {
 		case err := <-answer:
 			stop()
-			// Any other error is an answer, too, and its caller gets it.
+			// Any other error is also an answer. Other callers get the same error.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true
@@ -185,7 +188,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 	}
 }
 
-// absent returns true when the database answers again, false when ctx ends.
+// absent returns true when the database answers again, or false when ctx ends.
 func (w *Monitor) absent(ctx context.Context) bool {
 	for {
 		if w.ask(ctx, askWait) == nil {
@@ -200,15 +203,15 @@ func (w *Monitor) absent(ctx context.Context) bool {
 	}
 }
 
-// errNoConnection marks the error of making a connection.
+// errNoConnection marks errors from opening a connection.
 var errNoConnection = errors.New("no connection")
 
 func timedOut(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask sends the query on the monitor's own connection, and opens one if there is none. wait bounds only the answer. With 0, only ctx bounds
-// it.
+// ask sends the query on the monitor's own connection, and opens this connection if necessary. wait limits only the
+// answer. With 0, only ctx limits it.
 func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)
@@ -236,7 +239,7 @@ func (w *Monitor) drop() {
 	if w.conn == nil {
 		return
 	}
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the connection is lost, or not needed any more
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the connection is lost or not needed any more
 	_ = w.conn.Close()
 	w.conn = nil
 }

@@ -7,11 +7,11 @@ import (
 	"puntuale"
 )
 
-// DefaultLimit is the length of a page if the caller names none.
+// DefaultLimit is the length of a page if the caller gives none.
 const DefaultLimit = 100
 
-// ReadCursor reads a page's cursor: the identifier of the last row already given. The cursor also has the list's name, so that a cursor of
-// another list is noticed.
+// ReadCursor reads the cursor of a page. It has the identifier of the last row of the page before. It also has the
+// name of the list, so that the cursor of another list is refused.
 func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {
@@ -37,8 +37,8 @@ func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Code: faultNotCursor, Value: p.Cursor})
 }
 
-// CutPage makes a page of the rows that were read. The caller reads one row more than the page shows. CutPage returns the next page's
-// cursor, or "" at the end.
+// CutPage makes a page from rows. The caller has read one row more than the page may show. CutPage returns the cursor
+// of the next page, or "" at the end.
 func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""
@@ -47,7 +47,7 @@ func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, s
 	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
-// CursorAt makes the cursor of a list that continues after an identifier.
+// CursorAt returns a cursor for a list that continues after id.
 func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

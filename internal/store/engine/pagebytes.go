@@ -6,35 +6,38 @@ import (
 	"puntuale"
 )
 
-// The most bytes of a page, and how much of a call's memory grant it takes. A row is in memory three times: as read, as converted and as
-// written. The buffer for writing grows by doubling.
+// Limits of a page in bytes, and the memory that it takes from the call's grant. A row is in memory about three
+// times: as read, as converted and as written. Besides, the buffer for writing grows by doubling.
 const (
-	PageBytes   = 4 << 20 // of the long columns of its rows; a longer page ends early, and has a cursor
+	// PageBytes is for the long columns of all rows together. A page that would be longer ends early, and has a
+	// cursor.
+	PageBytes   = 4 << 20
 	memoryTimes = 4
-	memoryOfRow = 2 << 10 // bytes, for the short columns
-	rowsAtOnce  = 64      // memory is taken for this many rows at once
+	memoryOfRow = 2 << 10 // bytes for the short columns of one row
+	rowsAtOnce  = 64      // for this many rows together, memory is taken once
 )
 
-// TakeRoom takes memory of the call's grant for rows whose long columns have this many bytes together.
+// TakeMemory takes memory from the call's grant, for rows whose long columns have together this number of bytes.
 func TakeMemory(ctx context.Context, rows, bytes int) error {
 	return puntuale.TakeMemory(ctx, int64(rows*memoryOfRow+bytes*memoryTimes))
 }
 
-// SizedRow is a row's identifier and length, for the size of a page.
+// SizedRow is the identifier of a row and the length of its long columns in bytes.
 type SizedRow struct {
 	Id    int64
 	Bytes int
 }
 
-// PageSpan is the part of a list that one page shows: its rows' first and last identifiers.
+// PageSpan says which part of a list one page shows.
 type PageSpan struct {
 	Rows int
 	Last int64
-	Next string // the cursor of the next page
+	Next string // cursor of the next page
 }
 
-// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [PageBytes], but at least one. It takes the memory that they
-// need. The statement returns id and length of each row, one row more than the page may show.
+// ReadPageSpan finds the end of a page: after limit rows, or after as many as fit into [PageBytes], but at least one.
+// It takes the memory for them. The statement must return the id and the length of each row, for limit rows and one
+// more.
 func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
 	all, err := QueryAll(ctx, a, text, args, func(r Row, into *SizedRow) error { return r.Scan(&into.Id, &into.Bytes) })
 	if err != nil {
@@ -43,7 +46,7 @@ func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any,
 	return MakePageSpan(ctx, noun, all, limit)
 }
 
-// MakePageSpan does the work of [ReadPageSpan] for rows that were read already.
+// MakePageSpan does the same as [ReadPageSpan] for rows that are already read.
 func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (s PageSpan, err error) {
 	sum := 0
 	for _, row := range all[:min(limit, len(all))] {

@@ -18,23 +18,25 @@ import (
 )
 
 const (
-	postgresTenants = 2 // writers for clients' calls
-	postgresReaders = 5 // for reads of single things
+	postgresTenants = 2 // connections of writers for clients' calls
+	postgresReaders = 5 // connections for reads of single things
 	postgresListers = 2
-	postgresLookers = 5               // for the dispatcher: four reads of due messages, and one of contents
-	postgresWorkers = 1               // for maintenance of the store
-	connectTimeout  = 5 * time.Second // unless the address gives another
+	postgresLookers = 5               // connections for the dispatcher: four for reads of due messages, one for contents
+	postgresWorkers = 1               // connections for maintenance
+	connectTimeout  = 5 * time.Second // if the address sets no other
 )
 
-// Settings of every connection: no transaction may hold locks without end, and each statement sees what was committed before it.
+// postgresSettings apply to every connection. No transaction may hold locks for ever. Each statement sees what was
+// committed before it began.
 var postgresSettings = map[string]string{
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
 
-// Settings of writers. PostgreSQL must join a batch with big tables by looking up each row of the batch in order. We forbid other plans,
-// because the statistics may be a minute old, from a time when the table was empty. Looking for another plan also takes time.
+// writerSettings apply to the connections of writers. PostgreSQL must join a batch with a big table by looking up the
+// batch's rows one after another. Other plans are off, because PostgreSQL's statistics may be a minute old, from when
+// the table was empty. Choosing among plans would also take time.
 var writerSettings = map[string]string{
 	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
@@ -58,12 +60,13 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
-	beats, err := s.PostgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one of the two for the monitor
+	beats, err := s.PostgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one of the two connections is for the monitor
 	if err != nil {
 		return err
 	}
 	s.Monitor = startMonitor(beats, s.Config.Logger)
-	// The server itself ends statements that take too long. Without that, they would continue after their caller has died.
+	// The server itself ends statements that take too long. Otherwise they would continue after their caller has
+	// died.
 	listers, err := s.PostgresPool(address, map[string]string{
 		"statement_timeout": strconv.FormatInt(s.Config.ListTimeout.Milliseconds(), 10),
 	}, postgresListers)
@@ -82,7 +85,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	}
 	s.MaintenanceReads = &ReadPool{d: s.Dialect, db: workers, watch: s.Monitor, noticed: s.noticed}
 	s.CallReads = &ReadPool{d: s.Dialect, db: readers, watch: s.Monitor, permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of the time is for the wait for a connection
+	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of the time is for waiting for a connection
 	s.DispatchReads = &ReadPool{d: s.Dialect, db: lookers, watch: s.Monitor, noticed: s.noticed}
 	writers, err := s.PostgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
@@ -97,19 +100,21 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		s.TenantWriters = append(s.TenantWriters, on(writers))
 	}
 	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = on(writers), on(writers), on(writers), on(beats)
-	// The archiver reads as writers do, by keys, but uses separate connections. These two are opened at its first use.
+	// The archiver reads by keys, as writers do, but on its own two connections. They are opened at the first use.
 	archivers, err := s.PostgresPool(address, writerSettings, 2)
 	if err != nil {
 		return err
 	}
 	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
-	// Chunks of campaigns and calls wait for each other only at rows of the same client. The first chunk opens this connection.
+	// Chunks of campaigns have their own connection, opened at the first chunk. So chunks and calls wait for each
+	// other only at rows of the same client.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
 	s.FeedWriter = on(feeders)
-	// Numbering does not wait for transactions that write facts. Its connection is opened by the first event.
+	// Numbering has its own connection, opened at the first event. So it does not wait for transactions that write
+	// facts.
 	numberers, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
@@ -118,7 +123,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	return nil
 }
 
-// migratePostgres uses separate connections, because a step may take longer than other statements may.
+// migratePostgres uses separate connections, because a migration may take longer than other statements may.
 func (s *DB) migratePostgres(ctx context.Context, address string) error {
 	patient := &DB{Options: s.Options, Config: s.Config, Dialect: s.Dialect}
 	db, err := patient.PostgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
@@ -156,7 +161,7 @@ func (s *DB) PostgresConfig(address string, settings map[string]string) (*pgx.Co
 	return cfg, nil
 }
 
-// trustPostgres refuses a server that answers a commit before it is on disk.
+// trustPostgres refuses a server that answers a commit before the commit is on disk.
 func trustPostgres(ctx context.Context, db *sql.DB) error {
 	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 		var value string
@@ -171,21 +176,22 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// PostgreSQL numbers its timelines. A standby that is promoted begins a new one, and so does a server that was restored to a moment. The
-// last rows that the old primary accepted may be missing there, also intents. Then the network has a message, and our row says that there
-// was no attempt. So a lease is valid on one timeline only. The fence of every claim compares the node's timeline with the server's present
-// one. After any failover each node must join again. No node joins before the quarantine of messages whose intents may be lost
-// (queue/quarantine.go).
+// PostgreSQL numbers its timelines. A promoted standby begins a new timeline, and so does a server that was restored
+// to a moment. There, the last rows that the old primary accepted may be missing, even intents. Then the network has
+// a message, but our row says that there was no attempt. So a lease is valid on one timeline only. The fence of every
+// claim compares the node's timeline with the server's present timeline. After a failover, each node must join again.
+// No node joins before the quarantine of messages whose intents may be lost (queue/quarantine.go).
 //
-// We read the number from the name of the log file that is being written. It is right from the first moment after a promotion, and any user
-// may ask for it. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
+// timelineNow reads the number from the name of the log file that is being written. This number is right immediately
+// after a promotion, and any user may read it. pg_control_checkpoint() would show the old timeline until the first
+// checkpoint.
 const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
-// untimed is the timeline of databases without timelines: SQLite, and databases that only speak PostgreSQL's protocol. Such databases do
-// not lose accepted data in a failover, so we do not ask them.
+// untimed is the timeline of databases without timelines: SQLite, and databases that only use PostgreSQL's protocol.
+// They do not lose accepted data in a failover.
 const untimed = "0"
 
-// findTimeline chooses how the dialect asks for the timeline.
+// findTimeline finds out how the dialect can read the timeline.
 func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 	s.Dialect.Timeline = untimed
 	var n sql.NullInt64
@@ -194,12 +200,12 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot tell its timeline before its promotion. Any other server that cannot tell it will never tell it.
+		// A standby cannot read its timeline before its promotion. Any other server that cannot read it never can.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow
 		}
-		return nil // it is allowed that a database has no timelines
+		return nil // a database may have no timelines
 	}
 	if n.Int64 > 0 {
 		s.Dialect.Timeline = timelineNow

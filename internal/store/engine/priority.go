@@ -8,17 +8,17 @@ import (
 	"puntuale"
 )
 
-// Priority says which of the tasks that wait at a writer go first.
+// Priority says which waiting tasks of a writer go first.
 type Priority int8
 
 const (
-	PrioritySend    Priority = iota // sending, and keeping the server in its fleet: these wait for no call
-	PriorityPrevent                 // calls that keep messages from being sent
+	PrioritySend    Priority = iota // tasks that send messages or keep the node in the fleet; they wait for no call
+	PriorityPrevent                 // calls that keep messages from being sent, such as a stop
 	PriorityCall                    // all other calls
-	PriorityFeed                    // feeding campaigns
+	PriorityFeed                    // tasks that feed campaigns
 )
 
-// priorityOf is the priority of a task for a call with this admission deadline.
+// priorityOf returns the priority of a task. p is the admission deadline of its call, or nil.
 func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	switch {
 	case urgent:
@@ -29,20 +29,20 @@ func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	return k.Priority
 }
 
-// call reports whether a caller waits for the task.
+// call reports whether a call waits for the task.
 func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// ownerTasks are the tasks of one owner and one priority.
+// ownerTasks names the tasks of one owner that have one priority.
 type ownerTasks struct {
 	owner    int64
 	priority Priority
 }
 
-// fairOrder returns the tasks in the order of their work: by priority, and then in rounds with one task of each owner. So an owner with
-// many tasks delays only itself. In one round, the owner that was served longest ago comes first. An owner's own tasks keep their order.
-// w.mu is held.
+// fairOrder returns the waiting tasks in the order of their work: first by priority, then in rounds with one task of
+// each owner. So an owner with many tasks delays only itself. In a round, the owner whose last turn is longest ago
+// comes first. The tasks of one owner keep their order. The caller holds w.mu.
 func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.queue) {
 		return w.queue
@@ -56,7 +56,7 @@ func (w *Writer) fairOrder() []*Task {
 	for i, t := range w.queue {
 		r := ownerTasks{t.Owner, t.priority}
 		all[i] = ordered{t, rounds[r], w.served[r]}
-		if t.priority != PrioritySend { // tasks that send have no owner
+		if t.priority != PrioritySend { // tasks of PrioritySend have no owner
 			rounds[r]++
 		}
 	}
@@ -66,7 +66,7 @@ func (w *Writer) fairOrder() []*Task {
 	return Column(all, func(p *ordered) *Task { return p.Task })
 }
 
-// serve notes that a task's owner was served, while other owners wait. w.mu is held.
+// serve notes that a task's owner was served, for as long as other owners wait. The caller holds w.mu.
 func (w *Writer) serve(t *Task) {
 	if t.priority == PrioritySend {
 		return
@@ -78,7 +78,8 @@ func (w *Writer) serve(t *Task) {
 	w.served[ownerTasks{t.Owner, t.priority}] = w.round
 }
 
-// noChoice reports whether one set of statements does all tasks. Then their order does not matter. That is the usual case.
+// noChoice reports whether one set of statements does all waiting tasks. Then their order does not matter. This is
+// the usual case.
 func noChoice(queue []*Task) bool {
 	weight := 0
 	for _, t := range queue {
@@ -92,18 +93,19 @@ func noChoice(queue []*Task) bool {
 	return true
 }
 
-// writerRound is what one transaction does. On PostgreSQL that is one unit, because several units in one transaction would break the lock
-// order. On SQLite, claims, chunks of campaigns and all other tasks alternate. A claim is alone because its messages are due now. A chunk
-// is alone because a call should not wait for it. All other tasks go together, up to a bound.
+// writerRound has the tasks of one transaction, in units. On PostgreSQL a round has one unit, because several units
+// in one transaction would break the lock order. On SQLite, three classes of units alternate. A claim has a round of
+// its own, because its messages are due now. A chunk of a campaign has a round of its own, because calls should not
+// wait for it. All other tasks share rounds, up to roundBound.
 type writerRound struct {
-	alone   bool // one unit
+	alone   bool // the round has only one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
-	unripe  []*Kind // their tasks wait for more
+	unripe  []*Kind // kinds whose tasks still wait for more tasks
 	tasks   int
 }
 
-// join returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
+// join returns the unit for a task, which may be new. It returns nil if the round has no room for the task.
 func (r *writerRound) join(t *Task) *taskGroup {
 	if r.tasks >= roundBound {
 		return nil
@@ -121,7 +123,7 @@ func (r *writerRound) join(t *Task) *taskGroup {
 	return u
 }
 
-// add puts the task into its unit.
+// add adds the task to its unit.
 func (r *writerRound) add(t *Task, u *taskGroup) {
 	r.tasks++
 	if len(u.tasks) == 0 {
@@ -134,7 +136,7 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 	u.weight += t.Weight
 }
 
-// fill takes the tasks of a class, while the round has room for them.
+// fill adds tasks of one class while the round has room.
 func (r *writerRound) fill(tasks []*Task, of Class) {
 	for _, t := range tasks {
 		if t.Kind.Class != of || slices.Contains(r.unripe, t.Kind) {
@@ -150,7 +152,8 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 	}
 }
 
-// unripe returns the kinds of waiting tasks that gather, and when the first of them is ripe. w.mu is held.
+// unripe returns the kinds of waiting tasks that must still gather, and the time until the first of them is ripe. The
+// caller holds w.mu.
 func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	if w.closing {
 		return nil, 0
@@ -164,7 +167,7 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 			now = w.DB.LocalClock.Now()
 		}
 		age := now.Sub(w.took[t.Kind])
-		if age < 0 || age >= t.Kind.Gather { // or the clock was set
+		if age < 0 || age >= t.Kind.Gather { // the age is negative if the clock was set back
 			continue
 		}
 		if left := t.Kind.Gather - age; rest == 0 || left < rest {
@@ -175,8 +178,9 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	return kinds, rest
 }
 
-// next takes the tasks of the next transaction out of the queue; from then on, their callers wait for the result. Classes that wait are
-// served one after the other. If it takes none although some wait, it returns when the first of them will be ripe.
+// next takes the tasks of the next transaction from the queue. From then on, their callers wait for the result.
+// Waiting classes are served in turn. If tasks wait but none is ripe, next returns no units, and rest is the time
+// until the first is ripe.
 func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

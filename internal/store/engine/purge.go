@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Purge removes the rows that a statement finds below a bound, a chunk in each transaction. It locks the rows in order.
+// Purge removes the rows that the statement find returns for a bound. It uses several transactions, and locks the
+// rows in order.
 func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {
@@ -30,5 +31,5 @@ func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, sc
 	}
 }
 
-// Chunk bounds the rows that one transaction cancels, so that a big cancellation does not delay all others.
+// Chunk is how many rows one transaction cancels or removes, so that a big call does not delay others.
 const Chunk = 1000

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Micros is a moment in stored form: microseconds since 1970, 0 for the zero moment.
+// Micros returns a moment in stored form: microseconds since 1970, or 0 for the zero moment.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -17,7 +17,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Instant is the moment of stored microseconds, in UTC; the zero moment for 0.
+// Instant returns the moment of stored microseconds, in UTC. For 0 it returns the zero moment.
 func Instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -25,7 +25,7 @@ func Instant(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// ScanTime scans a column of microseconds.
+// ScanTime scans a column with microseconds.
 func ScanTime(into *time.Time) sql.Scanner { return scanTime{into} }
 
 type scanTime struct{ into *time.Time }
@@ -42,7 +42,7 @@ func (m scanTime) Scan(value any) error {
 	return nil
 }
 
-// ScanJSON scans a column of JSON.
+// ScanJSON scans a column with JSON.
 func ScanJSON(into any) sql.Scanner { return scanJSON{into} }
 
 type scanJSON struct{ into any }
@@ -57,7 +57,7 @@ func (j scanJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
-// ScanOptionalJSON scans a JSON column into a new value; an empty column is nil.
+// ScanOptionalJSON scans a column with JSON into a new value. An empty column gives nil.
 func ScanOptionalJSON[T any](into **T) sql.Scanner { return scanOptionalJSON[T]{into} }
 
 type scanOptionalJSON[T any] struct{ into **T }
@@ -74,7 +74,7 @@ func (j scanOptionalJSON[T]) Scan(value any) error {
 	return ScanJSON(*j.into).Scan(value)
 }
 
-// ToJSON writes a value as the text of a column.
+// ToJSON returns the text to store in a JSON column.
 func ToJSON(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r scanReason) Scan(value any) error {
 	return nil
 }
 
-// ScanBytes scans a column of bytes.
+// ScanBytes scans a column with bytes.
 func ScanBytes(into *string) sql.Scanner { return scanBytes{into} }
 
 type scanBytes struct{ into *string }
@@ -114,7 +114,7 @@ func (o scanBytes) Scan(value any) error {
 	return nil
 }
 
-// ScanBool scans a column of 0 or 1.
+// ScanBool scans a column with 0 or 1.
 func ScanBool(into *bool) sql.Scanner { return scanBool{into} }
 
 type scanBool struct{ into *bool }
@@ -128,7 +128,7 @@ func (f scanBool) Scan(value any) error {
 	return nil
 }
 
-// Bit is a flag in stored form: 0 or 1.
+// Bit returns a flag in stored form: 0 or 1.
 func Bit(b bool) int64 {
 	if b {
 		return 1

@@ -22,26 +22,27 @@ import (
 )
 
 const (
-	sqliteReaders = 4 // for reads of single things
+	sqliteReaders = 4 // connections for reads of single things
 	sqliteListers = 2
-	sqliteLookers = 1 // for the dispatcher: several reads at once would take the processors from the writer
-	sqliteWorkers = 1 // for maintenance of the store
+	sqliteLookers = 1 // one connection for the dispatcher, because several reads at once would take the processors from the writer
+	sqliteWorkers = 1 // one connection for maintenance
 )
 
-// applicationID marks our files ("PUNT"); the first migration writes it. Files of other programs are not changed.
+// applicationID marks our files ("PUNT"). The first migration writes it. Files of other programs are never changed.
 const applicationID = 0x50554e54
 
-// A transaction is on disk when its commit returns: SQLite syncs the log each time (FULL). The checkpointer copies the log into the file:
-// wal_autocheckpoint only handles pages that it cannot copy.
+// With synchronous=FULL, SQLite syncs the log at each commit, so a transaction is on disk when its commit returns.
+// The checkpointer copies the log into the file. wal_autocheckpoint is only for the case that the checkpointer
+// cannot.
 var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
 }
 
-// sqliteReaderCache is the cache_size of each connection that only reads. There are eight such connections.
+// sqliteReaderCache is the cache_size of each read-only connection. There are eight of them.
 const sqliteReaderCache = "-32768"
 
-// sqliteAliases are other names under which an address may give our settings.
+// sqliteAliases has other names for our settings that an address may use.
 var sqliteAliases = map[string][]string{
 	"busy_timeout": {"_busy_timeout", "_timeout"}, "foreign_keys": {"_foreign_keys", "_fk"},
 	"journal_mode": {"_journal_mode", "_journal"}, "synchronous": {"_synchronous", "_sync"},
@@ -60,7 +61,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	unclean := endedUncleanly(path)
-	if s.Shared { // share the file before the check whether the installation moved
+	if s.Shared { // lock the file before checking whether the installation was moved
 		if s.leave, err = s.ShareFile(); err != nil {
 			return err
 		}
@@ -128,7 +129,8 @@ func (s *DB) SQLitePool(path, query string, readOnly bool, size int) (*sql.DB, e
 	return db, nil
 }
 
-// sqliteDSN is the driver's address of the file. Settings in the caller's query stay, and trustSQLite checks them. We add the rest.
+// sqliteDSN returns the address for the driver. Settings in the caller's query stay, and trustSQLite checks them
+// later. sqliteDSN adds the other settings.
 func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -162,8 +164,8 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
-		// A file with a dispatch lock beside it was complete once: only complete stores send. (A ".lock" may come from a creation that
-		// died.)
+		// A file with a dispatch lock beside it was complete once, because only complete stores send. A ".lock" file
+		// proves nothing: it may come from a creation that died.
 		if _, err := os.Lstat(path + dispatchLock); err == nil {
 			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
 				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")
@@ -191,8 +193,8 @@ func sqliteThere(path string) (bool, error) {
 	return true, nil
 }
 
-// createSQLite builds a new file under another name, and renames it when it is complete. So a file under its own name is either a complete
-// store or a damaged one. The caller holds the lock.
+// createSQLite creates a new file under another name, and renames it when it is complete. So a file under its final
+// name is either complete or damaged, never half made. The caller holds the lock.
 func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	fresh := path + ".new"
 	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
@@ -235,7 +237,7 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// trustSQLite refuses a damaged file and settings that would lose accepted data.
+// trustSQLite refuses a damaged file, and settings that could lose accepted data.
 func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var journal string
 	var level int
@@ -252,7 +254,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 	return inspect(ctx, db, path, unclean)
 }
 
-// damaged distinguishes a damaged file from one that cannot be read at the moment.
+// damaged returns the error for a damaged file, or err if the file only cannot be read now.
 func damaged(path string, err error) error {
 	if _, ours := errors.AsType[integrityResult](err); ours || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// statementCache keeps the prepared statements of a pool; database/sql prepares them on each connection as needed.
+// statementCache keeps the prepared statements of a pool. database/sql prepares them on each connection when
+// necessary.
 type statementCache struct {
 	mu sync.Mutex
 	m  map[string]*sql.Stmt
@@ -20,7 +21,7 @@ func (s *statementCache) get(ctx context.Context, db *sql.DB, text string) (*sql
 	if st != nil {
 		return st, nil
 	}
-	// This is outside the lock, because preparing may wait for a free connection.
+	// Prepare without holding the lock, because preparing may wait for a free connection.
 	st, err := db.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)

@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Kind is a kind of task. Waiting tasks of a joining kind are done together by one set of statements.
+// Kind is a kind of task. If a kind can be joined, one set of statements does its waiting tasks together.
 type Kind struct {
 	Name     string
-	Limit    int // weight of the tasks that may be joined; 0: each task by itself
+	Limit    int // largest total weight of tasks that are joined; 0: tasks of this kind are not joined
 	Priority Priority
 	Class    Class
 
-	Background bool // no caller waits for its tasks
+	Background bool // no caller waits for tasks of this kind
 
-	// Gather is how long a task may wait for others of its kind, counted from when the writer last took some. So a task that comes alone
-	// does not wait.
+	// Gather is how long tasks of this kind may wait for more tasks. It counts from when the writer last took tasks
+	// of this kind, so a task that comes alone does not wait.
 	Gather time.Duration
 
-	// prepare runs before the transaction begins; nil: nothing to prepare.
+	// Prepare runs before the transaction begins. nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// Run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or to find the one that
-	// fails), so it sets every answer anew. An error undoes the work of all tasks. If one task is refused, Run sets its Refused. Then
-	// nothing of that task may stay in the database.
+	// Run does the work of the tasks inside a transaction. It may run several times for the same tasks: after a
+	// deadlock, or to find the task that fails. So it must set every answer anew. An error undoes the work of all
+	// tasks. To refuse one task, Run sets its Refused; then it must leave nothing of this task in the database.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// Check tells whether the tasks' transaction committed, after its connection was lost during COMMIT. nil: that cannot be found out.
+	// Check finds out whether the transaction of the tasks committed, after the connection was lost during COMMIT.
+	// nil: nobody can find out.
 	Check func(ctx context.Context, w *Writer, tasks []*Task) (committed bool, err error)
 }
 
@@ -35,37 +36,37 @@ type Kind struct {
 type Class int8
 
 const (
-	classMixed Class = iota // shares with all others of this class
-	ClassClaim              // its unit is alone in a transaction
-	ClassFeed               // its unit is alone in a transaction
+	classMixed Class = iota // tasks of this class share transactions
+	ClassClaim              // a unit of this class has a transaction of its own
+	ClassFeed               // a unit of this class has a transaction of its own
 	classes
 )
 
 const (
 	taskWaiting int32 = iota
-	taskBegun         // the caller now waits for the result
-	taskDropped       // the caller left before the task began
+	taskBegun         // the task has begun, and its caller waits for the result
+	taskDropped       // the caller stopped waiting before the task began
 )
 
-// Task is one caller's transaction, in a writer's queue.
+// Task is one caller's transaction in the queue of a writer.
 type Task struct {
 	Kind     *Kind
 	priority Priority
-	Owner    int64 // a client, or the negative of a partner; 0: the service itself
-	Weight   int   // how much work it is, for example messages; at least 1
-	Body     any   // what a joining kind works on
+	Owner    int64 // id of a client, or the negative id of a partner; 0: the service itself
+	Weight   int   // amount of work, for example the number of messages; at least 1
+	Body     any   // input for Run of a kind that joins tasks
 	Run      func(ctx context.Context, a Querier) error
-	Dated    bool // its rows have moments, and readers list them in that order
+	Dated    bool // readers list the task's rows in the order of their moments
 	state    atomic.Int32
 	Done     chan error
-	taken    bool // not in the queue any more; guarded by the writer's lock
+	taken    bool // not in the queue any more; the writer's lock guards it
 
-	Refused error // Run sets it: the caller's answer, although the transaction commits
-	waited  int   // how often it waited too long for a lock; such a task is not joined with others
-	Later   bool  // Run sets it: not done in this transaction, so it is queued again
+	Refused error // Run sets it: the answer for this caller, although the transaction commits
+	waited  int   // how often the task waited too long for a lock; after that it is not joined with others
+	Later   bool  // Run sets it: the task was not done in this transaction, and is queued again
 }
 
-// begin reports whether the task may run: its caller still waits, or the task was begun before.
+// begin reports whether the task may run: its caller still waits, or the task has already begun.
 func (t *Task) begin() bool {
 	return t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun)
 }
@@ -76,7 +77,7 @@ func (t *Task) Of(owner int64) *Task {
 	return t
 }
 
-// Single makes a task that is a separate transaction (on SQLite a savepoint in a shared one).
+// Single returns a task with a transaction of its own. On SQLite, this is a savepoint in a shared transaction.
 func Single(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return &Task{Kind: k, Weight: 1, Run: do, Done: make(chan error, 1)}
 }
@@ -88,19 +89,19 @@ func SingleDated(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return t
 }
 
-// Joined makes a task of a joining kind.
+// Joined returns a task of a kind that joins tasks.
 func Joined(k *Kind, weight int, body any) *Task {
 	return &Task{Kind: k, Weight: max(1, weight), Body: body, Done: make(chan error, 1)}
 }
 
-// NewSingle makes a kind of tasks that have their own functions.
+// NewSingle returns a kind whose tasks each have their own function.
 func NewSingle(name string, l Priority) *Kind {
 	return &Kind{Name: name, Priority: l, Run: func(ctx context.Context, w *Writer, tasks []*Task) error {
 		return tasks[0].Run(ctx, &w.Conn)
 	}}
 }
 
-// taskGroup commits or fails as a whole: one task, or several of a joining kind.
+// taskGroup is a unit that commits or fails as a whole: one task, or several joined tasks.
 type taskGroup struct {
 	kind   *Kind
 	tasks  []*Task
@@ -108,5 +109,5 @@ type taskGroup struct {
 	err    error
 }
 
-// RunAgain is a Check. If a COMMIT is in doubt, it makes the writer run the transaction again.
+// RunAgain is a Check for kinds that may run twice. After a doubtful COMMIT, the writer runs the transaction again.
 func RunAgain(context.Context, *Writer, []*Task) (bool, error) { return false, nil }

@@ -11,9 +11,10 @@ import (
 	"puntuale"
 )
 
-// Writer commits what callers want, many at once. While one transaction is being written to disk, new tasks queue. They share the next
-// transaction. No task is delayed on purpose, except where its kind gathers. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
-// writers of one node do not wait for each other.
+// Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue;
+// they share the next transaction. No task is delayed on purpose, except if its kind has Gather. A writer is one
+// goroutine. Tasks of the same client go to the same writer, so that the writers of a node do not wait for each
+// other.
 type Writer struct {
 	DB   *DB
 	Conn Conn
@@ -21,19 +22,19 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[ownerTasks]int  // when each owner was last served, as a count; nil while no task waits
-	round   int                 // the count
-	last    Class               // of the last round's tasks
-	took    map[*Kind]time.Time // when tasks of kinds that gather were last taken
-	wake    chan struct{}       // holds a value after the queue or closing changed
+	served  map[ownerTasks]int  // for each owner, the value of round when it was last served; nil while no task waits
+	round   int                 // counts the tasks that were served
+	last    Class               // class of the last round's tasks
+	took    map[*Kind]time.Time // when tasks of each kind with Gather were last taken
+	wake    chan struct{}       // has a value after queue or closing changed
 	closing bool
 	done    chan struct{}
 }
 
 const (
-	queueBound = 4096 // tasks; a writer refuses more calls
-	roundBound = 1024 // tasks taken at once
-	maxTries   = 10   // for a transaction that fails for a passing reason
+	queueBound = 4096 // tasks in the queue; beyond that, a writer refuses calls
+	roundBound = 1024 // tasks that are taken at once
+	maxTries   = 10   // how often a transaction is tried that fails for a passing reason
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
@@ -43,8 +44,8 @@ func (s *DB) startWriter(l Conn) *Writer {
 	return w
 }
 
-// Do queues the task and waits for its result. If the caller's context or admission deadline ends before the task has begun, Do removes the
-// task. After that, it waits for the result.
+// Do queues the task and waits for its result. If the caller's context or admission deadline ends before the task has
+// begun, Do removes the task from the queue. Later, Do always waits for the result.
 func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return PublicError(err)
@@ -93,14 +94,14 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	default:
 		known := t.Kind.Gather > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
 		if w.queue = append(w.queue, t); known {
-			return nil // the loop waits until these are ripe
+			return nil // the loop waits until these tasks are ripe
 		}
 	}
 	w.signal()
 	return nil
 }
 
-// signal wakes the loop; w.mu is held.
+// signal wakes the loop. The caller holds w.mu.
 func (w *Writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
@@ -120,7 +121,7 @@ func (w *Writer) Waiting() (n int) {
 	return n
 }
 
-// close waits until the loop has finished the queued tasks.
+// close refuses new tasks, and waits until the loop has finished the queued ones.
 func (w *Writer) close() {
 	w.mu.Lock()
 	w.closing = true
@@ -153,7 +154,7 @@ func (w *Writer) loop() {
 	}
 }
 
-// putBack queues tasks again, before all others.
+// putBack puts tasks back at the front of the queue.
 func (w *Writer) putBack(tasks []*Task) {
 	if len(tasks) == 0 {
 		return
@@ -167,7 +168,7 @@ func (w *Writer) putBack(tasks []*Task) {
 	w.signal()
 }
 
-// putLast queues a task again, after all others.
+// putLast puts a task back at the end of the queue.
 func (w *Writer) putLast(t *Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,8 +177,8 @@ func (w *Writer) putLast(t *Task) {
 	w.signal()
 }
 
-// commit writes the units to disk in one transaction, and answers their tasks. Units that fail are tried again alone, and then their tasks
-// one by one. So one bad task does not harm others.
+// commit writes the units to disk in one transaction, and answers their tasks. If it fails, each unit is tried alone,
+// and then each task of a failing unit alone. So a bad task does not harm the others.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)
@@ -230,14 +231,14 @@ func (w *Writer) answer(u *taskGroup) {
 	w.putBack(later)
 }
 
-// persist runs the units' transaction, and runs it again after a failure that may pass. If it returns an error, nothing of any unit is
-// stored, or the error says that the result is unknown.
+// persist runs the transaction of the units. After a failure that may pass, it runs the transaction again. If it
+// returns an error, nothing of any unit is stored, or the error says that the result is unknown.
 func (w *Writer) persist(all []*taskGroup) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.DB.deadline()
 		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
-			err = fmt.Errorf("%w: %w", errAway, err) // our own time limit ended it, not a caller's
+			err = fmt.Errorf("%w: %w", errAway, err) // the writer's own time limit ended it, not the limit of a caller
 		}
 		cancel()
 		switch {
@@ -252,13 +253,13 @@ func (w *Writer) persist(all []*taskGroup) error {
 		case puntuale.StoreAway(err) || try == maxTries:
 			return err
 		case lost(err):
-			// The connection was lost before COMMIT was sent, so nothing was stored. An old connection may simply have been closed, so it
-			// gets one more try.
+			// The connection was lost before COMMIT was sent, so nothing was stored. The first time, try again:
+			// perhaps the server only closed an old connection.
 			w.Conn.drop()
 			if try > 2 {
 				return err
 			}
-		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // each try on SQLite has waited for busyTimeout already
+		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // on SQLite each try has already waited for busyTimeout
 			if !errors.Is(err, ErrAgain) {
 				w.DB.Config.Meter.Deadlock()
 			}
@@ -268,7 +269,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 	}
 }
 
-// attempt is one transaction.
+// attempt runs one transaction.
 func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	l := &w.Conn
 	if err := l.connect(ctx); err != nil {
@@ -314,9 +315,9 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// Readers list outcomes in the order of moments, and continue when the last one that they saw is two seconds old. So a transaction that
-// waited for locks must not commit moments older than datedMost. It runs again with newer ones. That happens at most staleTries times,
-// because a slow transaction must end, too.
+// Readers list outcomes in the order of moments. They continue after the last one that they saw, once it is two
+// seconds old. So a transaction that waited for locks must not commit moments older than datedMost. It runs again
+// with newer moments, but at most staleTries times, because a slow transaction must end, too.
 const (
 	datedMost  = time.Second
 	staleTries = 2
@@ -328,7 +329,7 @@ func stale(all []*taskGroup, begun, now time.Time) bool {
 	})
 }
 
-// guarded runs one unit of several, so that its failure undoes only its own work.
+// guarded runs one of several units in a savepoint, so that a failure undoes only this unit's work.
 func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 	if _, err := w.Conn.Exec(ctx, "savepoint unit"); err != nil {
 		return err
@@ -347,7 +348,7 @@ func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 	return err
 }
 
-// resolve finds out, on a new connection, whether a transaction whose connection broke during COMMIT is on disk.
+// resolve finds out, on a new connection, whether a transaction is on disk whose connection broke during COMMIT.
 func (w *Writer) resolve(all []*taskGroup, cause error) error {
 	ctx, cancel := w.DB.deadline()
 	defer cancel()
@@ -360,7 +361,7 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 		}
 		committed, err := u.kind.Check(ctx, w, u.tasks)
 		for waited := 1; LockedOut(err) && waited < lockWaits; waited++ {
-			if err = w.Conn.connect(ctx); err == nil { // the old connection may be lost by now
+			if err = w.Conn.connect(ctx); err == nil { // the old connection may also be lost by now
 				committed, err = u.kind.Check(ctx, w, u.tasks)
 			}
 		}
@@ -375,24 +376,25 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 	return nil
 }
 
-// deadline bounds one transaction, because a transaction that waits must not block the queue for ever.
+// deadline returns a context for one transaction. It limits the transaction's time, because a waiting transaction
+// must not block the queue for ever.
 func (s *DB) deadline() (context.Context, context.CancelFunc) {
 	if s.Dialect.Postgres {
 		return context.WithTimeout(s.Monitor.context(), 2*statementTimeout)
 	}
-	return context.Background(), func() {} // on SQLite, a context that can end costs a goroutine for each statement
+	return context.Background(), func() {} // no limit on SQLite, because there a context that can end costs one goroutine for each statement
 }
 
 const (
 	statementTimeout = 15 * time.Second
 	listTimeout      = 10 * time.Second // for lists, unless Config says otherwise
-	workTimeout      = 5 * time.Minute  // for maintenance of the store
-	lockTimeout      = 2 * time.Second  // for one wait of a writer for a lock; all tasks in its queue wait as long
-	lockWaits        = 5                // how often a task waits for a lock; between two waits other tasks go first
+	workTimeout      = 5 * time.Minute  // for maintenance
+	lockTimeout      = 2 * time.Second  // for one wait of a writer for a lock; all tasks in its queue wait, too
+	lockWaits        = 5                // how often a task waits for a lock; between two waits, other tasks go first
 )
 
-// TenantWriter is the writer of a client's calls, always the same one on this node. Partners, which are negative, and 0 have the first
-// writer.
+// TenantWriter returns the writer for an owner's calls. On one node it is always the same. The first writer serves
+// partners, whose owner is negative, and owner 0.
 func (s *DB) TenantWriter(owner int64) *Writer {
 	return s.TenantWriters[uint64(max(0, owner))%uint64(len(s.TenantWriters))]
 }

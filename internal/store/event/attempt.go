@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	sqliteEnds   = 100 // attempts of one transaction
+	sqliteEnds   = 100 // attempts in one transaction on SQLite
 	postgresEnds = 500
 
-	successEvery = time.Second // a later success within it does not write the webhook's row
+	successEvery = time.Second // after a success, another one within this time does not write the webhook's row
 )
 
-// EndAttempts takes locks in the order of the package: webhooks, streams where one is disabled, deliveries.
+// EndAttempts locks in the package's order: webhooks, streams of clients whose webhook is disabled, deliveries.
 func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.DeliveryResult) error {
 	size := sqliteEnds
 	if s.db.Dialect.Postgres {
@@ -37,17 +37,17 @@ func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.
 	return nil
 }
 
-// endedAttempts is one transaction.
+// endedAttempts is the work of one transaction.
 type endedAttempts struct {
 	s   *Events
 	a   engine.Querier
 	now time.Time
 	all []puntuale.DeliveryResult
 
-	kept map[int]bool // results whose answers may be kept
+	kept map[int]bool // results whose answers may be stored
 }
 
-// sender is a webhook as an ended attempt finds it.
+// sender is the state of a webhook to which attempts were made.
 type sender struct {
 	puntuale.Webhook
 	partner puntuale.PartnerID
@@ -85,7 +85,7 @@ func (b *endedAttempts) lock(ctx context.Context) ([]sender, error) {
 	return all, nil
 }
 
-// judge notes successes and failures, and disables webhooks.
+// judge notes the webhooks' successes and failures, and disables webhooks.
 func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	byTime := slices.Clone(b.all)
 	slices.SortStableFunc(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
@@ -116,7 +116,7 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	return nil
 }
 
-// took notes an attempt.
+// took notes the result of one attempt.
 func (w *sender) took(d puntuale.DeliveryResult) {
 	w.gone = d.Gone
 	switch {
@@ -131,7 +131,7 @@ func (w *sender) took(d puntuale.DeliveryResult) {
 	}
 }
 
-// hopeless says why a webhook is to be disabled; "": it is not.
+// hopeless returns the reason to disable the webhook, or "".
 func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 	switch {
 	case !w.Active:
@@ -144,7 +144,8 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 	return ""
 }
 
-// disable tells the client's other webhooks and its feed. Of a partner's webhook no client is told.
+// disable disables a webhook, and emits an event for the client's other webhooks and its feed. A partner's webhook
+// belongs to no client, so there is no event.
 func (b *endedAttempts) disable(ctx context.Context, w *sender, why puntuale.Reason) error {
 	if _, err := b.a.Exec(ctx, `update webhook set active = 0, disabled_at = $2, reason = $3 where id = $1`, w.ID, engine.Micros(b.now), why.Stored()); err != nil {
 		return fmt.Errorf("disable a webhook: %w", err)
@@ -160,7 +161,7 @@ func (b *endedAttempts) disable(ctx context.Context, w *sender, why puntuale.Rea
 	return outbox.Tell(ctx, b.a, b.now, outbox.Fact{Client: w.Client, Type: puntuale.EventWebhookDisabled, Subject: int64(w.ID), Detail: detail})
 }
 
-// endedDelivery is a delivery that still waits, with the place of its result.
+// endedDelivery is a delivery that still waits in the store, with the index of its result.
 type endedDelivery struct {
 	deliveryKey
 	webhook int64
@@ -169,7 +170,7 @@ type endedDelivery struct {
 	subject int64
 }
 
-// LockAttempts locks waiting deliveries in their order.
+// LockAttempts locks waiting deliveries in the order of their keys.
 const LockAttempts = `
 select d.webhook_id, d.at, d.client_id, d.seq, u.n, e.type, e.subject from $u(n bigint, w bigint, c bigint, s bigint) cross join outbox_event e cross join delivery d
 where e.client_id = u.c and e.seq = u.s and d.webhook_id = u.w and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq and d.state = 0
@@ -196,7 +197,7 @@ func (b *endedAttempts) lockDeliveries(ctx context.Context) ([]endedDelivery, er
 	return order, nil
 }
 
-// toldStill find which subjects were not forgotten since they were told.
+// toldStill has statements that find the subjects that were not erased since the receiver was told about them.
 var toldStill = []struct {
 	text  string
 	types puntuale.EventSet
@@ -208,8 +209,9 @@ var toldStill = []struct {
 		puntuale.EventsOf(puntuale.EventConsentChanged)},
 }
 
-// forgotten finds out which answers may be kept: an answer may repeat what was told of a person. The deliveries are locked, as by the erasure that
-// removes answers (package outbox).
+// forgotten finds out which answers may be stored. An answer may repeat what the event said about a person, so it
+// must not be stored after an erasure of that person. The deliveries are locked; an erasure locks them, too (package
+// outbox).
 func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) error {
 	b.kept = map[int]bool{}
 	for _, s := range toldStill {
@@ -239,7 +241,7 @@ func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) er
 	return nil
 }
 
-// personal are the types that tell of a person.
+// personal has the types of events that are about a person.
 var personal = messageEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
 
 func (b *endedAttempts) store(ctx context.Context, order []endedDelivery) error {

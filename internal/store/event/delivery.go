@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	deliveryLook = 10_000 // deliveries that one page with a state looks through
-	deliveryMost = 1000   // of one page
+	deliveryLook = 10_000 // deliveries that are searched for one page, if the filter has a state
+	deliveryMost = 1000   // most deliveries on one page
 )
 
-// deliveryKey is the place of a delivery among those of its webhook.
+// deliveryKey is the position of a delivery among the deliveries of its webhook.
 type deliveryKey struct{ at, client, seq int64 }
 
 const deliveryColumns = `d.at, d.client_id, d.seq, d.type, d.state, d.attempts, d.next_at, d.tried_at, d.status, d.took, d.answer`
@@ -26,7 +26,7 @@ func deliveryFields(d *puntuale.Delivery) []any {
 	return []any{engine.ScanTime(&d.At), &d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, durationColumn{&d.Took}, &d.Answer}
 }
 
-// durationColumn scans a column of a duration.
+// durationColumn scans a column with a duration.
 type durationColumn struct{ into *time.Duration }
 
 func (s durationColumn) Scan(value any) error {
@@ -38,13 +38,14 @@ func (s durationColumn) Scan(value any) error {
 	return nil
 }
 
-// DeliveriesBefore are a webhook's deliveries, newest first, from one key to another.
+// DeliveriesBefore finds a webhook's deliveries between two keys, newest first.
 const DeliveriesBefore = `
 select ` + deliveryColumns + ` from delivery d where d.webhook_id = $1 and (d.at, d.client_id, d.seq) < ($2::bigint, $3::bigint, $4::bigint)
  and (d.at, d.client_id, d.seq) >= ($5::bigint, $6::bigint, $7::bigint) and ($8::bigint < 0 or d.state = $8)
  order by d.webhook_id desc, d.at desc, d.client_id desc, d.seq desc limit $9`
 
-// Deliveries shortens a page with a state to those of 10,000 deliveries. Such a page may be empty and name a next one.
+// Deliveries searches at most 10,000 deliveries for one page, if the filter has a state. So a page may be empty
+// although a next page exists.
 func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntuale.DeliveryFilter, p puntuale.Page) ([]puntuale.Delivery, string, error) {
 	from, limit, err := readDeliveryCursor(p)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	return all, next, engine.TakeMemory(ctx, len(all), sum)
 }
 
-// lookBack returns the key down to which one page looks, and whether there is more below.
+// lookBack returns the last key that one page searches, and whether more deliveries follow.
 func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliveryKey) (to deliveryKey, more bool, err error) {
 	to = deliveryKey{at: -1}
 	more, err = engine.QueryOne(ctx, s.lists(), `select d.at, d.client_id, d.seq from delivery d where d.webhook_id = $1
@@ -95,14 +96,14 @@ func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliv
 	return to, more, nil
 }
 
-// lists is the pool for lists, as the account may use it.
+// lists returns a Querier that reads lists for the account.
 func (s Account) lists() engine.Querier { return s.db.Lists(s.owner()) }
 
 func (k deliveryKey) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "delivery:%d:%d:%d", k.at, k.client, k.seq))
 }
 
-// readDeliveryCursor reads the key of the last delivery that was given.
+// readDeliveryCursor reads a cursor: the key of the last delivery on the page before.
 func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 	if limit = min(p.Limit, deliveryMost); limit <= 0 {
 		limit = engine.DefaultLimit
@@ -135,7 +136,7 @@ func (s Account) Delivery(ctx context.Context, id puntuale.WebhookID, client pun
 }
 
 const (
-	// ReplayRange lets a chunk of deliveries wait again: those after a key, up to a moment.
+	// ReplayRange locks a chunk of deliveries: those after a key, up to a moment.
 	ReplayRange = `select d.at, d.client_id, d.seq, d.state from delivery d where d.webhook_id = $1 and (d.at, d.client_id, d.seq) > ($2::bigint, $3::bigint, $4::bigint)
  and d.at <= $5 order by d.webhook_id, d.at, d.client_id, d.seq limit $6 for update of d`
 
@@ -147,7 +148,7 @@ const (
  where delivery.webhook_id = $1 and delivery.at = u.t and delivery.client_id = u.c and delivery.seq = u.s`
 )
 
-// replayed is a delivery that a replay reads.
+// replayed is a delivery that a replay has read.
 type replayed struct {
 	deliveryKey
 	state puntuale.DeliveryState

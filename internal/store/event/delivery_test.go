@@ -51,7 +51,8 @@ func (h *hooked) end(now time.Time, r puntuale.DeliveryResult, all ...puntuale.D
 	h.must(nil, h.w.EndAttempts(context.Background(), now, results))
 }
 
-// One living node owns a webhook. Another takes over when its lease is gone.
+// TestOwners checks that one live node owns a webhook, and that another node takes over when the owner's lease has
+// ended.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -100,7 +101,7 @@ func TestAttempts(t *testing.T) {
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "ok\x00", Took: time.Millisecond}, due[0])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin.Add(time.Hour), Status: 500, Answer: "no"}, due[1])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Answer: "webhook.timeout"}, due[2])
-		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed}, due[0]) // told late, of what is done
+		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed}, due[0]) // a late result for a delivery that is already done
 		all, next, err := h.Deliveries(ctx, h.id, puntuale.DeliveryFilter{}, puntuale.Page{})
 		if h.must(all, err); len(all) != 3 || next != "" || all[2].State != puntuale.DeliveryDone || all[2].Answer != "ok" || all[2].Took != time.Millisecond ||
 			all[1].State != puntuale.DeliveryWaiting || all[1].Attempts != 1 || !all[1].Next.Equal(begin.Add(time.Hour)) || all[0].State != puntuale.DeliveryFailed {
@@ -136,7 +137,8 @@ func TestAttempts(t *testing.T) {
 	})
 }
 
-// A webhook is disabled by 410, and after five days without a success. Other webhooks and the feed are told.
+// TestDisabled checks that the answer 410 disables a webhook, and also five days without a success. Other webhooks
+// and the feed get an event about it.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -178,7 +180,8 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// An erasure removes what receivers answered about the person, also when the answer comes later.
+// TestErasedAnswers checks that an erasure removes what receivers answered about the person, even if the answer comes
+// later.
 func TestErasedAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -213,7 +216,7 @@ func TestErasedAnswers(t *testing.T) {
 	})
 }
 
-// Events, deliveries and what was of deleted clients and webhooks go.
+// TestKeptFor checks that old events and deliveries are removed, and everything of deleted clients and webhooks.
 func TestKeptFor(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

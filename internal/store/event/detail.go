@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// SubjectMessages are the messages that events tell of, without their texts.
+// SubjectMessages reads the messages that are the subjects of events, without their texts.
 const SubjectMessages = `
 select u.n, m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at, abs(m.valid_until), m.intent, m.intent_at,
  m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail, m.resent_from, m.outcome <> 0, m.purpose, m.campaign_id,
@@ -30,7 +30,7 @@ select u.n, c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.
 from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s`
 )
 
-// fill reads the subjects of events.
+// fill reads the subjects of events into the events.
 func (s *Events) fill(ctx context.Context, q engine.Querier, all []*puntuale.Event) error {
 	for _, kind := range []struct {
 		types puntuale.EventSet
@@ -100,7 +100,7 @@ func scanConsent(r engine.Row, n *int, of func() *puntuale.Event) error {
 	return err
 }
 
-// tell reads the subjects of a page of the feed, and ends the page early where their texts are long.
+// tell reads the subjects for a page of the feed. If their texts are long, it ends the page early.
 func (s ClientEvents) tell(ctx context.Context, all []puntuale.Event, next int64) ([]puntuale.Event, int64, error) {
 	refs := make([]*puntuale.Event, len(all))
 	for i := range refs {

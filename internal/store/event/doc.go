@@ -1,15 +1,18 @@
-// Package event makes events of facts, and gives them to feeds and webhooks.
+// Package event makes events from facts, and gives the events to feeds and webhooks.
 //
-// A numberer locks a client's stream. It numbers the facts that it sees by their ids, without gaps, and makes the deliveries of the webhooks
-// that want them. A reader that saw a number also sees all lower ones. A number is never used again: a restored installation, and one after a
-// failover that may have lost commits, go on far beyond. Feeds and webhooks read numbered events only.
+// A numberer locks a client's stream. It gives numbers to the facts that it sees, in the order of the facts' ids and
+// without gaps. It also makes the deliveries for webhooks that want these events. A reader that sees a number also
+// sees all lower numbers. A number is never used again: after a restore, or after a failover that may have lost
+// commits, numbers continue far beyond the last one. Feeds and webhooks read only events with a number.
 //
-// A webhook has an owner, the node that sends for it. Only the owner reads its due deliveries, so reading them writes nothing. The owner holds
-// a lease, as in package fleet. Another node takes over once that has ended.
+// Each webhook has an owner, the node that sends to it. Only the owner reads the webhook's due deliveries, so reading
+// them writes nothing. The owner holds a lease, as in package fleet. When the lease has ended, another node takes
+// over.
 //
-// What an event tells of its subject is read when it is told, so an erasure reaches it.
+// The subject of an event is read when the event is told, so an erasure also reaches events.
 //
 // # The order of locks
 //
-// These come after the message, and after the client's row: partner, webhook by id, stream by client, delivery by key.
+// These locks come after the message and after the client's row: partner, webhook by id, stream by client, delivery
+// by key.
 package event

@@ -17,40 +17,40 @@ type Events struct {
 	number *engine.Kind
 	end    *engine.Kind
 
-	numbered atomic.Int64 // the client that was numbered last
+	numbered atomic.Int64 // the client whose facts were numbered last
 
 	mu     sync.Mutex
 	floors map[puntuale.WebhookID]dueCursor
 }
 
-// New returns the events of a database.
+// New returns the Events of a database.
 func New(db *engine.DB) *Events {
 	s := &Events{db: db, number: engine.NewSingle("number", engine.PriorityFeed), end: engine.NewSingle("deliver", engine.PriorityFeed)}
 	for _, k := range []*engine.Kind{s.number, s.end} {
-		k.Check, k.Background = engine.RunAgain, true // a second run finds what is left
+		k.Check, k.Background = engine.RunAgain, true // may run twice: a second run finds only what the first left
 	}
 	return s
 }
 
-// Account is the handle that reaches one client's webhooks, or one partner's, and nothing else.
+// Account is the handle of one client or one partner. It reaches only the webhooks of this owner.
 type Account struct {
 	*Events
 	client  puntuale.ClientID
-	partner puntuale.PartnerID // where client is 0
+	partner puntuale.PartnerID // only if client is 0
 }
 
-// OfClient returns a client's handle.
+// OfClient returns the handle of a client.
 func (s *Events) OfClient(id puntuale.ClientID) ClientEvents {
 	return ClientEvents{Account{Events: s, client: id}}
 }
 
-// OfPartner returns a partner's handle. It does not reach the webhooks of its clients.
+// OfPartner returns the handle of a partner. It does not reach the webhooks of the partner's clients.
 func (s *Events) OfPartner(id puntuale.PartnerID) Account { return Account{Events: s, partner: id} }
 
-// ClientEvents is a client's handle: its webhooks and its feed.
+// ClientEvents is the handle of one client. It reaches the client's webhooks and its feed.
 type ClientEvents struct{ Account }
 
-// owner is the owner of the account's transactions.
+// owner returns the owner for the account's transactions.
 func (s Account) owner() int64 {
 	if s.client != 0 {
 		return int64(s.client)
@@ -58,13 +58,14 @@ func (s Account) owner() int64 {
 	return -int64(s.partner)
 }
 
-// id is the parameter of mine.
+// id returns the parameter $1 for the condition that mine returns.
 func (s Account) id() int64 { return max(int64(s.client), int64(s.partner)) }
 
-// mine narrows webhooks, called w, to the account's. $1 is id.
+// mine returns the condition for the account's webhooks, in a statement that calls the table w. $1 is the result of
+// id. Links to Chatwoot are not among them.
 func (s Account) mine() string {
 	if s.client != 0 {
-		return ` where w.client_id = $1 and w.client_id <> 0`
+		return ` where w.client_id = $1 and w.client_id <> 0 and not exists (select 1 from chatwoot_link l where l.webhook_id = w.id)`
 	}
 	return ` where w.client_id = 0 and w.partner_id = $1`
 }
@@ -104,7 +105,7 @@ func (s Account) WebhookSecret(ctx context.Context, id puntuale.WebhookID) (secr
 	return secret, engine.FoundOr(found, err, puntuale.NoWebhook)
 }
 
-// tooMany refuses a webhook.
+// tooMany returns the error for a webhook beyond the limit.
 func tooMany() error {
 	return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(puntuale.FaultWebhookTooMany, strconv.Itoa(puntuale.MaxWebhooks))}
 }

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Closing a store leaves no goroutine behind.
+// TestMain checks that closing a store leaves no goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const phone = "+393331234567"
@@ -45,7 +45,7 @@ func newStory(t *testing.T, w *storetest.World) *story {
 	return s
 }
 
-// events numbers and returns what happened since the last look, by type.
+// events numbers the events since the last call, and returns their types.
 func (s *story) events() (all []string) {
 	s.t.Helper()
 	for _, e := range s.all() {
@@ -94,7 +94,7 @@ func (s *story) claimed() (puntuale.ClaimItem, int64) {
 	return item, token
 }
 
-// ended starts and claims a message, and records outcomes of it.
+// ended starts and claims a message, and records the given outcomes for it.
 func (s *story) ended(all ...puntuale.Outcome) (puntuale.ClaimItem, int64) {
 	s.t.Helper()
 	item, token := s.claimed()
@@ -137,13 +137,14 @@ func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
 		Source: "form", At: begin.Add(at), Entered: begin.Add(at)}}))
 }
 
-// moveCase is something that happens, with its events.
+// moveCase is one change, with the events that it must cause.
 type moveCase struct {
 	move func(s *story)
 	want []string
 }
 
-// moves are all ways in which a message changes its visible state, and what else is told of people, with the events of each.
+// moves has all ways in which a message changes its visible state, and all changes of replies and consent. Each has
+// the events that it must cause.
 var moves = map[string]moveCase{
 	"start":                {func(s *story) { s.MustStart(phone, begin, 2) }, nil},
 	"claim":                {func(s *story) { s.claimed() }, nil},
@@ -284,9 +285,9 @@ var moves = map[string]moveCase{
 	}, []string{"message.cancelled", "reply.received"}},
 	"consent": {func(s *story) {
 		s.agreed(puntuale.ConsentGrant, 2*time.Hour)
-		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // nothing changed
-		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // too old
-		s.agreed(puntuale.ConsentWithdraw, 4*time.Hour) // holds
+		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // changes nothing
+		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // ignored, because a later change exists
+		s.agreed(puntuale.ConsentWithdraw, 4*time.Hour) // takes effect
 	}, []string{"consent.changed", "consent.changed"}},
 }
 
@@ -303,7 +304,7 @@ func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
 			if got := s.events(); !slices.Equal(got, m.want) {
 				t.Errorf("events %v, want %v", got, m.want)
 			}
-			for range 2 { // nothing is told twice
+			for range 2 { // the second round must cause no further event
 				if got := s.events(); len(got) > 0 {
 					t.Errorf("then %v", got)
 				}
@@ -312,7 +313,8 @@ func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
 	}
 }
 
-// What nobody wants is not written, and each webhook gets what it wants.
+// TestWanted checks that an event that nobody wants is not written, and that each webhook gets the events that it
+// wants.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -337,7 +339,7 @@ func TestWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		partner := hook(w.Store.Partner(w.Partner), puntuale.EventsOf(puntuale.EventMessageSent), 0)
-		fresh := w.Client(puntuale.AccountFull) // after the partner's webhook
+		fresh := w.Client(puntuale.AccountFull) // a client that was created after the partner's webhook
 		for _, one := range []*storetest.Client{c, other, fresh} {
 			one.MustSend(node, begin, one.MustStart(phone, begin, 1)...)
 			one.MustEnd(node, begin, refused, one.MustStart(phone, begin, 1)...)

@@ -11,36 +11,38 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// Bounds of numbering. A chunk of SQLite keeps all other writers waiting; one of PostgreSQL keeps nobody waiting but another numberer.
+// Limits of numbering. On SQLite, all other writers wait for a chunk. On PostgreSQL, only another numberer waits.
 const (
 	sqliteNumbers   = 500
 	postgresNumbers = 1000
-	numberedClients = 50     // of one transaction
+	numberedClients = 50     // clients in one transaction
 	numberBound     = 20_000 // events that one call numbers
 )
 
-// WaitingClients are the clients with facts after $1, the next ones first. It reads one row of each.
+// WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each.
 const WaitingClients = `
 with recursive waiting(id) as (
  select min(f.client_id) from outbox_fact f where f.client_id > $1
  union all select (select min(f.client_id) from outbox_fact f where f.client_id > waiting.id) from waiting where waiting.id is not null)
 select id from waiting where id is not null limit $2`
 
-// On SQLite one transaction writes at a time, so there is one numberer. It takes the facts of all clients in the order of their ids. Their table
-// needs no index then, and one range has all that a transaction took.
+// On SQLite only one transaction writes at a time, so there is only one numberer. It takes the facts of all clients
+// in the order of their ids. So the table of facts needs no index, and one range of ids has all facts that a
+// transaction took.
 const (
 	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
 	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f where f.id > $1 order by f.id limit $2`
 )
 
-// FactsOf are the first facts of a client, after $2.
+// FactsOf reads the first facts of a client after the id $2.
 const FactsOf = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f
 where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 
-// firstRows is how many rows of facts a transaction reads first. It reads twice as many each time, since it cannot know how many facts a row has.
+// firstRows is how many rows of facts a transaction reads first. It cannot know how many facts a row has, so it reads
+// twice as many rows each further time.
 const firstRows = 16
 
-// NumberEvents begins after the client that was numbered last, so one with many facts does not keep others waiting.
+// NumberEvents begins after the client that was numbered last. So a client with many facts does not delay others.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
 	for all < numberBound {
 		clients, err := s.waiting(ctx)
@@ -53,13 +55,13 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 		}
 		s.numbered.Store(int64(n.last))
 		if all += len(n.facts); len(n.facts) == 0 {
-			return all, nil // another node is at it
+			return all, nil // another node is numbering these clients
 		}
 	}
 	return all, nil
 }
 
-// waiting returns clients with facts, in the order of their ids.
+// waiting returns clients that have facts, in the order of their ids.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	if !s.db.Dialect.Postgres {
 		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
@@ -86,7 +88,7 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	return append(all, more...), err
 }
 
-// numberTask is one transaction.
+// numberTask is the work of one transaction.
 type numberTask struct {
 	s       *Events
 	clients []puntuale.ClientID // in the order in which they are served
@@ -96,8 +98,8 @@ type numberTask struct {
 	seqs  map[puntuale.ClientID]int64
 	facts []fact
 	rows  []factRow
-	last  puntuale.ClientID // that was served whole
-	taken int64             // on SQLite, the last fact that was read
+	last  puntuale.ClientID // the last client all of whose facts were numbered
+	taken int64             // only on SQLite: id of the last fact that was read
 }
 
 // fact is a fact with its number.
@@ -107,7 +109,7 @@ type fact struct {
 	kind        puntuale.EventType
 	subject, at int64
 	detail      string
-	session     puntuale.SessionID // where a webhook asks for it
+	session     puntuale.SessionID // set only if a webhook wants only one session
 }
 
 func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
@@ -127,7 +129,7 @@ func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
 	return n.fanOut(ctx)
 }
 
-// lock locks the streams of the clients that no other numberer is at.
+// lock locks the clients' streams. It leaves out clients whose stream another numberer has locked.
 func (n *numberTask) lock(ctx context.Context) error {
 	n.seqs = map[puntuale.ClientID]int64{}
 	sorted := slices.Sorted(slices.Values(n.clients))
@@ -149,7 +151,7 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}
 }
 
-// read reads and numbers facts, about as many as one transaction may.
+// read reads and numbers about as many facts as one transaction may.
 func (n *numberTask) read(ctx context.Context) error {
 	if !n.s.db.Dialect.Postgres {
 		return n.readFirst(ctx)
@@ -169,7 +171,7 @@ func (n *numberTask) read(ctx context.Context) error {
 	return nil
 }
 
-// readFirst reads and numbers the first facts, up to one of a client whose stream was not read.
+// readFirst reads and numbers the first facts. It stops at a fact of a client whose stream is not locked.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
 	return n.readRows(ctx, sqliteNumbers, FirstFacts, nil, func(f fact, more string) error {
@@ -177,14 +179,15 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, there := n.seqs[f.client]; !there { // it was deleted, and its stream is gone
+		if _, there := n.seqs[f.client]; !there { // the client was deleted, and so was its stream
 			return nil
 		}
 		return n.number(f, more)
 	})
 }
 
-// readRows reads rows by their ids until the transaction has enough facts. The statement has the arguments, the last id and a limit.
+// readRows reads rows in the order of their ids until the transaction has enough facts. The statement takes args, then
+// the last id and a limit.
 func (n *numberTask) readRows(ctx context.Context, enough int, text string, args []any, take func(f fact, more string) error) error {
 	after := int64(0)
 	for limit := firstRows; ; limit *= 2 {
@@ -248,7 +251,7 @@ func (n *numberTask) deleteFacts(ctx context.Context) error {
 	return nil
 }
 
-// store makes events of the facts.
+// store writes events for the facts.
 func (n *numberTask) store(ctx context.Context) error {
 	type F = *fact
 	clients := engine.Column(n.facts, func(f F) int64 { return int64(f.client) })
@@ -268,7 +271,7 @@ func (n *numberTask) store(ctx context.Context) error {
 	return nil
 }
 
-// served are the clients of the facts, sorted.
+// served returns the clients of the facts, sorted.
 func (n *numberTask) served() []puntuale.ClientID {
 	all := engine.Column(n.facts, func(f *fact) puntuale.ClientID { return f.client })
 	slices.Sort(all)
@@ -283,7 +286,8 @@ type target struct {
 	session puntuale.SessionID
 }
 
-// ActiveWebhooks are those of clients, and of their partners. Of one that is being deleted nothing is seen: its transaction has the stream.
+// ActiveWebhooks finds the active webhooks of clients and of their partners. It does not see a webhook that is being
+// deleted, because that transaction has locked the stream.
 const ActiveWebhooks = `
 select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
 where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
@@ -326,7 +330,7 @@ func (n *numberTask) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// subjectTables have the sessions of subjects.
+// subjectTables has the tables in which the sessions of subjects are found.
 var subjectTables = []struct {
 	table string
 	types puntuale.EventSet
@@ -342,7 +346,7 @@ var (
 	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
 )
 
-// findSessions finds the sessions of the facts. What belongs to no session, such as a change of consent, has 0.
+// findSessions finds the sessions of the facts. A fact without a session, such as a change of consent, gets 0.
 func (n *numberTask) findSessions(ctx context.Context) error {
 	for _, s := range subjectTables {
 		var which []*fact

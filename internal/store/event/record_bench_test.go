@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkRecord records outcomes, in rounds that alternate: nobody wants events, a webhook wants them all while a numberer works and nobody sends.
-// The metric "ratio" is the rate with the webhook over the rate without; "without" and "with" are outcomes a second. "ratio-with-claim" counts the claims,
-// too, without which there is no outcome.
+// BenchmarkRecord records outcomes, in two kinds of rounds that alternate. In one, nobody wants events. In the other,
+// a webhook wants all events, a numberer works, and nothing is sent. "without" and "with" are outcomes a second, and
+// "ratio" is the second divided by the first. "ratio-with-claim" also counts the time of the claims.
 func BenchmarkRecord(b *testing.B) {
 	for name, open := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) { benchRecord(b, storetest.NewWorld(b, open(b))) })
@@ -62,7 +62,7 @@ func benchRecord(b *testing.B, w *storetest.World) {
 					b.Fatal(err)
 				}
 			}
-			for { // until the last event has its number: no work is left over for the other round
+			for { // until the last event has its number, so that no work is left for the other round
 				if _, err := w.NumberEvents(ctx, begin); err != nil {
 					b.Fatal(err)
 				}

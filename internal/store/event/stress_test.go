@@ -10,15 +10,16 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Eight writers and three numberers work at once on several nodes of one database. A reader that polls the feed misses no event, gets none twice,
-// and sees no number that is followed by a lower one. Each webhook has one delivery of each event.
+// TestNumbersTogether runs eight writers and three numberers on several nodes of one database. A reader that polls
+// the feed misses no event, gets none twice, and never sees a lower number after a higher one. Each webhook has one
+// delivery of each event.
 func TestNumbersTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
 		const writers, each = 8, 25
 		ctx := context.Background()
 		nodes := []*storetest.World{w}
-		if w.DB.Postgres { // on SQLite one process has the file
+		if w.DB.Postgres { // on SQLite only one process may use the file
 			for range 2 {
 				nodes = append(nodes, &storetest.World{Store: w.DB.Open(t), DB: w.DB})
 			}
@@ -28,7 +29,7 @@ func TestNumbersTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		busy := w.Client(puntuale.AccountFull) // another client with facts
+		busy := w.Client(puntuale.AccountFull) // another client that has facts
 		if _, err := busy.CreateWebhook(ctx, puntuale.Webhook{URL: "https://x", Types: puntuale.AllEvents, Active: true}, []byte("s"), begin, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,8 @@ func TestNumbersTogether(t *testing.T) {
 	})
 }
 
-// A subscription that commits first misses no fact that commits later, whatever began before.
+// TestSubscribeBesideFacts checks that a subscription misses no fact that commits after it, even if the fact's
+// transaction began before.
 func TestSubscribeBesideFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -119,7 +121,7 @@ func TestSubscribeBesideFacts(t *testing.T) {
 		for range 20 {
 			c := w.Client(puntuale.AccountFull)
 			ids := c.MustStart(phone, begin, 20)
-			first := -1 // that was cancelled after the subscription
+			first := -1 // index of the first message that was cancelled after the subscription
 			var mu sync.Mutex
 			subscribed := false
 			var both sync.WaitGroup

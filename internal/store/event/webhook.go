@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// write runs a transaction that changes the account's webhooks. It locks the account first, so that they change one after the other.
+// write runs a transaction that changes the account's webhooks. do locks the account first, so that changes run one
+// after another.
 func (s Account) write(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return s.db.Once(ctx, s.owner(), o, do)
 }
@@ -26,7 +27,8 @@ func (s Account) lock(ctx context.Context, a engine.Querier) (partner puntuale.P
 	return partner, engine.ThereOr(found, err, missing)
 }
 
-// lockSession makes sure that a session stays, where a webhook names one. It comes before the account.
+// lockSession makes sure that the session of a webhook is not deleted meanwhile. It comes before the account in the
+// order of locks. Session 0 needs no lock.
 func (s Account) lockSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
@@ -96,7 +98,8 @@ func (s Account) UpdateWebhook(ctx context.Context, id puntuale.WebhookID, p pun
 	return w, err
 }
 
-// DeleteWebhook first deletes the webhook, and then its deliveries, a chunk a transaction. Maintenance deletes what a failure leaves.
+// DeleteWebhook first deletes the webhook, and then its deliveries, one chunk in each transaction. Maintain deletes
+// what remains after a failure.
 func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error {
 	if err := s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := s.lock(ctx, a); err != nil {
@@ -121,7 +124,7 @@ func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next 
 	})
 }
 
-// subscribe brings the streams in step with the account's webhooks, in the transaction that changed them.
+// subscribe updates what the streams want, in the transaction that changed the account's webhooks.
 func (s Account) subscribe(ctx context.Context, a engine.Querier) error {
 	clients := `k.id = $1`
 	if s.client == 0 {
@@ -134,14 +137,15 @@ func (s Account) subscribe(ctx context.Context, a engine.Querier) error {
 	return outbox.Announce(ctx, s.db.Dialect, a)
 }
 
-// subscription is what a client's webhooks and its partner's want.
+// subscription says which events the webhooks of a client and of its partner want: before, and now.
 type subscription struct {
 	client        puntuale.ClientID
 	before, types puntuale.EventSet
 }
 
-// subscribe stores what webhooks want of clients, called k. It locks the streams before it reads the webhooks. So of two transactions that change
-// webhooks of one client, the later one sees both. more reports whether something is wanted that was not before.
+// subscribe stores which events webhooks want from clients; the condition clients calls their table k. It locks the
+// streams before it reads the webhooks. So if two transactions change webhooks of one client, the later one sees both
+// changes. more reports whether an event is wanted that was not wanted before.
 func subscribe(ctx context.Context, a engine.Querier, clients string, id int64) (more bool, err error) {
 	if _, err := a.Exec(ctx, `insert into event_stream (client_id) select k.id from client k where `+clients+` and k.deleted_at = 0
  and exists (select 1 from webhook w where w.partner_id = k.partner_id and w.client_id in (0, k.id))

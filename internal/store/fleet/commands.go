@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Commands wait in rows for the node that owns their session. There are few commands, and open ones have a separate index, so that each
-// node can look for its own every second. Their expiry uses the database's clock.
+// Commands are rows that wait for the node that owns their session. Open commands are few and have an index of their
+// own, so each node can search for its commands every second. They expire by the database's clock.
 
 const openCommands = `
 select c.id, c.client_id, c.session_id, c.verb, c.detail, c.created_at, c.expires_at, c.taken
@@ -32,7 +32,7 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	return all, nil
 }
 
-// byOwner is the condition for an update of a command: only the node that owns its session may write it.
+// byOwner is a condition for updates of a command: the node must own the command's session.
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 
@@ -72,7 +72,7 @@ func (s *Fleet) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx c
 	}), false)
 }
 
-// PurgeCommands removes commands that expired, with their answers.
+// PurgeCommands removes expired commands with their answers.
 func (s *Fleet) PurgeCommands(ctx context.Context, now time.Time) error {
 	offset, err := s.ClockOffset(ctx, s.MaintenanceReads)
 	if err != nil {

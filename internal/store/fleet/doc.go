@@ -1,3 +1,4 @@
-// Package fleet records which node has which sessions: leases, owners, links, commands for a session's owner, and the wakeups that nodes
-// send each other. It also knows whether the installation was moved, and whether another server became the database.
+// Package fleet keeps which node owns which sessions: leases, owners and links. It also keeps the commands for
+// owners, and sends wakeups between nodes. It knows whether the installation was moved, and whether another server
+// became the database.
 package fleet

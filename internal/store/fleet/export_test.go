@@ -6,14 +6,14 @@ import (
 	"puntuale"
 )
 
-// Hear reads what a notification carries.
+// Hear reads the payload of a notification.
 var Hear = hear
 
 func Word(session puntuale.SessionID, due time.Time) string {
 	return pendingWakeup{changed: due.IsZero(), until: due}.word(session)
 }
 
-// Words returns what a notification carries of one session's wakeups.
+// Words returns the part of a payload about one session's wakeups.
 func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
 	t := &notifier{waiting: map[puntuale.SessionID]pendingWakeup{}, wake: make(chan struct{}, 1)}
 	if changed {
@@ -25,7 +25,7 @@ func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
 	return t.take()[0]
 }
 
-// Waiting counts the sessions whose wakeups were not sent yet.
+// Waiting returns the number of sessions with wakeups that were not sent yet.
 func Waiting(s *Fleet) int {
 	s.notifier.mu.Lock()
 	defer s.notifier.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Fence locks the node's row so that it cannot be removed before we commit. If the row was removed, it returns [puntuale.ErrFenced].
-// Another node takes over by removing the row (fleet.go). A lease of another timeline does not count (timeline.go).
+// Fence locks the node's row until the transaction commits, so that nobody can remove the row before that. Another
+// node takes over by removing the row (fleet.go). If the row was removed, Fence returns [puntuale.ErrFenced]. A lease
+// on another timeline does not count (timeline.go).
 func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil
@@ -31,7 +32,8 @@ func fenced(alive bool, err error) error {
 	return nil
 }
 
-// Leased is Fence without a round trip: its answer, held, is known only after the next statement was answered.
+// Leased does the same as Fence without a round trip. The caller must call held after the next statement was
+// answered; held returns the result.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil

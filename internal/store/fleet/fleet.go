@@ -12,15 +12,16 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// This package decides which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY
-// SHARE until it has committed. So nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's owner
-// is only an assignment. Leases are measured by the database's clock. Clocks of nodes are never compared.
+// This package decides which node sends for which session. A lease is only the row of the node. Every claim locks
+// this row FOR KEY SHARE until the claim commits. So nobody can delete the row while a claim is open, and a node
+// without a row can claim nothing. The owner of a session is only an assignment. Leases are measured by the
+// database's clock; clocks of nodes are never compared.
 //
-// These calls have their own writer with its own connection. On SQLite, they are the first in the only queue. So a node does not lose its
-// lease because it has much to write.
+// These calls have a writer and a connection of their own. On SQLite, they come first in the only queue. So a node
+// does not lose its lease because it has much to write.
 
-// Fleet records which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Many goroutines may call its methods at
-// once.
+// Fleet keeps which node owns which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Many goroutines
+// may call its methods at once.
 type Fleet struct {
 	*engine.DB
 
@@ -29,7 +30,7 @@ type Fleet struct {
 
 	beaten   atomic.Pointer[heartbeatMark]
 	notifier *notifier // nil on SQLite
-	listener *listener // nil until Listen
+	listener *listener // nil until Listen is called
 }
 
 // New returns the fleet of a database. settle does the quarantine after a failover, before any node joins.
@@ -108,8 +109,8 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap skips a locked row, and its next call tries again. A node may hang inside a claim. If Reap waited for that node, the other nodes'
-// leases would end meanwhile. The node that hangs keeps its sessions until its row is deleted.
+// Reap skips a row that is locked; its next call tries again. A node may hang during a claim. If Reap waited for that
+// node, the leases of other nodes would end meanwhile. The hanging node keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
@@ -125,7 +126,8 @@ func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// sendsCampaigns is 1 for a session, called s, whose campaign queue must be read. Messages that campaigns hold back are not read.
+// sendsCampaigns is 1 for a session s whose campaign queue must be read. Messages that campaigns hold back are not
+// read.
 const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
@@ -175,9 +177,10 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 	})
 }
 
-// LockDispatch keeps a second process from dispatching from the same SQLite file, because leases could not separate them in time. release
-// frees the lock. The process with the lock is alone, so it removes nodes of a killed process at once. On PostgreSQL nodes share the work,
-// and nothing is locked. Codes: conflict (another process dispatches).
+// LockDispatch prevents a second process from dispatching from the same SQLite file, because leases alone would be
+// too slow for that. release frees the lock. The process with the lock is the only one, so it removes the nodes of
+// killed processes at once. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict (another
+// process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil

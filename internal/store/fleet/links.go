@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// Only the owner writes a session's link. So a statement checks the node's lease first, and then that the row names the node.
+// setLinks writes links of sessions. Only the owner may write them: Fence checks the node's lease first, and this
+// statement checks that each row names the node as owner.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,

@@ -14,8 +14,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// listener keeps a connection that listens for wakeups, and replaces it when it is lost. Without wakeups the connection is silent, so the
-// listener asks from time to time whether the other end is alive. The connection monitor does not count it.
+// listener keeps a connection that listens for wakeups, and replaces it when it is lost. Without wakeups the
+// connection is silent, so the listener regularly asks whether the server still answers. The connection monitor does
+// not count this connection.
 type listener struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
@@ -23,23 +24,23 @@ type listener struct {
 	teller *notifier
 	heard  puntuale.Wakeup
 
-	echoes uint64 // how many of this process's own notifications came back
-	deaf   bool   // own notifications do not come back, and a line in the log says so
-	lost   bool   // the connection is lost, and a line in the log says so
+	echoes uint64 // number of this process's own notifications that came back
+	deaf   bool   // own notifications do not come back, and this was logged
+	lost   bool   // the connection is lost, and this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
 const (
-	listenProbe = 10 * time.Second // silence after which it asks
-	listenWait  = 5 * time.Second  // for the answer
+	listenProbe = 10 * time.Second // after this silence, the listener asks whether the server answers
+	listenWait  = 5 * time.Second  // how long the listener waits for that answer
 	listenPause = 250 * time.Millisecond
-	listenMost  = 2 * time.Second // between attempts to listen again
+	listenMost  = 2 * time.Second // longest wait between attempts to listen again
 )
 
-// Listen calls heard with the wakeups of other nodes, until the store is closed. Call it at most once for each store, with a function that
-// does not wait. Wakeups are lost while the database is unavailable, or behind a pooler that works by transaction. On SQLite, none ever
-// come.
+// Listen calls heard with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
+// heard must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
+// in transaction mode. On SQLite there are none.
 func (s *Fleet) Listen(heard puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
@@ -81,7 +82,7 @@ func (l *listener) loop(ctx context.Context) {
 	}
 }
 
-// listen makes a connection and reads from it until it fails; listened tells whether listening had begun.
+// listen opens a connection and reads from it until it fails. listened reports whether it had begun to listen.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	if err := l.watch.Away(); err != nil {
 		return false, err
@@ -143,7 +144,7 @@ func (l *listener) receive(payload string) {
 	hear(words, l.heard)
 }
 
-// wonder notices when this process does not receive its own wakeups.
+// wonder notices if this process does not receive its own wakeups.
 func (l *listener) wonder(told, heard bool) {
 	switch {
 	case heard:

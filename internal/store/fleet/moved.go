@@ -10,10 +10,10 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// ErrMoved is returned for an installation that was exported for good.
+// ErrMoved is the error for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
-// MovedAt returns when the installation was exported for good; zero if it was not.
+// MovedAt returns when the installation was exported for good, or zero if it was not.
 func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)
@@ -21,7 +21,7 @@ func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	return at, nil
 }
 
-// RefuseMoved refuses an installation that was exported for good, with [ErrMoved].
+// RefuseMoved returns [ErrMoved] if the installation was exported for good.
 func RefuseMoved(ctx context.Context, a engine.Querier) error {
 	at, err := MovedAt(ctx, a)
 	if err == nil && !at.IsZero() {
@@ -31,7 +31,8 @@ func RefuseMoved(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// RefuseGone is [RefuseMoved] for an open store. Codes: unavailable (the installation was exported for good meanwhile).
+// RefuseGone is [RefuseMoved] for a store that is already open. Codes: unavailable (the installation was exported for
+// good meanwhile).
 func RefuseGone(ctx context.Context, a engine.Querier) error {
 	err := RefuseMoved(ctx, a)
 	if errors.Is(err, ErrMoved) {
@@ -40,5 +41,5 @@ func RefuseGone(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// ServerName is the name of a server's connections in PostgreSQL.
+// ServerName is the name that PostgreSQL shows for a server's connections.
 const ServerName = "puntuale"

@@ -2,6 +2,6 @@
 
 package fleet
 
-// claimsAreFenced makes a claim depend on its node's lease. The build with the tag mutate_fence shows that the tests
-// notice when it does not.
+// claimsAreFenced makes a claim check its node's lease. The build tag mutate_fence turns this off, to show that the
+// tests notice it.
 const claimsAreFenced = true

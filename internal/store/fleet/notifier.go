@@ -17,48 +17,49 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Nodes wake each other with NOTIFY, after the commit that made something due, and on a separate connection. NOTIFY inside the commit would
-// halve the rate of commits, because all notifiers queue at one lock. Wakeups that come while a notification is being sent go with the next
-// one, many sessions in one payload. Every wakeup may be lost, so all listeners also poll.
+// Nodes wake each other with NOTIFY on a separate connection, after the commit that made something due. NOTIFY inside
+// the commit would halve the rate of commits, because PostgreSQL takes one lock for all commits with NOTIFY. While a
+// notification is being sent, new wakeups are collected; the next notification has all of them in one payload. A
+// wakeup may be lost, so all listeners also poll.
 const wakeupChannel = "puntuale_hint"
 
-// The endings of the names of the connections, as pg_stat_activity shows them.
+// Endings of the connections' names, as pg_stat_activity shows them.
 const (
 	wakeupName = " hints"
 	listenName = " listens"
 )
 
 const (
-	wakeupPace  = 50 * time.Millisecond // between notifications: 20 a second at most
-	wakeupsMost = 4096                  // sessions whose wakeups wait to be sent; the poll finds all others
-	wakeupBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
-	tellWait    = 2 * time.Second       // limit for one notification
-	lastWait    = time.Second           // limit for the last one, and for closing a connection
+	wakeupPace  = 50 * time.Millisecond // time between notifications: at most 20 a second
+	wakeupsMost = 4096                  // sessions whose wakeups wait to be sent; the poll finds the others
+	wakeupBytes = 7900                  // bytes of one payload; PostgreSQL accepts less than 8,000
+	tellWait    = 2 * time.Second       // longest time for one notification
+	lastWait    = time.Second           // longest time for the last notification, and for closing a connection
 )
 
-// notifier sends wakeups. Its goroutine opens the connection for the first one.
+// notifier sends wakeups. Its goroutine opens the connection at the first wakeup.
 type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	origin string        // the first word of its payloads: the same process knows its own by it
-	told   atomic.Uint64 // notifications that were sent
+	origin string        // first word of its payloads, by which this process recognises its own
+	told   atomic.Uint64 // number of notifications that were sent
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
-	wake    chan struct{} // holds a value while wakeups wait
+	wake    chan struct{} // has a value while wakeups wait
 
-	conn   *pgx.Conn // only the goroutine uses it; nil until it is open
-	failed bool      // and that was logged
+	conn   *pgx.Conn // only the goroutine uses it; nil: not open yet
+	failed bool      // the last notification failed, and this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-// pendingWakeup has the wakeups of one session that wait to be sent.
+// pendingWakeup collects the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
 	changed bool
-	first   time.Time // the earliest moment at which something is due; zero: no moment was given
-	until   time.Time // the latest
+	first   time.Time // earliest moment at which something is due; zero: the wakeups name no moment
+	until   time.Time // latest moment at which something is due
 }
 
 func (s *Fleet) newNotifier() (*notifier, error) {
@@ -71,7 +72,7 @@ func (s *Fleet) newNotifier() (*notifier, error) {
 }
 
 func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *notifier {
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // preparing a statement would cost a round trip on each new connection
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // because preparing a statement would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &notifier{
 		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]pendingWakeup{},
@@ -81,9 +82,9 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that a session has a message due at a moment. A zero moment says that the session changed. Session 0 says that
-// owners of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it
-// does nothing.
+// Notify tells the other nodes that a session has a message due at the moment due. A zero due says that the session
+// changed. Session 0 says that owners of sessions changed. Notify never blocks. Call it only after the change is on
+// disk. On SQLite it does nothing, because only one process dispatches.
 func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)
@@ -112,7 +113,7 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// close sends the waiting wakeups, and ends. It takes only a moment.
+// close sends the waiting wakeups, and ends the goroutine. It takes at most lastWait.
 func (t *notifier) close() {
 	if t == nil {
 		return
@@ -137,11 +138,11 @@ func (t *notifier) loop(ctx context.Context) {
 		if !t.send(ctx, tellWait) {
 			pause = time.Second
 		}
-		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only when ctx ends, and the next round checks ctx
+		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only if ctx ends, and the next round checks ctx
 	}
 }
 
-// send sends all waiting wakeups, and reports whether the database took them. It forgets wakeups that the database did not take.
+// send sends all waiting wakeups, and reports whether the database accepted them. Refused wakeups are forgotten.
 func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	payloads := t.take()
 	if len(payloads) == 0 {
@@ -157,10 +158,10 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	defer cancel()
 	old := t.conn != nil
 	err := t.notify(ctx, payloads)
-	if err != nil && old { // an old connection may have been dead for long
+	if err != nil && old { // try once more, because an old connection may have been dead for a long time
 		err = t.notify(ctx, payloads)
 	}
-	if err != nil && ending.Err() != nil { // the end of the process stopped it, not the database
+	if err != nil && ending.Err() != nil { // the end of this process caused the error, not the database
 		last, cancel := context.WithTimeout(context.WithoutCancel(ending), lastWait)
 		err = t.notify(last, payloads)
 		cancel()
@@ -201,10 +202,10 @@ func bye(conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	defer cancel()
-	_ = conn.Close(ctx) // the connection is closed even after an error
+	_ = conn.Close(ctx) // even after an error, the connection is closed
 }
 
-// take turns the waiting wakeups into payloads.
+// take makes payloads from the waiting wakeups.
 func (t *notifier) take() (payloads []string) {
 	t.mu.Lock()
 	waiting := t.waiting
@@ -228,9 +229,10 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin and then words, each after a blank. A word is a session, or a session, "." and the moment at which a
-// message is due. It has "!" instead of "." if the session also changed. If there are several moments, the latest and the earliest have a
-// word each. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
+// A payload is the sender's origin followed by words, separated by blanks. A word is a session, optionally followed
+// by "." and the moment at which a message is due. The sign is "!" instead of "." if the session also changed. If a
+// session has several moments, there is one word for the latest and one for the earliest. Numbers have base 36;
+// moments are in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {
@@ -246,7 +248,7 @@ func (n pendingWakeup) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.until.UnixMicro(), numerals)
 }
 
-// hear calls heard for each word of a payload, and leaves out the rest.
+// hear calls heard for each word of a payload, and ignores everything else.
 func hear(words string, heard puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""

@@ -16,7 +16,8 @@ import (
 
 const waitMost = 30 * time.Second
 
-// A burst becomes a few notifications, each within what PostgreSQL takes. Wakeups of more than 4,096 sessions are dropped.
+// TestWakeupsAreFew checks that many wakeups become a few notifications, none longer than PostgreSQL accepts. Wakeups
+// of more than 4,096 sessions are dropped.
 func TestWakeupsAreFew(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -56,12 +57,12 @@ func TestWakeupsAreFew(t *testing.T) {
 		}
 		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
-	const words = 2 * 20 // bytes of one session: a word for its first moment and one for its last
+	const words = 2 * 20 // most bytes of one session: one word for its first moment, one for its last
 	if most := rounds * (1 + sessions*words/7900); payloads > most {
 		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, most)
 	}
 	t.Logf("%d hints in %v: %d notifications", callers*20*sessions, time.Since(began), payloads)
-	for i := range 1_000_000 { // Hint does not wait, and memory stays small
+	for i := range 1_000_000 { // Notify must not block, and memory must stay small
 		w.Notify(puntuale.SessionID(1+i), time.Time{})
 	}
 	if n := fleet.Waiting(w.Store.Fleet); n > 4096 {
@@ -69,7 +70,8 @@ func TestWakeupsAreFew(t *testing.T) {
 	}
 }
 
-// If a session has several moments, the payload has the latest and the earliest. That also holds if the session changed.
+// TestWordsOfWakeups checks that if a session has several moments, the payload has the latest and the earliest, even
+// if the session also changed.
 func TestWordsOfWakeups(t *testing.T) {
 	t.Parallel()
 	due := storetest.Begin

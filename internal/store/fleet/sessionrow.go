@@ -9,27 +9,28 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SessionColumns are the columns of a session, called s. [SessionFields] scans them.
+// SessionColumns has the columns of a session s. [SessionFields] scans them.
 const SessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
-// SessionFields scans [SessionColumns].
+// SessionFields returns the targets to scan [SessionColumns] into.
 func SessionFields(s *puntuale.Session) []any {
 	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
 		engine.ScanTime(&s.Created), &s.Owner}
 }
 
-// Sessions are read with their links for answers that show them, and for nodes that look for their own sessions. A start does not need
-// links.
+// linkedColumns also has the columns of a session's link. Answers show the link, and nodes need it for their
+// sessions. A start does not need it.
 const linkedColumns = SessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
  s.link_condition, s.limited_until`
 
-// ShownColumns are the columns for an answer. An owner whose lease has ended does not count, because there may be no node to replace it.
+// ShownColumns has the columns for an answer. An owner whose lease has ended is shown as no owner, because perhaps no
+// node runs.
 var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
-// LinkedFields scans [ShownColumns].
+// LinkedFields returns the targets to scan [ShownColumns] into.
 func LinkedFields(s *puntuale.Session) []any {
 	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, engine.ScanReason(&s.Link.Detail), engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
 		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
@@ -37,7 +38,7 @@ func LinkedFields(s *puntuale.Session) []any {
 
 const faultSessionDefaultExists puntuale.ReasonCode = "session.default_exists"
 
-// InsertSession writes a new session and returns its number. Codes: conflict (the client has a default session already).
+// InsertSession writes a new session and returns its id. Codes: conflict (the client already has a default session).
 func InsertSession(ctx context.Context, a engine.Querier, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
 	id, err := engine.NextNumber(ctx, a, "session")
 	if err != nil {
@@ -57,7 +58,7 @@ func InsertSession(ctx context.Context, a engine.Querier, client puntuale.Client
 	return puntuale.SessionID(id), nil
 }
 
-// SessionColumn is a batch of sessions: their numbers.
+// SessionColumn returns the ids of sessions as a column.
 func SessionColumn(sessions []puntuale.SessionID) engine.Columns {
 	return engine.Columns{engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }

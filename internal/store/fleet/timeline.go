@@ -9,28 +9,29 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SynchronousNow says whether a standby has a commit on its disk before the server confirms the commit. With remote_write it does not: a
-// standby that has only received data loses them if its machine fails, too. We assume that a standby in synchronous_standby_names will be
-// promoted. An operator who promotes another one may lose messages (docs/nodes.md).
+// SynchronousNow reads whether a standby has a commit on its disk before the server confirms the commit. remote_write
+// does not count: a standby that has only received data loses them if its machine fails, too. Puntuale assumes that a
+// standby in synchronous_standby_names will be promoted. An operator who promotes another one may lose messages
+// (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
 // heartbeatMark is the last heartbeat that the database confirmed.
 type heartbeatMark struct {
 	node  puntuale.NodeID
-	until int64 // of its lease, by the database's clock
+	until int64 // end of its lease, by the database's clock
 }
 
-// Failover is a change of timeline after which no node has done the quarantine yet.
+// Failover is a change of the timeline for which no node has done the quarantine yet.
 type Failover struct {
 	From, To int64
 	Lossless bool
-	Since    time.Time // messages that were accepted later may be missing; zero: unknown
-	Joined   time.Time // when the last quarantine ended, or the first node joined
+	Since    time.Time // messages that were accepted after this moment may be missing; zero: unknown
+	Joined   time.Time // when the last quarantine ended, or when the first node joined
 }
 
-// SameTimeline compares the server's timeline with the one in which the nodes joined, and keeps the record locked until the transaction
-// ends. It returns a failover without a quarantine.
+// SameTimeline compares the server's timeline with the one on which the nodes joined. It keeps this record locked
+// until the transaction ends. If the timelines differ, it returns a failover without a quarantine.
 func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, error) {
 	if !s.Dialect.Timed() {
 		return nil, nil
@@ -58,8 +59,9 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" does
-// not prove it, because it came with the same log. A standby that was late and was promoted anyway still says "synchronous".
+// keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. The record that
+// says "synchronous" does not prove it, because it came with the same log. A standby that was behind, and was
+// promoted anyway, also says "synchronous".
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
@@ -72,7 +74,7 @@ func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 	return until >= last.until, nil
 }
 
-// noteSynchronous renews the record of how the server commits; it writes only when that has changed.
+// noteSynchronous updates the record of how the server commits. It writes only if this has changed.
 func (s *Fleet) noteSynchronous(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -1,4 +1,4 @@
 package migration
 
-// UpTo stops after a step, as an older program does whose last step it was.
+// UpTo stops after a step, like an older program that had no later steps.
 var UpTo = up

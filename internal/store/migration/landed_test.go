@@ -15,8 +15,9 @@ var update = flag.Bool("update", false, "pin the migrations that are new")
 
 const landed = "testdata/landed.txt"
 
-// TestLandedMigrationsStay: a step that ran on a database never runs there again. A change of its text, even of a comment, would make two
-// kinds of databases. -update adds the sums of new steps, and never changes an existing line.
+// TestLandedMigrationsStay checks that released steps do not change. A step runs only once on a database. So if its
+// text changed, even in a comment, there would be two kinds of databases. -update adds the checksums of new steps,
+// and never changes an existing line.
 func TestLandedMigrationsStay(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(landed)
@@ -28,7 +29,7 @@ func TestLandedMigrationsStay(t *testing.T) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		pinned[name] = digest
 	}
-	names, err := filepath.Glob("[ps]*/*.sql") // not the files in testdata
+	names, err := filepath.Glob("[ps]*/*.sql") // leaves out the files in testdata
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package migration holds the numbered steps that build the store's tables, for both databases, and applies them. A released step is never
-// edited.
+// Package migration has the numbered steps that create the tables of the store, for both databases. It also runs
+// them. A released step is never edited.
 package migration
 
 import (
@@ -25,7 +25,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Database says for which database the steps are.
+// Database is the kind of database that steps are for.
 type Database string
 
 const (
@@ -35,14 +35,14 @@ const (
 
 const table = "puntuale_version"
 
-// Check returns ErrEmpty for a database that has none of our tables yet, and ErrOlder for one that lacks steps.
+// Errors of Check: the database has none of our tables yet, or steps are missing.
 var (
 	ErrEmpty = errors.New("the database holds no tables of Puntuale yet")
 	ErrOlder = errors.New("the database's tables are older than this program")
 )
 
-// Check compares the tables with this program. It returns nil when they match, ErrEmpty, ErrOlder, or an error that
-// wraps puntuale.ErrUntrusted: a newer program has written them.
+// Check compares the version of the tables with this program. It returns nil if they match. Otherwise it returns
+// ErrEmpty, ErrOlder, or, if a newer program wrote the tables, an error that wraps puntuale.ErrUntrusted.
 func Check(ctx context.Context, db *sql.DB, which Database) error {
 	there, err := exists(ctx, db, which)
 	if err != nil {
@@ -70,19 +70,19 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	return nil
 }
 
-// How a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout, so that other statements do not queue
-// behind it for long. Then nothing of it was done, and it is tried again after a rest.
+// How a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout. So other statements
+// do not queue behind it for long. A failed step has changed nothing, and runs again after a rest.
 const (
-	tries   = 120              // tries
-	rest    = 3 * time.Second  // between them
-	held    = 10 * time.Second // how long others wait for a node that died during a step
+	tries   = 120              // how often a step is tried
+	rest    = 3 * time.Second  // wait between two tries
+	held    = 10 * time.Second // how long other nodes wait for a node that died during a step
 	glance  = 500 * time.Millisecond
-	glances = 1800 // 15 minutes, longer than the node that works tries
+	glances = 1800 // 15 minutes of waiting for another node, which is longer than that node tries
 )
 
-// Up applies the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each other at a row of a
-// lock table. An advisory lock would work only with a single primary. On SQLite the caller keeps others out. An interrupted step leaves
-// nothing behind, and the next call applies it.
+// Up runs the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each
+// other at a row of a lock table. An advisory lock would work only with a single primary. On SQLite, the caller must
+// keep other processes out. An interrupted step leaves nothing behind, and the next call runs it.
 func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
 	return up(ctx, db, which, math.MaxInt64, log)
 }
@@ -132,15 +132,15 @@ func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, er
 	return p, nil
 }
 
-// answered reports whether the server answered that another node has or writes the lock's row. If the server has stopped, there is no
-// reason to wait.
+// answered reports whether the server answered that another node holds or writes the row of the lock. If the server
+// has stopped, waiting is useless.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")
 }
 
-// passing reports whether a step may succeed later. Perhaps it did not get a lock in time. Or another node ran the same step, because one
-// of the two had stood still and lost the lock.
+// passing reports whether a step may succeed later. Perhaps it did not get a lock in time. Or another node ran the
+// same step, because one of the two stood still and lost the lock.
 func passing(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -162,7 +162,7 @@ func exists(ctx context.Context, db *sql.DB, which Database) (there bool, err er
 	return there, err
 }
 
-// Latest is the number of the last step.
+// Latest returns the number of the last step.
 func Latest(which Database) (int64, error) {
 	names, err := fs.Glob(files, string(which)+"/*.sql")
 	if err != nil {

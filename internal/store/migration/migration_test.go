@@ -27,7 +27,7 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// last is the newest step that the program before this one had.
+// last is the newest step of the previous program version.
 const last = 1
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -105,7 +105,8 @@ func (x *target) up(t *testing.T, to int64) {
 	}
 }
 
-// catalogue describes the tables, and the rows that steps insert. It leaves out the migrations' own records.
+// catalogue describes the tables, and the rows that steps insert. It leaves out the records about the steps
+// themselves.
 func (x *target) catalogue(t *testing.T) (all []string) {
 	t.Helper()
 	queries := []string{`select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_schema
@@ -148,14 +149,15 @@ func (x *target) catalogue(t *testing.T) (all []string) {
 	return all
 }
 
-// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next program finish. Then the tables are the
-// same as tables that were built at once. After each cut, the tables are as before the step, or as after it.
+// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next program finish. The
+// tables must then be the same as tables that were built without a break. After each kill, they must be as before the
+// step or as after it.
 func TestCutOffAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) *target{"SQLite": sqlite, "Postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // in its bubble the library's pauses of seconds take no time
+			synctest.Test(t, func(t *testing.T) { // in a bubble, the library's pauses of seconds take no time
 				cutOff(t, func() *target { return database(t) })
 			})
 		})
@@ -173,7 +175,7 @@ func cutOff(t *testing.T, make func() *target) {
 	x := make()
 	cuts, before, last := 0, 0, len(allowed)-1
 	for at := int64(1); ; at++ {
-		to := min(before+2, last) // the library parses all steps that it may run, which takes longer than to run them
+		to := min(before+2, last) // only a few steps, because the library parses all steps that it may run, which takes longer than running them
 		mortal := newMortal(x, at)
 		err := migration.UpTo(t.Context(), mortal.db, x.which, int64(to), quiet())
 		mortal.db.Close()
@@ -241,7 +243,7 @@ func (x *target) forgetHolder(t *testing.T) {
 
 var errCut = errors.New("killed")
 
-// mortal has a program's connections. All of them end before its nth statement.
+// mortal has a program's connections. They all end before the program's nth statement.
 type mortal struct {
 	db     *sql.DB
 	driver driver.Driver
@@ -318,8 +320,8 @@ func (t *mortalTx) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// TestBusyTable: a step finds a table in use by a long transaction. The step does not fail, and other statements do not queue behind it.
-// The same holds with a second node beside it.
+// TestBusyTable runs a step while a long transaction uses the step's table. The step must not fail, and other
+// statements must not queue behind it. The same must hold if a second node waits, too.
 func TestBusyTable(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)
@@ -337,7 +339,7 @@ func TestBusyTable(t *testing.T) {
 	for range cap(done) {
 		go func() { done <- migration.Up(t.Context(), x.db, x.which, log) }()
 	}
-	// The step is tried twice meanwhile. Other queries are answered within its lock_timeout.
+	// Meanwhile the step is tried twice. Other queries must be answered within its lock_timeout.
 	for tries := 0; tries < 2; {
 		select {
 		case <-again:
@@ -367,7 +369,7 @@ func TestBusyTable(t *testing.T) {
 	}
 }
 
-// listener receives warnings.
+// listener is a log handler that receives warnings.
 type listener struct{ heard chan struct{} }
 
 func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -381,7 +383,7 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestNewerRefused: a program does not touch tables that a newer program made.
+// TestNewerRefused checks that a program does not touch tables that a newer program made.
 func TestNewerRefused(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {
@@ -396,7 +398,8 @@ func TestNewerRefused(t *testing.T) {
 	})
 }
 
-// TestOldRowsStayWhole: nodes of the version before still write rows without the new columns.
+// TestOldRowsStayWhole checks that rows are complete if nodes of the previous version write them without the new
+// columns.
 func TestOldRowsStayWhole(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)

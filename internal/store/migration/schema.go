@@ -12,14 +12,14 @@ import (
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // builds the tables in memory, for the comparison
+	_ "modernc.org/sqlite" // builds the tables in memory, to compare with them
 
 	"puntuale"
 )
 
-// Compare reports what is missing in a database, compared with the tables that this program's steps build. The error wraps
-// puntuale.ErrUntrusted and names it. It ignores indexes and tables that somebody added. The database must be up to date. A step may have
-// been edited after it ran. Then Compare notices it before a statement fails.
+// Compare compares a database with the tables that this program's steps build. The error wraps puntuale.ErrUntrusted
+// and names what is missing. Compare ignores additional tables and indexes. All steps must have run on the database.
+// Compare finds steps that were edited after they ran there, before a statement fails.
 func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	want, err := wanted(ctx, db, which)
 	if err != nil {
@@ -37,7 +37,7 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 		return nil
 	}
 	besides := ""
-	if added := slices.DeleteFunc(have, func(line string) bool { // on SQLite, an added column also changes the table's definition
+	if added := slices.DeleteFunc(have, func(line string) bool { // on SQLite, an added column also changes the definition of its table
 		_, found := slices.BinarySearch(want, line)
 		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {
@@ -47,7 +47,7 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
 }
 
-// listed joins names, but only the first few.
+// listed joins the first few names.
 func listed(all []string) string {
 	const shown = 10
 	if more := len(all) - shown; more > 0 {
@@ -56,14 +56,14 @@ func listed(all []string) string {
 	return strings.Join(all, "; ")
 }
 
-// known keeps the descriptions of the tables: a process builds them once for each kind of database.
+// known has the descriptions of the tables. A process builds them only once for each kind of database.
 var known struct {
 	sync.Mutex
 	lines map[Database][]string
 }
 
-// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, because each release of PostgreSQL writes
-// definitions differently. They are temporary tables in a transaction that is rolled back.
+// wanted describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
+// release writes definitions differently. They are temporary tables in a transaction that is rolled back.
 func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
@@ -91,7 +91,7 @@ func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, er
 	if err != nil {
 		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
-	for _, name := range names { // their numbers have leading zeros, so names sort by number
+	for _, name := range names { // the numbers in names have leading zeros, so names are in the order of numbers
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read a migration: %w", err)
@@ -110,12 +110,12 @@ func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, er
 	return lines, nil
 }
 
-// querier is a database, or a transaction.
+// querier is a database or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// SQLite lists columns one by one. The rest of a table's definition is compared as text.
+// sqliteSchema lists columns one by one. The rest of a table's definition is compared as text.
 var sqliteSchema = []string{
 	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
  || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end
@@ -124,7 +124,8 @@ var sqliteSchema = []string{
  where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`,
 }
 
-// %s is the schema's oid. Not-null constraints are listed with their columns. (From PostgreSQL 18 on they are rows of pg_constraint, too.)
+// postgresSchema needs the schema's oid for %s. It lists not-null constraints with their columns, because only
+// PostgreSQL 18 and later also have them as rows of pg_constraint.
 var postgresSchema = []string{
 	`select 'column ' || t.relname || '.' || c.attname || ' ' || format_type(c.atttypid, c.atttypmod) || case when c.attnotnull then ' not null' else '' end
  || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || case when c.attidentity <> '' then ' identity' else '' end
@@ -136,15 +137,16 @@ var postgresSchema = []string{
  from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
 }
 
-// Rows that the steps insert into the table of counters. Without its row, a noun gets no numbers.
+// countersSchema lists the rows that steps insert into table counter. A noun without such a row gets no numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 
 var (
 	sqlComment = regexp.MustCompile(`--[^\n]*`)
-	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before an index's table
+	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // in front of the table's name in the definition of an index
 )
 
-// describe returns the definitions, one on each line, sorted. On PostgreSQL, schema is an expression for the schema's oid.
+// describe returns the definitions, one in each line, sorted. On PostgreSQL, schema is an expression for the schema's
+// oid.
 func describe(ctx context.Context, q querier, which Database, schema string) (all []string, err error) {
 	queries := append(slices.Clone(sqliteSchema), countersSchema)
 	if which == Postgres {
@@ -181,7 +183,7 @@ func describeBy(ctx context.Context, q querier, query string, all []string) ([]s
 		if strings.HasPrefix(line, "index ") {
 			line = pgSchema.ReplaceAllString(line, " ON ")
 		}
-		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // the text is too long for an error
+		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // the definition is too long for an error message
 			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
 		}
 		all = append(all, line)

@@ -18,7 +18,7 @@ func (x *target) exec(t *testing.T, text string) {
 	}
 }
 
-// TestCompare removes one thing at a time. The refusal names that thing.
+// TestCompare removes one thing at a time. The error must name that thing.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for what, names := range map[string]string{
@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 			targets(t, func(t *testing.T, make func() *target) {
 				x := make()
 				x.up(t, math.MaxInt64)
-				x.exec(t, "create table others (a integer); create index others_own on message (phone)") // additions of others, which Compare ignores
+				x.exec(t, "create table others (a integer); create index others_own on message (phone)") // Compare must ignore these additions
 				if err := migration.Compare(t.Context(), x.db, x.which); err != nil {
 					t.Fatalf("as the steps make them: %v", err)
 				}
@@ -48,7 +48,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRepairsEditedStep: step 2 was once different, and a database that ran it then is repaired and keeps its rows.
+// TestRepairsEditedStep has a database that ran an earlier text of step 2. The database is repaired and keeps its
+// rows.
 func TestRepairsEditedStep(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {

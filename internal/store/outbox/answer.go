@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// AnswersAbout finds the deliveries of events about subjects.
+// AnswersAbout finds the deliveries of events about the given subjects.
 const AnswersAbout = `
 select d.webhook_id, d.at, d.client_id, d.seq from $u(c bigint, s bigint)
 cross join outbox_event e cross join client k cross join webhook w cross join delivery d
@@ -17,25 +17,26 @@ where e.client_id = u.c and e.subject = u.s and k.id = u.c
  and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq
 order by d.webhook_id, d.at, d.client_id, d.seq for update of d`
 
-// Subject is what an event tells of: a message, a reply or an entry of the ledger of consent.
+// Subject is the subject of an event: a message, a reply or an entry of the ledger of consent.
 type Subject struct {
 	Client puntuale.ClientID
 	ID     int64
 }
 
-// Subjects are subjects of one client.
+// Subjects returns subjects of one client.
 func Subjects[ID ~int64](client puntuale.ClientID, ids []ID) []Subject {
 	return engine.Column(ids, func(id *ID) Subject { return Subject{client, int64(*id)} })
 }
 
-// MessageSubjects are messages.
+// MessageSubjects returns the messages as subjects.
 func MessageSubjects(refs []puntuale.MessageRef) []Subject {
 	return engine.Column(refs, func(r *puntuale.MessageRef) Subject { return Subject{r.Client, int64(r.ID)} })
 }
 
-// ForgetAnswers removes what receivers answered to events about the subjects, since an answer may repeat what it
-// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer.
-// A transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
+// ForgetAnswers removes what receivers answered to events about the subjects, because an answer may repeat the event.
+// The texts of the subjects themselves are removed by the same transaction, or by an earlier one. Locks: the
+// deliveries, including those without an answer. A transaction that stores an answer first locks the delivery, and
+// then checks whether the subject was erased.
 func ForgetAnswers(ctx context.Context, a engine.Querier, subjects []Subject) error {
 	if len(subjects) == 0 {
 		return nil

@@ -1,10 +1,12 @@
-// Package outbox takes facts into the outbox, inside the transactions that make them true, and forgets what people are to be forgotten of.
-// Package event makes events of the facts.
+// Package outbox writes facts into the outbox, inside the transactions that make the facts true. For erasures, it
+// removes the receivers' answers about people. Package event makes events from the facts.
 //
 // # Nobody misses a fact
 //
-// A transaction asks in the INSERT itself who wants a fact. It remembers nothing. On PostgreSQL two transactions may overlap: one that wants
-// more, and one that writes a fact. So the first locks the table of facts before it commits ([Announce]). Each transaction that wrote facts,
-// or found that nobody wanted them, holds that table until it ends. The first waits for those. Later ones wait for the first, and see what it
-// wants. This costs the transactions of facts nothing.
+// The INSERT of a fact itself checks whether a subscription wants the fact. Nothing is remembered between
+// transactions. On PostgreSQL, a transaction that adds a subscription may overlap with a transaction that writes a
+// fact. So the subscribing transaction locks the table of facts before it commits ([Announce]). Each transaction that
+// writes facts, or finds that nobody wants them, holds a weaker lock on that table until it ends. The subscribing
+// transaction waits for those. Transactions that come later wait for it, and then see the subscription. Transactions
+// that write facts pay nothing for this.
 package outbox

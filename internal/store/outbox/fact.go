@@ -17,35 +17,36 @@ import (
 type Fact struct {
 	Client  puntuale.ClientID
 	Type    puntuale.EventType
-	Subject int64  // as in [puntuale.Event]
-	Detail  string // likewise
+	Subject int64  // see [puntuale.Event]
+	Detail  string // see [puntuale.Event]
 }
 
-// Message is a fact about a message.
+// Message returns a fact about a message.
 func Message(m puntuale.MessageRef, t puntuale.EventType) Fact {
 	return Fact{Client: m.Client, Type: t, Subject: int64(m.ID)}
 }
 
-// EmitFacts keeps those facts whose types somebody wants. Where nobody wants anything, it reads one empty table.
+// EmitFacts stores the facts whose types a subscription wants. Without subscriptions, it only reads one empty table.
 const EmitFacts = `
 insert into outbox_fact (client_id, type, subject, more, detail, at)
 select u.c, u.t, u.s, u.m, u.d, $1::bigint from $u(c bigint, t smallint, s bigint, m text, d text) cross join event_stream e
 where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << u.t) <> 0 or e.feed_until > $1)`
 
-// lockFacts writes nothing.
+// lockFacts writes no row. It only takes a lock on the table of facts.
 const lockFacts = `insert into outbox_fact (client_id, type, subject, detail, at) select e.client_id, 0, 0, '', 0 from event_stream e where 1 = 0`
 
-// wantedAtAll reports whether anybody wants events, and whether any rule waits for facts.
+// wantedAtAll reads whether there is a subscription to events, and whether an automation rule waits for facts.
 const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
 
-// Emit writes facts in the transaction that makes them true. It is sent with the transaction's next statement, whose error may be its own.
-// Locks: none that another transaction of facts waits for.
+// Emit writes facts in the transaction that makes them true. It may be sent together with the transaction's next
+// statement, which may then return Emit's error. Emit takes no lock for which another transaction with facts waits.
 func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil
 	}
-	// The first statement writes nothing. It takes the lock that Announce waits for, before the second one looks. So a subscription that
-	// commits later waits for this transaction, and an earlier one is seen. Where nobody wants anything, no columns are made.
+	// lockFacts takes the lock that Announce waits for, before the next statement reads subscriptions. So a
+	// subscription that commits later waits for this transaction, and an earlier subscription is seen. Without
+	// subscriptions, no columns are made.
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
@@ -74,17 +75,17 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	return nil
 }
 
-// row is a row of facts that are alike but for their subjects.
+// row is one row with facts that differ only in their subjects.
 type row struct {
 	Fact
-	more string // as outbox_fact.more
+	more string // the further subjects, as in outbox_fact.more
 }
 
-// rowMost is the most facts of one row. A numberer takes whole rows.
+// rowMost is the largest number of facts in one row. A numberer takes whole rows.
 const rowMost = 100
 
-// rowsOf puts facts that follow each other and are alike into one row. A row that is written and deleted for each of them would cost as much as
-// the event itself.
+// rowsOf puts consecutive facts that are alike into one row. To write and delete a row for each fact would cost as much
+// as the event itself.
 func rowsOf(facts []Fact) []row {
 	rows := make([]row, 0, 1)
 	var more []byte
@@ -121,9 +122,10 @@ func MoreSubjects(more string) (all []int64, err error) {
 	return all, nil
 }
 
-// Tell is Emit for facts about sessions, campaigns, accounts, templates and webhooks, which also concern people. Every such fact passes here
-// once, in the transaction that makes it true, also where no program wants it. A fact without a client is about a webhook of a partner,
-// whose row names the partner. No program is told of that.
+// Tell is Emit for facts about sessions, campaigns, accounts, templates and webhooks. Besides programs, they also
+// concern people. Each of these facts passes here once, in the transaction that makes it true, even if no program
+// wants it. A fact without a client is about a webhook of a partner, whose row names the partner. No program gets an
+// event about it.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
@@ -136,10 +138,10 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) er
 	return Emit(ctx, a, at, facts)
 }
 
-// Announce is for a transaction after which somebody wants more. It waits for transactions that wrote facts and have not committed. Later
-// ones wait for this one. It comes last.
+// Announce must be called last in a transaction that adds a subscription. It waits for transactions that wrote facts
+// and have not committed. Transactions that write facts later wait for this one.
 func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
-	if !d.Postgres { // one transaction writes at a time
+	if !d.Postgres { // on SQLite, only one transaction writes at a time
 		return nil
 	}
 	if _, err := a.Exec(ctx, `lock table outbox_fact in share row exclusive mode`); err != nil {
@@ -148,8 +150,9 @@ func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
 	return nil
 }
 
-// EmitUncertain is Emit for all messages that a restore makes uncertain. The tables are the transaction's alone. due is the condition that chooses
-// them, of table message alone; $1 is its moment. It comes before they change.
+// EmitUncertain is Emit for all messages that a restore makes uncertain. It must run before the messages change. No
+// other transaction uses the tables meanwhile. due is the condition that chooses the messages, on the table message;
+// $1 is moment.
 func EmitUncertain(ctx context.Context, a engine.Querier, at time.Time, due string, moment int64) error {
 	if _, err := a.Exec(ctx, fmt.Sprintf(`insert into outbox_fact (client_id, type, subject, at)
  select x.client_id, %d, x.id, $2::bigint from (select * from message%s) x cross join event_stream e
@@ -162,6 +165,6 @@ func EmitUncertain(ctx context.Context, a engine.Querier, at time.Time, due stri
 	return nil
 }
 
-// Leap raises all numbers beyond those whose use may be lost: to $1 beyond the clock, which they never reach by counting. So two installations
-// that were restored from one backup use different ones.
+// Leap raises the number of each stream beyond all numbers that may be lost: to the clock plus $1, which counting
+// alone never reaches. So two installations that were restored from one backup use different numbers.
 const Leap = `update event_stream set last_seq = greatest(last_seq, $clock - 1767225600000000) + $1::bigint`

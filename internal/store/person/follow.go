@@ -13,16 +13,17 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Bounds of one look at the runs of a client.
+// Limits of one transaction that reads a client's runs.
 const (
-	followRuns  = 200      // of one transaction
-	followBytes = 64 << 10 // of a call's body; a longer body has no list of fields
+	followRuns  = 200      // runs in one transaction
+	followBytes = 64 << 10 // bytes of a call's body; a longer body is not read
 	followSteps = 50
 )
 
-// Remember merges the people of runs into the contacts of clients that want it. It reads runs in the order of ids, and stores its cursor in
-// each client's settings. An id is given out before its run is stored, so a run with a lower id may still come. So Remember skips runs that
-// are younger than settle. read makes a contact of a run; it is pure, and returns false for a run to skip.
+// Remember adds the recipients of runs to the contacts of clients that want it. It reads runs in the order of ids,
+// and keeps its cursor in each client's settings. An id is given out before its run is stored, so a run with a
+// smaller id may still come. So Remember skips runs that are younger than settle. read makes a contact from a run, or
+// returns false for a run to skip; read is pure.
 func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.Time, read func(puntuale.CalledRun) (puntuale.Contact, bool)) error {
 	clients, err := engine.QueryAll(ctx, p.db.MaintenanceReads, `select s.client_id from client_setting s join client c on c.id = s.client_id
  where s.remember = 1 and c.deleted_at = 0 order by s.client_id`, nil, engine.ScanOne[puntuale.ClientID])
@@ -35,7 +36,7 @@ func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.T
 			if err := p.db.FeedWriter.Do(ctx, engine.Single(p.merges, func(ctx context.Context, a engine.Querier) (err error) {
 				more, err = f.step(ctx, a)
 				return err
-			}).Of(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // the client was deleted meanwhile
+			}).Of(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted meanwhile
 				return fmt.Errorf("remember people of runs: %w", err)
 			}
 		}
@@ -51,8 +52,9 @@ type runReader struct {
 	read   func(puntuale.CalledRun) (puntuale.Contact, bool)
 }
 
-// step merges the people of some runs, and reports whether there may be more. It takes the lock before it reads the runs. An erasure first
-// empties runs and then deletes the contact. So step brings no erased person back.
+// step handles some runs, and reports whether there may be more. It takes the lock of lockPeople before it reads the
+// runs. An erasure first empties the runs and then deletes the contact under this lock. So step never brings an
+// erased person back.
 func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err error) {
 	people, err := f.lockPeople(ctx, a)
 	if err != nil {
@@ -64,7 +66,7 @@ func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err 
 	if err != nil || !found {
 		return false, err
 	}
-	if at == 0 { // the setting was just switched on, and earlier runs do not count
+	if at == 0 { // the client has just turned the setting on, so earlier runs do not count
 		return false, f.move(ctx, a, at, settled)
 	}
 	runs, err := engine.QueryAll(ctx, a, `select r.id, r.phone, r.origin, r.zone, case when octet_length(r.request) <= $5 then r.request else $6::bytea end
@@ -95,7 +97,7 @@ func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err 
 	return len(runs) == followRuns, f.move(ctx, a, at, int64(runs[len(runs)-1].ID))
 }
 
-// move stores the cursor: up to which run contacts were made.
+// move stores the cursor: the last run from which a contact was made.
 func (f *runReader) move(ctx context.Context, a engine.Querier, from, to int64) error {
 	if _, err := a.Exec(ctx, `update client_setting set remembered_to = $3 where client_id = $1 and remembered_to = $2 and remember = 1`, f.client, from, to); err != nil {
 		return fmt.Errorf("keep how far runs were followed: %w", err)

@@ -80,7 +80,7 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 	return all, next, err
 }
 
-// read reads contacts, in the order of their ids. It leaves out contacts that were deleted meanwhile.
+// read reads contacts in the order of ids. It leaves out contacts that were deleted meanwhile.
 func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact, error) {
 	if len(ids) == 0 {
 		return nil, nil

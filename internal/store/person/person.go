@@ -1,4 +1,4 @@
-// Package person keeps clients' contacts: the people in a client's list, and the terms by which they are found.
+// Package person keeps clients' contacts, and the terms by which people find them.
 package person
 
 import (
@@ -16,22 +16,23 @@ import (
 // Persons keeps the contacts of all clients.
 type Persons struct {
 	db     *engine.DB
-	merges *engine.Kind // merge many contacts at once
+	merges *engine.Kind // kind of the tasks that merge many contacts at once
 }
 
-// New returns the contacts of a database.
+// New returns the Persons of a database.
 func New(db *engine.DB) *Persons {
 	p := &Persons{db: db, merges: engine.NewSingle("contacts", engine.PriorityFeed)}
 	p.merges.Check, p.merges.Background = engine.RunAgain, true // a second run changes nothing
 	return p
 }
 
-// Of returns the handle that reaches one client's contacts. Each call of its methods counts as calls calls.
+// Of returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
+// people in dashboards.
 func (p *Persons) Of(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }
 
-// ContactStore keeps one client's contacts. Its methods may be called by many goroutines at once.
+// ContactStore keeps the contacts of one client. Many goroutines may call its methods at once.
 type ContactStore struct {
 	*Persons
 	client puntuale.ClientID
@@ -46,7 +47,8 @@ func personFields(c *puntuale.Contact) []any {
 
 func scanPerson(rows engine.Row, c *puntuale.Contact) error { return rows.Scan(personFields(c)...) }
 
-// lockPeople locks the row with the client's count, before any contact. So only one transaction at a time changes the client's contacts.
+// lockPeople locks the row with the number of the client's contacts, before any contact. So only one transaction at a
+// time changes the client's contacts.
 func (s ContactStore) lockPeople(ctx context.Context, a engine.Querier) (people int64, err error) {
 	for range 2 {
 		found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{s.client}, &people)
@@ -80,7 +82,8 @@ func (s ContactStore) CountCall(ctx context.Context, day puntuale.Date) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error { return s.countCall(ctx, a, day) })
 }
 
-// MergeContacts uses the client's writer if a caller waits for one contact. Otherwise it waits behind all calls.
+// MergeContacts uses the client's writer if m.Day is set, because then a caller waits. Otherwise it uses the writer
+// that feeds campaigns, which lets calls go first.
 func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	if m.Day == (puntuale.Date{}) {
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {
@@ -104,7 +107,7 @@ func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch
 	return merged, err
 }
 
-// merge adds contacts, or merges them into those that are there.
+// merge adds contacts. A contact whose phone is already there is merged into the stored contact.
 func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	people, err := s.lockPeople(ctx, a)
 	if err != nil {
@@ -113,7 +116,7 @@ func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.Co
 	return s.mergeLocked(ctx, a, m, people)
 }
 
-// mergeLocked merges contacts of a client whose count is locked.
+// mergeLocked does the work of merge. The caller has locked the client's number of contacts.
 func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntuale.ContactBatch, people int64) (merged puntuale.MergedContacts, err error) {
 	there, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
 	if err != nil {
@@ -162,7 +165,7 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 	return merged, s.count(ctx, a, int64(len(fresh)))
 }
 
-// refusal is the error of a contact that is refused.
+// refusal returns the error for a refused contact.
 func refusal(code puntuale.ReasonCode) error {
 	switch code {
 	case puntuale.FaultContactQuota:
@@ -197,7 +200,7 @@ func (s ContactStore) DeleteContact(ctx context.Context, id puntuale.ContactID, 
 	})
 }
 
-// change locks one contact, and counts one call.
+// change counts one call, locks the contact and calls do.
 func (s ContactStore) change(ctx context.Context, id puntuale.ContactID, day puntuale.Date, do func(context.Context, engine.Querier, puntuale.Contact) error) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error {
 		if err := s.countCall(ctx, a, day); err != nil {
@@ -215,7 +218,7 @@ func (s ContactStore) change(ctx context.Context, id puntuale.ContactID, day pun
 	})
 }
 
-// remove deletes contacts with their terms. The client's count is locked.
+// remove deletes contacts with their terms. The caller has locked the client's number of contacts.
 func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids []puntuale.ContactID) (int64, error) {
 	columns := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
 	if _, err := a.Exec(ctx, `delete from person_term where client_id = $1 and person_id in (select u.i from $u(i bigint))`, client, columns); err != nil {
@@ -231,7 +234,7 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	return n, outbox.TouchContacts(ctx, a, client, time.Time{}, ids)
 }
 
-// Erase deletes the contact of a phone, and of the person's aliases, inside the transaction of an erasure.
+// Erase deletes the contacts with the phone or with an alias of the person, in the transaction of an erasure.
 func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
 	var people int64
 	if found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{client}, &people); err != nil || !found {
@@ -249,7 +252,7 @@ func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phon
 // forgetAtOnce is how many contacts of deleted clients one transaction deletes.
 const forgetAtOnce = 1000
 
-// ForgetContacts deletes the contacts of clients that were deleted, in chunks.
+// ForgetContacts deletes the contacts of deleted clients, in several transactions.
 func (p *Persons) ForgetContacts(ctx context.Context) error {
 	clients, err := engine.QueryAll(ctx, p.db.MaintenanceReads, `select n.client_id from person_count n join client c on c.id = n.client_id where c.deleted_at <> 0`, nil, engine.ScanOne[puntuale.ClientID])
 	if err != nil {
@@ -280,7 +283,7 @@ func (p *Persons) ForgetContacts(ctx context.Context) error {
 	return nil
 }
 
-// writtenContacts are contacts that one transaction writes.
+// writtenContacts has the contacts that one transaction writes.
 type writtenContacts struct {
 	client         puntuale.ClientID
 	added, changed []puntuale.Contact
@@ -314,7 +317,7 @@ func (w *writtenContacts) date(old, c puntuale.Contact) {
 	}
 }
 
-// The batch of contacts: see columns.
+// Statements for a batch of contacts. The method columns makes the batch.
 const (
 	insertPeople = `insert into person (client_id, id, phone, name, language, source, fields, tags, created_at, changed_at)
  select $1::bigint, u.i, u.p, u.n, u.l, u.s, u.f, u.t, u.m, u.c from $u(i bigint, p text, n text, l text, s text, f text, t text, m bigint, c bigint)`
@@ -379,7 +382,7 @@ func (w *writtenContacts) write(ctx context.Context, a engine.Querier) error {
 		if len(part.all) == 0 {
 			continue
 		}
-		slices.SortFunc(part.all, term.compare) // so that neighbours in the index are written together
+		slices.SortFunc(part.all, term.compare) // sorted, so that neighbours in the index are written together
 		if _, err := a.Exec(ctx, part.text, w.client, engine.Columns{
 			engine.Column(part.all, func(t *term) int64 { return int64(t.kind) }),
 			engine.Column(part.all, func(t *term) string { return t.text }),

@@ -13,49 +13,50 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A list is read by one of its conditions, the rarest one, in the order of an index. The other conditions are checked for each contact. So
-// a list reads little more than it shows. Each condition may hold for many contacts, and all together for few. Then a page ends early: see
-// scanBound.
+// A list reads contacts by its rarest condition, in the order of an index. It checks the other conditions for each
+// contact. So it usually reads little more than it shows. But if each condition holds for many contacts and all
+// together for few, it would read many. Then the page ends early; see scanBound.
 
-// order says how a list is sorted. It follows from the condition by which the list is read. Cursors contain the number.
+// order says how a list of contacts is sorted. It follows from the filter with which the list is read. Cursors contain
+// the order's number.
 type order int
 
 const (
 	byID    order = iota
-	byPhone       // in the order of numbers
-	byTag         // by id
-	byAny         // with any tag of several; by id
-	byWord        // by word, then by id; only the first of a contact's words counts
+	byPhone       // sorted by phone
+	byTag         // one tag; sorted by id
+	byAny         // any of several tags; sorted by id
+	byWord        // sorted by word, then by id; a contact is listed only under its first matching word
 )
 
 const (
-	manyRows   = 2000 // a count of a condition's contacts ends here
+	manyRows   = 2000 // counting the contacts of one condition stops here
 	mostWords  = 10
-	scanBound  = 3000   // contacts that one page looks at
-	countBound = 20_000 // contacts that one call for a count looks at
+	scanBound  = 3000   // contacts that are read for one page
+	countBound = 20_000 // contacts that are read for one call of CountContacts
 )
 
-// cursor is where a list continues.
+// cursor says where a list continues.
 type cursor struct {
 	By   order              `json:"b"`
-	Word int                `json:"w,omitempty"` // which word of the filter, in the order of length
-	Text string             `json:"t,omitempty"` // the list continues after this number or word
+	Word int                `json:"w,omitempty"` // index of the word in search.words
+	Text string             `json:"t,omitempty"` // the list continues after this phone or word
 	ID   puntuale.ContactID `json:"i,omitempty"`
 }
 
 const cursorNoun = "contact:"
 
 func (c cursor) String() string {
-	text, _ := json.Marshal(c) // numbers and texts can always be written
+	text, _ := json.Marshal(c) // numbers and texts always marshal
 	return base64.RawURLEncoding.EncodeToString(append([]byte(cursorNoun), text...))
 }
 
-// search looks for contacts.
+// search is one search for contacts.
 type search struct {
 	ContactStore
 	f      puntuale.ContactFilter
-	words  []string // the longest first
-	prefix string   // of the phone; "": the filter has the whole number, or none
+	words  []string // the longest word comes first
+	prefix string   // beginning of the phone; "": the filter has a whole number or none
 
 	at      cursor
 	scanned int
@@ -80,7 +81,7 @@ func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from
 	return x, nil
 }
 
-// drives reports whether the filter has the condition by which the cursor's list is read.
+// drives reports whether the filter still has the condition by which the cursor's list is read.
 func (x *search) drives(c cursor) bool {
 	switch c.By {
 	case byID:
@@ -97,7 +98,7 @@ func (x *search) drives(c cursor) bool {
 	return false
 }
 
-// choose takes the rarest condition. If several conditions hold for many contacts, it takes the first of these.
+// choose chooses the rarest condition. If all conditions hold for many contacts, it chooses the first one.
 func (x *search) choose(ctx context.Context) error {
 	switch {
 	case x.f.Phone != "":
@@ -137,7 +138,8 @@ func (x *search) choose(ctx context.Context) error {
 
 func (s ContactStore) lists() engine.Querier { return s.db.Lists(int64(s.client)) }
 
-// statement reads contacts by a condition, after a cursor. The caller adds the last argument, the limit.
+// statement returns a statement that reads contacts by one condition, after a cursor. The caller adds the last
+// argument, the limit.
 func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	switch c.By {
 	case byTag, byAny:
@@ -153,21 +155,21 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 			from, to = x.prefix, after(x.prefix)
 		}
 		if c.Text != "" {
-			from = max(from, c.Text+" ") // a space sorts before every character of a number
+			from = max(from, c.Text+" ") // a space is smaller than every character of a number
 		}
 		return `select p.id, p.phone from person p where p.client_id = $1 and p.phone >= $2 and p.phone < $3 order by p.phone limit $4`, []any{x.client, from, to}
 	}
 	return `select p.id, '' from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{x.client, c.ID}
 }
 
-// foundContact is a contact that a search found.
+// foundContact is a contact that a search has found.
 type foundContact struct {
 	engine.SizedRow
-	text string // the number or word by which it was found
+	text string // phone or word by which it was found
 }
 
-// keys reads so many contacts by the list's condition, after its cursor. With several tags, it reads so many of each tag, because the first
-// of all contacts are among them.
+// keys reads at most most contacts by the list's condition, after the cursor. With several tags, it reads that number
+// for each tag, because the first contacts of the list are among them.
 func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
@@ -188,7 +190,8 @@ func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err e
 	return keys[:min(most, len(keys))], nil
 }
 
-// next looks at so many more contacts. It returns those for which all conditions hold, with their sizes if sized.
+// next checks at most most further contacts. It returns those for which all conditions hold, with their sizes if
+// sized.
 func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
 	keys, err := x.keys(ctx, most)
 	if err != nil {
@@ -225,14 +228,14 @@ func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact
 	return held, nil
 }
 
-// Terms are looked up for one contact at a time, so a planner's guess of their number does not matter. A planner cannot turn a count into a
-// join.
+// wordsOfPerson and tagsOfPerson look up the terms of one contact at a time. They are counts, which a planner cannot
+// turn into a join. So a planner's wrong estimate of the number of terms does no harm.
 const (
 	wordsOfPerson = `(select count(*) from person_term w where w.client_id = $1 and w.person_id = p.id and w.kind + 0 = 1 and w.term || '' >= `
 	tagsOfPerson  = `(select count(*) from person_term w where w.client_id = $1 and w.kind = 2 and w.person_id = p.id and w.term `
 )
 
-// conditions are all conditions but the one by which the list is read.
+// conditions returns all conditions except the one by which the list is read.
 func (x *search) conditions() (where string, args []any) {
 	args = []any{x.client}
 	arg := func(v any) string {
@@ -258,11 +261,11 @@ func (x *search) conditions() (where string, args []any) {
 	if x.prefix != "" && x.at.By != byPhone {
 		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(after(x.prefix))
 	}
-	if x.f.Filled != "" { // a text contains a quotation mark only after a backslash
+	if x.f.Filled != "" { // in the stored JSON, a quotation mark inside a text always follows a backslash
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
 	}
 	if x.at.By == byWord {
-		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // otherwise an earlier word has listed the contact
+		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // leaves out contacts that were already listed under an earlier word
 	}
 	return where, args
 }

@@ -11,15 +11,15 @@ import (
 	"puntuale"
 )
 
-// termKind is the kind of a term. Stores contain the number.
+// termKind is the kind of a term. Stores keep the numbers.
 type termKind int64
 
 const (
-	wordTerm termKind = 1 // a word of the name
+	wordTerm termKind = 1 // a word of the contact's name
 	tagTerm  termKind = 2
 )
 
-// term is a word or tag by which a contact is found.
+// term is a word or a tag by which a contact can be found.
 type term struct {
 	kind   termKind
 	text   string
@@ -30,10 +30,10 @@ func (t term) compare(u term) int {
 	return cmp.Or(cmp.Compare(t.kind, u.kind), cmp.Compare(t.text, u.text), cmp.Compare(t.person, u.person))
 }
 
-// maxWord is how many characters of a word are kept. It is bounded because a cursor contains a word.
+// maxWord is how many characters of a word are stored. It is small because a cursor contains a word.
 const maxWord = 30
 
-// termsOf returns the terms of a contact, each once.
+// termsOf returns the terms of a contact, each only once.
 func termsOf(c puntuale.Contact) []term {
 	var all []term
 	for _, word := range words(c.Name) {
@@ -45,8 +45,8 @@ func termsOf(c puntuale.Contact) []term {
 	return all
 }
 
-// words are the different words of a text, in small letters and without accents. Rows hold them: another rule would need all
-// rows anew. Package keyword says how the rules differ.
+// words returns the different words of a text, in lower case and without accents. Rows contain these words, so with
+// another rule all rows would have to be made again. Package keyword explains how the rules differ.
 func words(text string) []string {
 	var all []string
 	word := make([]rune, 0, maxWord)
@@ -70,5 +70,6 @@ func words(text string) []string {
 	return slices.Compact(all)
 }
 
-// after sorts after every text that begins with the prefix: no text of letters and digits has this character.
+// after returns a text that is larger than every text with this prefix. Its last character is in no text of letters
+// and digits.
 func after(prefix string) string { return prefix + "\U0010FFFF" }

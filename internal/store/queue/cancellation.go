@@ -11,11 +11,13 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// A message is cancelled only while its intent is 0, which means that no attempt has begun. After that no attempt can begin, because every
-// claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative valid_until:
-// it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels the message
-// (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a marked
-// message again. No node can claim such a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
+// CancelMessages cancels a message only if its intent is 0, which means that no attempt is open. Afterwards no
+// attempt can begin, because every claim compares and writes the same column. If an attempt is open, the message is
+// marked as stopped, by a negative valid_until: it is never repeated or retried. If its attempt certainly did not
+// reach the network, the recorder cancels it (ReopenResults). A receipt that says it was sent still counts.
+//
+// A node of the previous version does not know this mark and may open a marked message again. No node can claim such
+// a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,
@@ -25,8 +27,8 @@ from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
 returning message.client_id, message.id, message.desired_at, message.next_at, message.state`
 
-// CancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
-// marked as stopped.
+// CancelOpen cancels the given messages that are open and not in flight, and returns these. Messages in flight are
+// marked as stopped. refs must be sorted.
 func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -58,7 +60,7 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 	return done, outbox.Emit(ctx, a, now, facts)
 }
 
-// PhoneCandidates are the messages that a cancellation for phone numbers may reach.
+// PhoneCandidates finds the messages that a cancellation for phone numbers may reach.
 const PhoneCandidates = `
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p

@@ -38,32 +38,32 @@ func newClaimKind() *engine.Kind {
 	return k
 }
 
-// ClaimBatch is the work of one claim. Locks are taken in the order node, campaigns, messages by (client, id), clients.
+// ClaimBatch is the work of one claim. It locks in this order: node, campaigns, messages by (client, id), clients.
 type ClaimBatch struct {
 	puntuale.Claim
 	A    engine.Querier
-	Done time.Time // the moment for messages that are closed
+	Done time.Time // the moment for messages that the claim closes
 
 	Answers   []puntuale.ClaimAnswer
-	order     []int // indexes of the Messages that are written, sorted by (client, id)
+	order     []int // indexes in Messages of the messages to write, sorted by (client, id)
 	standings map[puntuale.ClientID]puntuale.SendPermission
-	erased    int64 // the count of erasures when standings were read
+	erased    int64 // number of erasures when the standings were read
 	marked    bool  // at least one message has a mark
 	granted   []grantedRow
-	returned  map[puntuale.ClientID]int64 // credits to give back
+	returned  map[puntuale.ClientID]int64 // credits to give back, by client
 }
 
 // grantedRow is a message whose intent this transaction has written.
 type grantedRow struct {
 	puntuale.MessageRef
-	index   int // in Messages
+	index   int // index in Messages
 	due     int64
-	attempt int // this one's number
+	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // only the number's mark is in the blacklist: the number was there before the message was accepted
-	refused bool // marketing that the person did not agree to
-	charged bool // takes a credit
+	marked  bool // the mark of the number is in the blacklist, so the number was there before the message was accepted
+	refused bool // marketing to a person who did not agree to it
+	charged bool // the claim takes a credit for it
 }
 
 func (b *ClaimBatch) Run(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 		return fleet.Fence(ctx, b.A, b.Node)
 	}
 	held := func() error { return nil }
-	if b.Node != 0 { // a device's claim has no node (devicetake.go)
+	if b.Node != 0 { // the claim of a device has no node (devicetake.go)
 		var err error
 		if held, err = fleet.Leased(ctx, b.A, b.Node); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 	return b.charge(ctx)
 }
 
-// sort leaves out the messages of clients that may not send, and puts the others in the order of locks.
+// sort leaves out messages of clients that may not send. It sorts the others in the order of locks.
 func (b *ClaimBatch) sort(ctx context.Context) error {
 	clients := map[puntuale.ClientID]bool{}
 	for _, m := range b.Messages {
@@ -124,7 +124,7 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
-		case m.Intent > 0 && st.Hold(b.Now) == puntuale.ReasonNoCredit: // a repeat takes no credit
+		case m.Intent > 0 && st.Hold(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
 			b.order = append(b.order, i)
 		case st.Hold(b.Now) != "":
 			b.Answers[i] = puntuale.ClaimHeld
@@ -136,14 +136,15 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 	return nil
 }
 
-// campaignRef names a campaign, by tenant first.
+// campaignRef names a campaign; the tenant comes first.
 type campaignRef struct {
 	client puntuale.ClientID
 	id     puntuale.CampaignID
 }
 
-// heldCampaigns locks the campaigns of the batch until we have committed. So after a pause has committed, no open claim has seen the
-// campaign run. Only changes of state write these rows.
+// heldCampaigns locks the campaigns of the batch until the transaction commits, and returns those that may not send.
+// So after a pause has committed, no open claim has seen the campaign running. Only changes of state write these
+// rows.
 func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
 	var refs []campaignRef
@@ -178,12 +179,13 @@ const lockCampaigns = `
 select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on c.client_id = u.c and c.id = u.i
 order by c.client_id, c.id for share of c`
 
-// Every row is written, so that a cancellation that waits for the row sees the intent and does not cancel it. The statement names intent
-// and never state. A condition on state would let the planner use the index of open messages, which also holds all that are in flight. A
-// repeat (u.x > 0) keeps the moment of the first unanswered attempt.
+// ClaimMessages writes every row. So a cancellation that waits for the row sees the intent and does not cancel the
+// message. The condition names intent and never state. With state, the planner might use the index of open messages,
+// which also has all messages in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
 //
-// An erasure may replace a number in the blacklist by a mark after the standings were read. Then this statement would find neither the
-// number nor the mark. So it returns the number of erasures that it saw, and the claim runs again if that has changed.
+// After the standings were read, an erasure may replace a number in the blacklist by its mark. Then this statement
+// would find neither. So it returns the number of erasures that it saw. If that number has changed, the claim runs
+// again.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -196,7 +198,8 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// MarkedMessages is only for clients that erased persons, because their blacklists must also be searched by marks.
+// MarkedMessages finds messages to numbers whose marks are in the blacklist. It is used only for clients that erased
+// persons.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
@@ -241,7 +244,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	return nil
 }
 
-// findMarked finds messages to numbers whose marks are in the blacklist.
+// findMarked notes which messages go to numbers whose marks are in the blacklist.
 func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	if !b.marked || len(b.granted) == 0 {
 		return nil
@@ -265,15 +268,15 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	return nil
 }
 
-// RefusedMarketing are messages to people who withdrew a consent, or never gave one that their client asks for. An erased person is found
-// by the number's mark.
+// RefusedMarketing finds messages to people who withdrew consent, or who never gave it although their client requires
+// it. An erased person is found by the mark of the number.
 const RefusedMarketing = `
 select u.c, u.i from $u(c bigint, i bigint, p text, e text)
 where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
  or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
  and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
 
-// findRefused finds marketing that the person did not agree to.
+// findRefused notes which marketing messages their recipients did not agree to.
 func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	var marketing []*grantedRow
 	for i := range b.granted {
@@ -302,18 +305,19 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	return nil
 }
 
-// closeBlocked closes messages to numbers in the blacklist, and marketing that a person did not agree to. This transaction has locked the
-// rows already. A message that was quarantined after a failover (quarantine.go) keeps its credit spent, because the network may have it.
-// The credit goes back if the number was blocked before the message was accepted.
+// closeBlocked closes messages to blacklisted numbers, and marketing that the person did not agree to. This
+// transaction has already locked the rows. If a message was quarantined after a failover (quarantine.go), its credit
+// stays spent, because the network may have it. But the credit goes back if the number was blacklisted before the
+// message was accepted.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var credit []int64 // for the message's credit: 0 none was taken, 1 it stays spent, -1 it goes back
+	var credit []int64 // for each message: 0: no credit was taken, 1: the credit stays spent, -1: the credit goes back
 	var state []int64
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
-		// A repeat may have reached the number before the number was blocked. So it goes on under the same id. A message without a known
-		// attempt does not (quarantine.go).
+		// The first attempt may have reached the number before it was blacklisted. So a repeat continues under the
+		// same connector id. A message without a known attempt does not (quarantine.go).
 		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
 		}
@@ -352,8 +356,8 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	return outbox.Emit(ctx, b.A, b.Done, facts)
 }
 
-// charge takes the credits and gives some back. If a client has too few, its first due messages get them, and the intents of the others are
-// undone.
+// charge takes credits for the granted messages, and gives some back. If a client has too few credits, its messages
+// that are due first get them. The intents of the others are undone.
 func (b *ClaimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
@@ -363,7 +367,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	}
 	for c := range b.returned {
 		if b.standings[c].Credits != nil {
-			want[c] = append([]grantedRow{}, want[c]...) // so that its row is locked in order, too
+			want[c] = append([]grantedRow{}, want[c]...) // an empty entry, so that this client's row is also locked in order
 		}
 	}
 	if len(want) == 0 {
@@ -393,8 +397,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, back)
 }
 
-// release undoes intents that this transaction wrote. The moment of an earlier attempt is dropped, because the result of that attempt is
-// known.
+// release undoes intents that this transaction wrote. It deletes the moment of an earlier attempt, because the result
+// of that attempt is known.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -409,15 +413,15 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk. If it is, a message that it granted has its
-// token. Locking the row waits for a commit that is still under way. A claim that granted nothing runs again, because a second run changes
-// nothing more.
+// checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If it is, a granted
+// message has the claim's token. Locking this row waits for a commit that is still running. A claim that granted
+// nothing runs again, because a second run changes nothing.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {
 		return false, nil
 	}
-	// It must be a granted message: the intents of messages without a credit were undone.
+	// The check needs a granted message, because the intents of messages without a credit were undone.
 	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.Answers[g.index] == puntuale.ClaimGranted })
 	if i < 0 {
 		return false, nil

@@ -1,3 +1,3 @@
-// Package queue has the statements of the dispatcher: due messages, claims, outcomes, and later receipts of networks. It also closes
-// messages without an attempt, counts calls and credits, and keeps the sandbox's ledger.
+// Package queue has the statements of the dispatcher: due messages, claims, outcomes, and later receipts. It also
+// closes messages without an attempt, counts calls and credits, and keeps the sandbox's ledger.
 package queue

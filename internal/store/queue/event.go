@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// event is something about a message that is not normal: a retry, a refusal, an uncertain outcome, a late receipt.
+// event is something unusual about a message: a retry, a refusal, an uncertain outcome, a late receipt.
 type event struct {
 	puntuale.MessageRef
 	kind   string

@@ -2,6 +2,6 @@
 
 package queue
 
-// claimCompares makes a claim depend on the intent the dispatcher saw. The build with the tag mutate_claim shows that
-// the tests notice when it does not.
+// claimCompares makes a claim compare the intent that the dispatcher saw. The build tag mutate_claim turns this off,
+// to show that the tests notice it.
 const claimCompares = " and message.intent = u.x"

@@ -2,6 +2,6 @@
 
 package queue
 
-// CancelsBackwards is false: cancellations lock messages in the same order as claims. The build with the tag
-// mutate_lockorder shows that the tests notice when they do not.
+// CancelsBackwards is false: cancellations lock messages in the same order as claims. The build tag mutate_lockorder
+// changes this, to show that the tests notice it.
 const CancelsBackwards = false

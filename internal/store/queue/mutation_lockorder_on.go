@@ -2,5 +2,5 @@
 
 package queue
 
-// CancelsBackwards takes locks against their order.
+// CancelsBackwards makes cancellations lock messages in the wrong order.
 const CancelsBackwards = true

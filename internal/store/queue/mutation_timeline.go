@@ -2,6 +2,6 @@
 
 package queue
 
-// forgottenIsSetAside makes a failover that may have lost commits set aside all due messages. The build with the tag mutate_timeline shows
-// that the tests notice when it does not.
+// forgottenIsSetAside makes a failover that may have lost commits quarantine all due messages. The build tag
+// mutate_timeline turns this off, to show that the tests notice it.
 const forgottenIsSetAside = true

@@ -10,14 +10,14 @@ import (
 var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
 	4: puntuale.OriginAutomation}
 
-// OriginNumber is an origin in stored form; 0 for an unknown one.
+// OriginNumber returns the number that stores keep for an origin, or 0 for an unknown one.
 func OriginNumber(o puntuale.Origin) int64 {
 	for i, known := range origins {
 		if known == o && o != "" {
 			return int64(i)
 		}
 	}
-	return 0 // the table's check refuses 0
+	return 0 // a CHECK constraint refuses 0
 }
 
 // ScanOrigin scans the number of an origin.
@@ -34,7 +34,7 @@ func (o originColumn) Scan(value any) error {
 	return nil
 }
 
-// ErrStep is the error if a message's step is missing in the content of its run.
+// ErrStep returns the error for a message whose step is missing in its run.
 func ErrStep(m *puntuale.MessageDetail, n int) error {
 	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
 }

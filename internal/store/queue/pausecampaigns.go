@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// NoteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds, and tells their clients. The condition's
-// arguments begin at $1.
+// NoteCampaigns notes a change of state in the audit log, for each campaign that the condition which finds. It also
+// writes facts about it for their clients. args are the arguments of which; they begin at $1.
 func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
 	if err := tellCampaigns(ctx, a, c, which, args); err != nil {
 		return err
@@ -28,13 +28,14 @@ func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignCha
 	return nil
 }
 
-// campaignTypes are the states whose beginning is told. A campaign that ends in any way is done with.
+// campaignTypes has the states that cause an event when they begin. All ways to end have the same event.
 var campaignTypes = map[puntuale.CampaignState]puntuale.EventType{
 	puntuale.CampaignRunning: puntuale.EventCampaignStarted, puntuale.CampaignPaused: puntuale.EventCampaignPaused,
 	puntuale.CampaignDone: puntuale.EventCampaignDone, puntuale.CampaignCancelled: puntuale.EventCampaignDone, puntuale.CampaignFailed: puntuale.EventCampaignDone,
 }
 
-// tellCampaigns tells a change of state. It locks the campaigns, so that one which changes meanwhile is found in its new state.
+// tellCampaigns writes facts about a change of state. It locks the campaigns, so that it reads the new state of one that
+// changes at the same time.
 func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args []any) error {
 	kind, told := campaignTypes[c.To]
 	if !told {
@@ -70,13 +71,13 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	switch {
 	case c.To == puntuale.CampaignRunning:
 		members.Resumed = !m.Started.Equal(c.Now)
-	case c.To.Ended() && c.Reason == "": // otherwise nobody counted
+	case c.To.Ended() && c.Reason == "": // with a reason, nobody counted the messages
 		members.Counts = final
 	}
 	return outbox.Detail(members)
 }
 
-// prefixed puts a prefix before a text that is not empty.
+// prefixed puts a prefix in front of a text, unless the text is empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""
@@ -84,7 +85,7 @@ func prefixed(sign, text string) string {
 	return sign + text
 }
 
-// PauseCampaigns pauses all campaigns that send, and stores the reason, so that a person who resumes one sees it.
+// PauseCampaigns pauses all campaigns that send. It stores the reason for the person who resumes them.
 func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err

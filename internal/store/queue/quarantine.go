@@ -14,43 +14,45 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// After a failover that may have lost commits, the network may have every message that was due. A message's intent and outcome may be
-// missing here. So each such message becomes an attempt without an answer, with a token that no node has. If the network shows a repeat
-// only once, the message is repeated. Otherwise it waits for a receipt until its deadline, like any other attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have every message that was due. The intent and
+// outcome of such a message may be missing here. So the quarantine turns each of them into an attempt without an
+// answer, with a token that no node has. If the network recognises repeats, the message is repeated. Otherwise it
+// waits for a receipt until its deadline, like any attempt that a crash left behind.
 //
-// Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have left: their client might
-// not send, or their number is in the blacklist. (If the blacklist has only the mark of a number, the number is not known here. The claim
-// that would repeat its message closes it, and gives its credit back.) How long a message had been overdue says nothing; a queue that was
-// behind may have sent its oldest last. Credits bound what a client can have sent, so each attempt takes one, in due order. Messages
-// without a credit stay open.
+// Some messages do not change. They are due later, or were accepted on the new timeline. Or they could not have left:
+// their client may not send, or their number is in the blacklist. The quarantine does not see a number if the
+// blacklist has only its mark. Then the claim of the repeat closes the message and gives its credit back. How long a
+// message was overdue proves nothing, because a queue with a backlog may have sent its oldest message last. Credits
+// limit what a client can have sent. So each of these attempts takes one credit, in the order of due moments.
+// Messages without a credit stay open.
 //
-// Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is renewed last, in the
-// transaction that finds nothing more. Until then no node can join, so no node can claim.
+// Nodes that join do this work in chunks, in any order, and again after each interruption. The transaction that finds
+// nothing more renews the record of the timeline. No node can join or claim before that.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
 	token int64
 	now   time.Time
 	count int
-	over  bool // the quarantine is finished, perhaps by another node
+	over  bool // the quarantine is done, perhaps by another node
 }
 
 const (
-	// ClockSlack is how much the clocks of servers and databases may differ.
+	// ClockSlack is the largest difference expected between clocks of servers and databases.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is how far counters are raised. It takes them beyond every number whose use may be lost.
+	// ForgottenJump is how far counters are raised: beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without a leap.
+	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock otherwise.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 )
 
-// reasonFailover: another server became the database, and its last records may be missing.
+// reasonFailover says that another server became the database, so its last records may be missing.
 const reasonFailover puntuale.ReasonCode = "maybe.failover"
 
-// SettleTimeline does the quarantine after a failover and renews the record.
+// SettleTimeline does the quarantine after a failover, and renews the record of the timeline.
 func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
 	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
 	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
@@ -99,10 +101,10 @@ func (q *quarantine) Run(ctx context.Context) error {
 	return q.s.OnFleet(ctx, q.finish)
 }
 
-// due is the latest moment for which a message may have been claimed.
+// due returns the latest due moment of a message that may have been claimed.
 func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(ClockSlack)) }
 
-// accepted is the latest moment at which the old timeline may have accepted a message.
+// accepted returns the latest moment at which the old timeline may have accepted a message.
 func (q *quarantine) accepted() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -110,10 +112,10 @@ func (q *quarantine) accepted() int64 {
 	return engine.Micros(q.Since.Add(ClockSlack))
 }
 
-// numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again
-// keeps the moment at which its run was accepted, and identifiers grow with the clock.) It may be ahead of the clock by
-// the blocks that several writers took at once. For an hour after a failover it is also ahead by the leap that was made
-// then.
+// numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
+// because a resent message keeps the moment at which its run was accepted. Identifiers grow with the clock. They may
+// be ahead of it by the blocks that several writers took at once. For an hour after a failover, they may also be
+// ahead by its leap.
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -125,7 +127,7 @@ func (q *quarantine) numbered() int64 {
 	return FirstID(latest.Add(ClockSlack + idAhead))
 }
 
-// readCursor is where the next read of a session's queue begins.
+// readCursor says where the next read of a session's queue begins.
 type readCursor struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
@@ -160,7 +162,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 	}
 }
 
-// candidates reads the next chunk of a session, if the record still says that the quarantine is not done.
+// candidates reads the next chunk of a session, unless the quarantine is already done.
 func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return nil, err
@@ -174,7 +176,7 @@ order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.acc
 		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
-// still locks the record and reports whether it is not renewed yet.
+// still locks the record of the timeline, and reports whether the quarantine is not done yet.
 func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) {
 	var timeline int64
 	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
@@ -184,8 +186,8 @@ func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) 
 	return !q.over, nil
 }
 
-// mark makes a chunk of one session, in due order, attempts without an answer. Locks are taken in the order messages by
-// (client, id), clients.
+// mark turns a chunk of one session's messages, in due order, into attempts without an answer. It locks messages by
+// (client, id), then clients.
 func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedRow) (int, error) {
 	client := rows[0].Client
 	known, _, err := standings(ctx, a, []puntuale.ClientID{client})
@@ -217,7 +219,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	if err != nil {
 		return 0, err
 	}
-	// Attempt 0 means that we know of no attempt. So a claim still checks the blacklist.
+	// Attempt 0 says that no attempt is known, so a claim still checks the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
@@ -235,7 +237,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}))
 }
 
-// stillOpen locks messages in their order and leaves out those that are no longer open.
+// stillOpen locks messages in their order. It leaves out those that are no longer open.
 func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]grantedRow, error) {
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
@@ -254,8 +256,8 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record. Nodes of the old timeline are removed, so their sessions are free at once. Numbers that may have been used are
-// not given out again.
+// finish renews the record of the timeline. It removes the nodes of the old timeline, so that their sessions are free
+// at once. It also raises counters, so that numbers that may have been used are not given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return err
@@ -281,7 +283,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
-	var linked bool // the keys of linked numbers are in the same database
+	var linked bool // the same database has the keys of linked numbers
 	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err

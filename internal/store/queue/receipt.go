@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// KeepReceipts works on one client's receipts at a time, because a webhook brings only those.
+// KeepReceipts handles the receipts of one client in one transaction. A webhook brings receipts of only one client.
 func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
@@ -37,25 +37,26 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 	return unknown, nil
 }
 
-// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), their other rows, client.
+// keptReceipts is the work of one transaction. It locks messages by (client, id), then their other rows, then the
+// client.
 type keptReceipts struct {
 	a       engine.Querier
 	now     time.Time
-	receipt []puntuale.DeliveryReceipt // the receipts, sorted by message
+	receipt []puntuale.DeliveryReceipt // sorted by message
 	unknown int
 }
 
-// receiptTarget is a message that a receipt is about.
+// receiptTarget is a message for which receipts came.
 type receiptTarget struct {
 	StoredMessage
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool             // its charge was counted
-	charge   *puntuale.Charge // to be counted now
+	billed   bool             // its charge was already counted
+	charge   *puntuale.Charge // charge to count now; nil: none
 	before   puntuale.DeliveryStatus
-	receipts puntuale.DeliveryStatus // the stored receipts; later with the new ones added
-	failed   bool                    // its outcome is FAILED, perhaps sent again since
+	receipts puntuale.DeliveryStatus // stored receipts, and later also the new ones
+	failed   bool                    // its outcome is FAILED; somebody may have sent it again since
 	changed  bool
 	last     *puntuale.DeliveryReceipt // the receipt that decided
 }
@@ -123,7 +124,7 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 	return outbox.Emit(ctx, b.a, b.now, facts)
 }
 
-// lock locks and reads the messages and their receipts so far.
+// lock locks the messages, and reads them with their stored receipts.
 func (b *keptReceipts) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
@@ -147,7 +148,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return found, nil
 }
 
-// add adds a receipt to the known ones. A failure of an earlier attempt says nothing about the message.
+// add adds a receipt to the stored ones. A failure of an earlier attempt says nothing about the message.
 func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
 		m.billed, m.charge = true, &e.Charge
@@ -165,7 +166,7 @@ func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	}
 }
 
-// verdict is the new state of the message, 0 if it stays.
+// verdict returns the verdict that changes the message, or 0 if it does not change.
 func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
 	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
@@ -185,7 +186,7 @@ func (m *receiptTarget) event(kind string) event {
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
-// arrivals are the facts that the message arrived, or was read, for the first time.
+// arrivals returns the facts that the message arrived, or was read, for the first time.
 func (m *receiptTarget) arrivals() (facts []outbox.Fact) {
 	if m.before.Delivered.IsZero() && !m.receipts.Delivered.IsZero() {
 		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageDelivered))
@@ -219,7 +220,7 @@ func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) e
 	return nil
 }
 
-// countCharges counts what the network bills for messages of campaigns. Rows are locked in the order of their key.
+// countCharges counts what the network bills for messages of campaigns. It locks rows in the order of their key.
 func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
@@ -243,7 +244,7 @@ func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) e
 	return nil
 }
 
-// chargeKey is the key of a count of charges.
+// chargeKey is the key of a row in table charge.
 type chargeKey struct {
 	client, campaign  int64
 	country, category string
@@ -255,7 +256,7 @@ func (k chargeKey) compare(o chargeKey) int {
 		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
-// complete makes messages COMPLETED, as late receipts from any other source do.
+// complete makes messages COMPLETED, in the same way as other late proofs of delivery.
 func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
@@ -273,7 +274,7 @@ func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error
 	return r.complete(ctx, which, unpaid)
 }
 
-// fail makes messages FAILED that the network gave up. Their credits go back.
+// fail makes messages FAILED that the network gave up, and gives their credits back.
 func (b *keptReceipts) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil

@@ -35,22 +35,22 @@ func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	return applied, nil
 }
 
-// RecordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
+// RecordBatch is the work of one batch of outcomes. It locks messages by (client, id), then clients.
 type RecordBatch struct {
 	A       engine.Querier
 	Now     time.Time
 	Results []puntuale.Result
-	Order   []int // indexes of results, sorted by (client, id)
+	Order   []int // indexes in Results, sorted by (client, id)
 	Applied []bool
 
-	returned map[puntuale.ClientID]int64 // credits to give back
+	returned map[puntuale.ClientID]int64 // credits to give back, by client
 	events   []event
 	facts    []outbox.Fact
-	known    map[puntuale.MessageRef]bool // were uncertain before
-	stopped  []puntuale.MessageRef        // messages that were stopped, and came back for a retry
+	known    map[puntuale.MessageRef]bool // messages that were already uncertain before
+	stopped  []puntuale.MessageRef        // messages that were stopped in flight, and whose attempt ended in a retry
 }
 
-// factBuffers keeps slices of facts from batch to batch. A batch has many, and mostly nobody wants them.
+// factBuffers keeps slices for reuse in later batches. A batch has many facts, and mostly nobody wants them.
 var factBuffers = sync.Pool{New: func() any { return new([]outbox.Fact) }}
 
 func (b *RecordBatch) Run(ctx context.Context) error {
@@ -77,12 +77,12 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 	return outbox.Emit(ctx, b.A, b.Now, b.facts)
 }
 
-// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements, because closing names more
-// columns, and a statement updates the indexes of all columns that it names. A batch that needs both statements locks all its rows in order
-// first.
+// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). There are two statements, because
+// closing writes more columns, and a statement updates the indexes of all columns that it writes. A batch that needs
+// both statements first locks all its rows in order.
 //
-// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the attempt. If a credit
-// is given back, the column credit becomes negative, so that we can find these rows.
+// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the
+// attempt. If a credit is given back, the column credit becomes negative, so that these rows can be found.
 var (
 	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
@@ -92,8 +92,8 @@ from $u(c bigint, i bigint, t bigint, s smallint, r text, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
 returning message.client_id, message.id, message.credit, 0, 0`
 
-	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts. Messages that were stopped in
-	// flight (CancelMessages) are returned, to be cancelled once they are open.
+	// u.k is 1 for a retry, which gives the credit back. u.f is 1 if the attempt counts. The statement returns
+	// messages that were stopped in flight (CancelMessages); they are cancelled after they are open again.
 	ReopenResults = `
 update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
  credit = case when u.k = 1 then -message.credit else message.credit end,
@@ -113,7 +113,7 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.Order {
 		if b.Results[i].Token <= 0 {
-			continue // the result has no attempt's token; 0 would match a message that was never tried
+			continue // a result without a token is skipped, because 0 would match a message that was never tried
 		}
 		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
@@ -173,7 +173,7 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	if len(b.stopped) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.stopped, CompareRefs) // this transaction has locked the rows already
+	slices.SortFunc(b.stopped, CompareRefs) // this transaction has already locked these rows
 	if _, err := b.A.Exec(ctx, cancelStopped, engine.Micros(b.Now), RefColumns(b.stopped)); err != nil {
 		return fmt.Errorf("cancel stopped messages: %w", err)
 	}
@@ -183,14 +183,14 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	return nil
 }
 
-// findUncertain finds the messages that were uncertain before.
+// findUncertain finds the messages that were already uncertain before.
 func (b *RecordBatch) findUncertain(ctx context.Context, which []int) (err error) {
 	uncertain := slices.DeleteFunc(slices.Clone(which), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
 	b.known, err = uncertainBefore(ctx, b.A, b.refs(uncertain))
 	return err
 }
 
-// columns are the first columns of every outcome's statement.
+// columns returns the first columns, which the statements of all outcomes have.
 func (b *RecordBatch) columns(which []int) engine.Columns {
 	return engine.Columns{
 		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].Client) }),
@@ -203,7 +203,7 @@ func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
 	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
 }
 
-// apply runs one of the statements and notes which outcomes it took, the credits that they give back, and the events.
+// apply runs one of the statements. It notes which outcomes were stored, the credits to give back, and the events.
 func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
 	index := make(map[puntuale.MessageRef]int, len(which))
 	for _, i := range which {
@@ -240,10 +240,10 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which 
 	})
 }
 
-// words joins an outcome's reason and detail.
+// words returns reason and detail of an outcome as one reason.
 func words(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
 
-// LockMessages locks messages in their order, for a transaction that writes them by several statements.
+// LockMessages locks messages in their order, for a transaction that writes them with several statements.
 func LockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {
 	err := a.Query(ctx, `select message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,

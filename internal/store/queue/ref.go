@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// RefColumns is a batch of messages: clients, then numbers.
+// RefColumns returns messages as columns: clients, then ids.
 func RefColumns(refs []puntuale.MessageRef) engine.Columns {
 	return engine.Columns{
 		engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(r.Client) }),
@@ -16,14 +16,14 @@ func RefColumns(refs []puntuale.MessageRef) engine.Columns {
 	}
 }
 
-// CompareRefs orders messages as their rows are locked: by client, then by number.
+// CompareRefs gives the order in which messages are locked: by client, then by id.
 func CompareRefs(a, b puntuale.MessageRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-// ScanRef scans a client and a message.
+// ScanRef scans the columns client and message.
 func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
-// FirstID is the least identifier of a run that starts at the moment. It may be wrong by the few seconds for which a block of identifiers
-// is in use.
+// FirstID returns the smallest identifier of a run that starts at the moment at. It may be wrong by a few seconds,
+// the time for which a block of identifiers is used.
 func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IDEpoch }

@@ -11,16 +11,17 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// This is the simulated network's ledger. It does not use the message rows, because the real network does not know them.
+// This file keeps the simulated network's ledger. It does not use the message rows, because a real network does not
+// know them.
 
-// receivedMessage is a message that is being written into the ledger.
+// receivedMessage is a message to write into the ledger.
 type receivedMessage struct {
 	puntuale.SandboxMessage
 	content string
 	at      func() time.Time
 }
 
-// receiveWeight bounds the messages of one batch.
+// receiveWeight is the largest number of messages in one batch.
 const receiveWeight = 1000
 
 func newReceiveKind() *engine.Kind {

@@ -12,9 +12,10 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// An open message is closed as FAILED, or its next look is moved. It must still have the intent that the caller saw. If an unanswered
-// attempt took a credit, the credit stays spent. A node of the version before may have opened again a message that was stopped in flight
-// (cancellation.go). Such a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
+// These statements close an open message as FAILED, or set its next look. The message must still have the intent that
+// the caller saw. If an unanswered attempt took a credit, the credit stays spent. A node of the previous version may
+// have opened a message again that was stopped in flight (cancellation.go). Such a message looks expired, and becomes
+// CANCELLED. A message that a campaign holds back does not expire.
 var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
@@ -49,8 +50,8 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-// Settle closes or moves messages without an attempt, inside a transaction. A node needs its lease; node 0 means that a call does it.
-// Errors: puntuale.ErrFenced.
+// Settle closes or moves messages without an attempt, inside a transaction. It needs the lease of the node. Node 0
+// means that a call does it, without a lease. Errors: puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {
@@ -70,7 +71,7 @@ func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 			return fmt.Errorf("message %d: cannot be settled as %v", m.ID, m.State)
 		}
 	}
-	if len(failed) > 0 && len(moved) > 0 { // two statements follow, so all rows are locked in order first
+	if len(failed) > 0 && len(moved) > 0 { // two statements follow, so all rows are first locked in order
 		refs := engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
 		if err := LockMessages(ctx, a, refs); err != nil {
 			return err

@@ -9,10 +9,10 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// isUncertain is [puntuale.Message.Uncertain] of an open message, in a statement that updates it.
+// isUncertain is [puntuale.Message.Uncertain] as a condition, in a statement that updates the open message.
 var isUncertain = `message.intent > 0 and message.next_at > message.intent_at and not (message.intent >= ` + strconv.FormatInt(puntuale.DeviceToken, 10) + ` and message.detail = '')`
 
-// UncertainBefore are those of the messages that are uncertain, or were so once.
+// UncertainBefore finds the given messages that are uncertain, or were uncertain at some time.
 var UncertainBefore = `
 select message.client_id, message.id from $u(c bigint, i bigint) cross join message
 where message.client_id = u.c and message.id = u.i and ` + isUncertain + `
@@ -22,7 +22,8 @@ union all
 select u.c, u.i from $u(c bigint, i bigint) cross join outbox_event e where e.client_id = u.c and e.subject = u.i
  and e.type = ` + strconv.Itoa(int(puntuale.EventMessageUncertain))
 
-// uncertainBefore locks the sorted messages, and returns those that are uncertain, or were so once: only the first time is told.
+// uncertainBefore locks the messages, and returns those that are uncertain or were so before. For these, the event
+// must not come a second time. sorted must be in the order of locks.
 func uncertainBefore(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) (map[puntuale.MessageRef]bool, error) {
 	if len(sorted) == 0 {
 		return nil, nil //nolint:nilnil // none was

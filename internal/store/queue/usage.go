@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// UsageDay names the row that counts a client's calls of one day. A transaction that holds the lock of this row is the only one that
-// decides for the client.
+// UsageDay names the row that counts a client's calls on one day. While a transaction locks this row, no other
+// transaction can decide about the client's calls.
 type UsageDay struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date
@@ -23,14 +23,14 @@ func (d UsageDay) Compare(o UsageDay) int {
 	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// UsageCount is a client's usage before (prev) and after (used) the calls of one statement.
+// UsageCount is a client's usage before (Prev) and after (Used) the calls of one statement.
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
 	told       int8 // as api_usage.told
 }
 
-// Usage is the position of the client after its ith passed call, i from 1.
+// Usage returns the client's usage after its ith accepted call, i from 1.
 func (c UsageCount) Usage(i int64) puntuale.Usage {
 	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.Prev + i}
 	if c.cap.Valid {
@@ -39,8 +39,9 @@ func (c UsageCount) Usage(i int64) puntuale.Usage {
 	return u
 }
 
-// CountCalls counts many calls at once. Of each client's calls, used - prev pass. Passed call i gets the answer prev + i. A client without
-// a cap is counted and never refused. The batch is sorted, so rows are locked in order.
+// CountCalls counts many calls at once. Of each client's calls, used - prev are accepted. Accepted call i gets the
+// answer prev + i. Calls of a client without a cap are counted and always accepted. The batch is sorted, so rows are
+// locked in order.
 const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
@@ -50,8 +51,8 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
   when g.used > excluded.cap then g.used else excluded.cap end
 returning client_id, day, cap, prev, used, told`
 
-// Count counts calls[i] calls of days[i], which are sorted and without repetition. The answer leaves out days of deleted clients. ask is a
-// querier's Query or Queue. With Queue, the answer comes later.
+// Count counts calls[i] calls on days[i]. days must be sorted, each only once. The result leaves out deleted clients.
+// ask is the method Query or Queue of a querier. With Queue, the result is filled in later.
 func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
 	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{
@@ -74,7 +75,7 @@ func Count(ctx context.Context, ask func(context.Context, string, []any, func(en
 	return result, nil
 }
 
-// Uncount takes back calls that were counted in this transaction and then refused.
+// Uncount subtracts calls that this transaction counted and then refused.
 func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int64) error {
 	if len(days) == 0 {
 		return nil
@@ -91,7 +92,7 @@ func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int
 	return nil
 }
 
-// CountAlways counts calls that are never refused (perhaps 0 calls), and locks the client's day.
+// CountAlways counts calls that are never refused, and locks the client's day. n may be 0.
 func CountAlways(ctx context.Context, a engine.Querier, d UsageDay, n int64) (puntuale.Usage, error) {
 	var c UsageCount
 	found, err := engine.QueryOne(ctx, a, `

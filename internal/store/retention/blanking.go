@@ -15,26 +15,27 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Blanking looks at each run about once. Identifiers of runs grow with the clock. So a cursor in the client's row passes the client's runs
-// in the order of their key. A run that has not ended for long enough goes into late_run, with a moment before which it had not ended.
-// Blanking looks at it again once that moment is old enough. There is no other index. If there is nothing to do, a pass needs only one
-// lookup for each client.
+// Blanking removes the requests and contents of old runs. It looks at each run about once. Identifiers of runs grow
+// with the clock. So a cursor in the client's row passes the client's runs in the order of their key. A run may not
+// have ended for long enough when the cursor passes it. Then it goes into table late_run, with a moment at which it
+// had not ended yet. Blanking looks at it again when that moment is old enough. No other index is needed. If there is
+// nothing to do, a pass costs one lookup for each client.
 const (
-	blankBatch   = 200    // runs of one transaction
+	blankBatch   = 200    // runs in one transaction
 	blankBound   = 50_000 // runs that one call looks at
 	blankClients = 20_000 // clients that one call looks at; the next call continues after them
 )
 
-// Clients with a run that is old enough to be looked at. The subquery is a single lookup.
+// BlankCandidates finds clients that have a run old enough to look at. Its subquery is a single lookup.
 const BlankCandidates = `
 select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
 from client c where c.id > $2 order by c.id limit $3`
 
-// BlankNext reads the runs of a client after the cursor.
+// BlankNext reads the client's runs after the cursor.
 const BlankNext = `
 select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
 
-// LateNext reads the late runs whose moment has come.
+// LateNext reads the late runs whose moment is old enough.
 const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
@@ -42,11 +43,11 @@ select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.sinc
 type BlankingCursor struct {
 	Client   puntuale.ClientID
 	From     int64
-	anything int64 // any run's id, 0: the client has no runs
+	anything int64 // id of a run of the client; 0: the client has no runs to look at
 }
 
-// Blank removes requests and contents of runs whose messages all ended before a moment, within the bounds of one call; a zero moment
-// removes nothing.
+// Blank removes requests and contents of runs whose messages all ended before a moment. One call does a bounded
+// amount of work. Zero removes nothing.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -55,14 +56,14 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	return errors.Join(b.late(ctx), b.due(ctx))
 }
 
-// blanking is one call's work.
+// blanking is the work of one call.
 type blanking struct {
 	s           *Retention
 	now, before time.Time
-	left        int // runs that it may still look at
+	left        int // how many more runs this call may look at
 }
 
-// late looks again at runs that had not ended when the cursor passed them.
+// late looks again at late runs: they had not ended when the cursor passed them.
 func (b *blanking) late(ctx context.Context) error {
 	for b.left > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
@@ -84,7 +85,7 @@ func (b *blanking) late(ctx context.Context) error {
 	return nil
 }
 
-// due continues with the runs of some clients, in rotation, so that a client with many runs does not delay the others.
+// due continues with the runs of some clients, in rotation. So a client with many runs does not delay the others.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := queue.FirstID(b.before)
@@ -129,8 +130,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks the sorted runs that have ended, and notes the others, in one transaction. Locks: runs by (client, id), then their other
-// rows, then the client.
+// perform blanks the runs that have ended, and notes the others as late, in one transaction. refs must be sorted.
+// Locks: runs by (client, id), then their other rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
@@ -152,8 +153,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in order and returns those that are not blanked. A resend locks the run of its message, too. So none of their
-// messages opens during the decision.
+// lockRuns locks runs in order, and returns those that are not blanked. A resend also locks the run of its message.
+// So no message of these runs can be opened meanwhile.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
@@ -163,14 +164,15 @@ func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) (
 	return live, nil
 }
 
-// LateRun is a run that has not ended for long enough, with a moment before which it had not ended.
+// LateRun is a run that has not ended for long enough. At Since it had not ended yet.
 type LateRun struct {
 	puntuale.RunRef
 	Since int64
 }
 
-// RunsEnded has the moment at which the last message of a run ended, or a far moment while one is open. Planned messages are numbered from
-// the run's id, and re-sent ones have an index. Subqueries force the planner to look up single rows.
+// RunsEnded reads when the last message of a run ended, or a far moment while a message is open. The ids of planned
+// messages follow the id of the run, and resent ones have an index. Subqueries force the planner to look up single
+// rows.
 const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
@@ -205,7 +207,7 @@ func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale
 	return ended, late, nil
 }
 
-// wipe removes the contents of runs, also from the simulated network's ledger.
+// wipe removes the contents of runs, also in the simulated network's ledger.
 func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -238,7 +240,7 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// forgetAnswers removes what receivers of webhooks answered to events about the messages of runs.
+// forgetAnswers removes what receivers of webhooks answered to events about messages of the runs.
 func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	var n int64
 	if there, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !there {
@@ -261,7 +263,7 @@ select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join me
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
 
-// note puts late runs into the list, and removes the others from it.
+// note adds late runs to the list of late runs, and removes the others from it.
 func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []LateRun) error {
 	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
 		return slices.ContainsFunc(late, func(l LateRun) bool { return l.RunRef == r })
@@ -277,7 +279,7 @@ func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// ForgetLate removes runs from the list of late ones.
+// ForgetLate removes runs from the list of late runs.
 func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -289,13 +291,13 @@ func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) e
 	return nil
 }
 
-// SandboxCopy names the copy of one message in the simulated network's ledger under one connector id.
+// SandboxCopy names a message in the simulated network's ledger, by its connector id.
 type SandboxCopy struct {
 	client puntuale.ClientID
 	id     string
 }
 
-// CopiesOf names the copies of a message up to a generation.
+// CopiesOf returns the possible copies of a message: one for each generation up to the given one.
 func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 	all := make([]SandboxCopy, generation+1)
 	for g := range all {
@@ -304,7 +306,8 @@ func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 	return all
 }
 
-// CopyColumns sorts the copies in the order in which the ledger's own writer locks rows.
+// CopyColumns returns the copies as columns, in the order in which the ledger's own writer locks rows. It sorts
+// copies.
 func CopyColumns(copies []SandboxCopy) engine.Columns {
 	slices.SortFunc(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{
@@ -313,12 +316,12 @@ func CopyColumns(copies []SandboxCopy) engine.Columns {
 	}
 }
 
-// CompareRuns orders runs as their rows are locked: by client, then by number.
+// CompareRuns gives the order in which runs are locked: by client, then by id.
 func CompareRuns(a, b puntuale.RunRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-// RunColumns is a batch of runs: clients, then numbers.
+// RunColumns returns runs as columns: clients, then ids.
 func RunColumns(refs []puntuale.RunRef) engine.Columns {
 	return engine.Columns{
 		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),

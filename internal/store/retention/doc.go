@@ -1,2 +1,2 @@
-// Package retention removes personal data: it blanks the contents of runs that ended long ago, and erases a person who asks for it.
+// Package retention removes personal data. It removes the contents of runs that ended long ago, and erases persons.
 package retention

@@ -15,8 +15,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// erasureTransaction is an erasure under way. It uses several transactions with a bound, and each erases whole runs. After a failure, a
-// repeat of the call finishes the rest. The last transaction counts the call, so a refused call is not counted.
+// erasureTransaction is one call of Erase. It uses several small transactions, and each erases whole runs. After a
+// failure, a repeat of the call finishes the rest. The last transaction counts the call, so a refused call is not
+// counted.
 type erasureTransaction struct {
 	puntuale.Erasure
 
@@ -28,10 +29,10 @@ type erasureTransaction struct {
 	busy    bool // some messages are in flight
 }
 
-// eraseWeight bounds the planned messages of one transaction.
+// eraseWeight is the largest number of planned messages in one transaction.
 const eraseWeight = 500
 
-// Erase forgets a person of a client, and counts calls.
+// Erase erases a person for one client. calls is how many calls it counts.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
@@ -42,13 +43,13 @@ func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls i
 	return x.done, nil
 }
 
-// write runs a transaction that may run again even if its first run is on disk.
+// write runs a transaction that may run twice.
 func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
-// recipients forgets the person in lists of campaigns. It comes before the cancellation, so that no campaign starts runs for the number
-// later. Locks: campaigns, how far they are fed, recipients.
+// recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign starts
+// runs for the number later. Locks: campaigns, their feeds, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -88,7 +89,8 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 	})
 }
 
-// cancel comes first, so that nothing more leaves. Messages in flight are neither repeated nor tried again.
+// cancel runs before the runs are erased, so that nothing more leaves. Messages in flight are neither repeated nor
+// retried.
 func (x *erasureTransaction) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
@@ -143,7 +145,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 	return nil
 }
 
-// erasedRuns is one transaction. Locks: messages, runs, then their other rows.
+// erasedRuns is the work of one transaction. Locks: messages, runs, then their other rows.
 type erasedRuns struct {
 	*erasureTransaction
 	a    engine.Querier
@@ -153,13 +155,13 @@ type erasedRuns struct {
 	busy bool
 }
 
-// erasedMessage is a message of a run that is to be erased.
+// erasedMessage is a message of a run that is being erased.
 type erasedMessage struct {
 	puntuale.MessageRef
 	run        puntuale.RunID
 	intent     int64
 	generation int
-	quiet      bool // no attempt is under way, and none begins before its next look
+	quiet      bool // no attempt is open now, and none begins before the message's next look
 }
 
 func (x *erasedRuns) Run(ctx context.Context) error {
@@ -183,7 +185,7 @@ func (x *erasedRuns) Run(ctx context.Context) error {
 	return x.wipe(ctx, messages)
 }
 
-// members are the messages of the runs, planned and re-sent.
+// members returns the planned and resent messages of the runs.
 func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, x.a, RunMembers, []any{RunColumns(x.refs)}, queue.ScanRef)
 	if err != nil {
@@ -193,7 +195,7 @@ func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error)
 	return refs, nil
 }
 
-// RunMembers reads the messages of runs, planned and re-sent ones.
+// RunMembers reads the planned and resent messages of runs.
 const RunMembers = `
 select m.client_id, m.id from $u(c bigint, i bigint) cross join run r cross join message m
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -201,7 +203,7 @@ union all
 select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-// clockSkew is how much the clocks of nodes may differ.
+// clockOffsetMost is the largest difference expected between the clocks of nodes.
 const clockOffsetMost = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
@@ -219,8 +221,8 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 	return all, nil
 }
 
-// keepApart locks the runs and leaves out those that must wait. Such a run has a message that may be in flight, or one that was sent again
-// since the messages were locked.
+// keepApart locks the runs, and leaves out those that must wait. Such a run has a message that may be in flight, or
+// that was sent again after the messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
@@ -246,7 +248,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 	return nil
 }
 
-// end closes open messages. It cancels those without an attempt, and gives the others up.
+// end closes open messages. Messages without an attempt are cancelled, and the others become FAILED.
 func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement
@@ -272,7 +274,8 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is a fixed sentence. If a reason contains the number all the same, the state's sentence replaces it.
+	// A reason is usually a fixed text. If it contains the number, it is removed, and the text for the state is
+	// shown.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
@@ -302,8 +305,8 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 	return ForgetLate(ctx, x.a, x.refs)
 }
 
-// archived records that the archive's files must lose the person, too, if there is an archive. The archiver does that soon after. This
-// comes after the rows, so that it includes runs that went into a file meanwhile.
+// archived notes that the person must also be removed from the files of the archive, if there is one. The archiver
+// does this soon after. This step runs after the runs, so that it includes runs that went into a file meanwhile.
 func (x *erasureTransaction) archived(ctx context.Context) error {
 	var there int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
@@ -320,7 +323,7 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	})
 }
 
-// contact deletes the client's contact. It comes after the runs, because contacts are made from runs.
+// contact deletes the client's contact. It runs after the runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := person.Erase(ctx, a, x.id, x.Phone); err != nil {
@@ -330,7 +333,7 @@ func (x *erasureTransaction) contact(ctx context.Context) error {
 	})
 }
 
-// erasedNames finds the names of the person: the number, and its aliases in a network.
+// erasedNames finds the names of the person: the number, and its aliases in networks.
 const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
 
 // replies removes the person's replies, in several transactions. The last one also removes the conversation.
@@ -345,7 +348,7 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			}
 			n = int64(len(ids))
 			if n > 0 {
-				// Nobody can open the conversation any more, so its replies no longer count as unread.
+				// The replies no longer count as unread, because nobody can open the conversation any more.
 				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
  read_at = case when reply.read_at = 0 then $2::bigint else reply.read_at end,
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
@@ -359,8 +362,12 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			if n == engine.Chunk {
 				return nil
 			}
-			_, err = a.Exec(ctx, `delete from conversation where client_id = $1 and `+erasedNames, x.id, x.Phone)
-			return err
+			for _, table := range []string{"conversation", "chatwoot_conversation"} {
+				if _, err := a.Exec(ctx, `delete from `+table+` where client_id = $1 and `+erasedNames, x.id, x.Phone); err != nil {
+					return fmt.Errorf("erase a conversation: %w", err)
+				}
+			}
+			return nil
 		}); err != nil {
 			return err
 		}
@@ -370,9 +377,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 	}
 }
 
-// mark replaces the number by its keyed hash in the blacklist and in the ledger of consent. It does so also while a message is in flight,
-// because a claim looks for number and hash. The same transaction raises the counter of erasures. By this counter a claim notices that its
-// send permission is old (queue/claim.go). Locks: the entries, the client, the counter.
+// mark replaces the number by its keyed hash in the blacklist and in the ledger of consent. It does so even while a
+// message is in flight, because a claim looks for both. The same transaction raises the counter of erasures, by which
+// a claim notices that its send permission is old (queue/claim.go). Locks: the entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		agreed, err := x.markConsent(ctx, a)
@@ -399,7 +406,8 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 	})
 }
 
-// markConsent keeps what the person agreed to, without number and words. If two names have a state, the later state stays.
+// markConsent keeps what the person agreed to, without number and words. If two names of the person have a consent
+// state, the later state stays.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
 	if err != nil {
@@ -421,14 +429,14 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 	return marked, outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids))
 }
 
-// markBlacklisted keeps the number's entry in the blacklist as a mark. It reports whether it made the mark now.
+// markBlacklisted replaces the number in its blacklist entry by the mark. It reports whether it did so now.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	var id, added, origin int64
 	found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at, origin`, []any{x.id, x.Phone}, &id, &added, &origin)
 	switch {
 	case err != nil:
 		return false, err
-	case !found: // perhaps an earlier call made the mark
+	case !found: // an earlier call may have made the mark
 		x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
 		return false, err
 	}
@@ -442,7 +450,7 @@ func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Queri
 
 const faultMessageNumberSending puntuale.ReasonCode = "message.number_sending"
 
-// finish counts the call, unless something is left for a repeat.
+// finish counts the call, unless a repeat must finish the rest.
 func (x *erasureTransaction) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultMessageNumberSending), RetryAfter: 2 * time.Second}

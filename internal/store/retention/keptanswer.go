@@ -10,13 +10,14 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keptText is an answer that is kept for repeats of its call.
+// keptText is an answer that is kept for repeats of a call.
 type keptText struct {
 	scope, key string
 	result     []byte
 }
 
-// These find answers that hold the number, perhaps as the beginning of another number. Each database has its own function to search bytes.
+// answersNaming finds answers that contain the number, perhaps as the beginning of another number. Each database has
+// another function to search in bytes.
 const (
 	answersNaming = `select i.scope, i.key, i.result from idempotency i
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and instr(i.result, $2) > 0 order by i.scope, i.key limit $5`
@@ -24,7 +25,8 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers removes the number from answers that are kept for repeats. The records stay. Without them, a repeat would take effect again.
+// answers removes the number from answers that are kept for repeats. The records themselves stay, because without
+// them a repeat would take effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
@@ -70,7 +72,7 @@ func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part
 	return len(now), err
 }
 
-// strip removes the number from answers, and leaves out answers without it.
+// strip removes the number from answers. It leaves out answers that do not have it.
 func (x *erasureTransaction) strip(all []keptText) []keptText {
 	var holding []keptText
 	for _, k := range all {
@@ -81,11 +83,11 @@ func (x *erasureTransaction) strip(all []keptText) []keptText {
 	return holding
 }
 
-// without removes a number from a text, but not from inside a longer number.
+// without removes a number from a text. It does not remove it from inside a longer number.
 func without(text []byte, number string) (rest []byte, found bool) {
 	part := isDigit
 	phone := strings.HasPrefix(number, "+")
-	if !phone { // the name is a group's
+	if !phone { // the recipient is a group
 		part = func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '-' }
 	}
 	rest = make([]byte, 0, len(text))

@@ -38,7 +38,7 @@ func testAccounts(t *testing.T, w *World) {
 		t.Fatalf("session = %+v, %v", s, err)
 	}
 	ledger(t, w)
-	// The e-mail is unique among the partner's logins, and a refusal creates nothing.
+	// Two logins of a partner cannot have the same e-mail. A refused call creates nothing.
 	n.Key.Hash = keyHash()
 	_, err = partner.CreateClient(ctx, n, nil)
 	wantCode(t, err, puntuale.CodeConflict)
@@ -105,14 +105,15 @@ func testStandings(t *testing.T, w *World) {
 	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.ReasonSuspended {
 		t.Errorf("second = %+v", s)
 	}
-	w.Exec("delete from counter where noun = 'erasure'") // the database was changed by hand
+	w.Exec("delete from counter where noun = 'erasure'") // as if somebody changed the database by hand
 	if all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
 		t.Errorf("without the counter of erasures: %v, %v", all, err)
 	}
 }
 
-// Identifiers of messages are unique over two stores on one database, and grow with each start of a client. JSON readers do not round them,
-// and they do not show how many messages there are.
+// testIDs checks that two stores on one database never give the same identifier to two messages, and that each
+// client's identifiers grow with each start. JSON readers must not round them, and they must not show how many
+// messages there are.
 func testIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	stores := []puntuale.Operator{w.Store, w.DB.Open(t)}
@@ -180,8 +181,8 @@ func testReopen(t *testing.T, w *World) {
 func testDueOrder(t *testing.T, w *World) {
 	ctx := context.Background()
 	a, b := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	first := a.MustStart(phone, Begin.Add(time.Second), 3)    // 1, 2, 3 s
-	second := b.MustStart(phone, Begin.Add(time.Second/2), 3) // 0.5, 1.5, 2.5 s
+	first := a.MustStart(phone, Begin.Add(time.Second), 3)    // due after 1, 2 and 3 s
+	second := b.MustStart(phone, Begin.Add(time.Second/2), 3) // due after 0.5, 1.5 and 2.5 s
 	third := a.MustStart(phone, Begin, 1)
 	sessions := []puntuale.SessionID{a.Session, b.Session, 999}
 	due := func(horizon time.Duration, limit int) []puntuale.MessageID {
@@ -231,7 +232,8 @@ func testDueOrder(t *testing.T, w *World) {
 	}
 }
 
-// If a session cannot send, its messages must be closed, in the order of their deadlines.
+// testExpiring checks which messages of a session that cannot send must be closed. They come in the order of their
+// deadlines.
 func testExpiring(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -276,7 +278,7 @@ func testRetrying(t *testing.T, w *World) {
 		items = append(items, item)
 	}
 	c.MustStart(phone, Begin, 1)
-	other := w.Client(puntuale.AccountFull) // none of its messages was tried
+	other := w.Client(puntuale.AccountFull) // a client none of whose messages was tried
 	other.MustStart(phone, Begin, 3)
 	a, b := items[0].ID, items[1].ID
 	for _, test := range []struct {

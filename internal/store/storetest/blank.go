@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// Identifiers of runs follow the database's own clock, and the tests' clock stands still. So the "old" runs of these tests are twenty years
-// ahead of both clocks.
+// Identifiers of runs follow the database's own clock, and the clock of the tests stands still. So in these tests,
+// "old" runs lie twenty years after both clocks.
 var (
 	longAgo   = Begin.AddDate(20, 0, 0)
 	cutoff    = longAgo.Add(time.Hour)
@@ -27,7 +27,7 @@ func (w *World) mustBlank(before time.Time) {
 	}
 }
 
-// said reports whether a message's content is still stored. It fails the test if only a part of it is.
+// said reports whether the content of a message is still stored. It fails the test if only a part of it is.
 func (c *Client) said(id puntuale.MessageID) bool {
 	c.w.t.Helper()
 	d := c.Detail(id)
@@ -61,7 +61,7 @@ func testBlank(t *testing.T, w *World) {
 	sent := c.MustStart(phone, longAgo, 2)
 	cancelled := c.MustStart("+393330000002", longAgo, 1)
 	theirs := other.MustStart(phone, longAgo, 1)
-	after := c.MustStart(phone, longAgo, 2) // the messages end at the last moment, and after it
+	after := c.MustStart(phone, longAgo, 2) // the messages end at the cutoff, and after it
 	for i, id := range sent {
 		if err := w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: id, ConnectorID: puntuale.ConnectorID(id, 0), Phone: phone,
 			Content: puntuale.Content{Text: fmt.Sprint("testo ", i)}, Received: longAgo}); err != nil {
@@ -77,7 +77,7 @@ func testBlank(t *testing.T, w *World) {
 	c.MustSend(node, cutoff.Add(time.Microsecond), after[1])
 	before := c.Detail(sent[0])
 
-	w.mustBlank(time.Time{}) // blanking is off
+	w.mustBlank(time.Time{}) // blanking is turned off
 	w.mustBlank(Begin.AddDate(-20, 0, 0))
 	c.wantSaid(true, append(sent, cancelled...)...)
 	for range 2 {
@@ -103,7 +103,8 @@ func testBlank(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// A run is old only after its last message ended. That message may be planned far ahead, be sent again, or wait for a receipt.
+// testBlankLate checks that a run is old only after its last message ended. That message may be planned far ahead, be
+// sent again, or wait for a receipt.
 func testBlankLate(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -136,7 +137,8 @@ func testBlankLate(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// A blanked message cannot be sent again. Then the other messages of the call are not sent again, either.
+// testBlankedIsNotResent checks that a message without content cannot be sent again. Then the other messages of the
+// call are not sent again, either.
 func testBlankedIsNotResent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -162,8 +164,8 @@ func testBlankedIsNotResent(t *testing.T, w *World) {
 	}
 }
 
-// Several nodes blank the runs of many clients at once, each with more than one batch, while messages are sent again. A
-// run is either blanked or goes on, never both.
+// testBlankTogether has several nodes that blank the runs of many clients, in several batches, while messages are
+// sent again. A run is either blanked or has a new message, never both.
 func testBlankTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -179,7 +181,7 @@ func testBlankTogether(t *testing.T, w *World) {
 		}
 		clients, ids = append(clients, c), append(ids, all)
 	}
-	filler := clients[0] // runs whose ends do not matter; one statement makes them, to save time
+	filler := clients[0] // has runs whose ends do not matter; one statement makes them, to save time
 	n := "generate_series(1, 700) as n(i)"
 	if !w.DB.Postgres {
 		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 700) select i from n) as n"
@@ -220,7 +222,8 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// Blanking and a resend exclude each other. The second one waits for the first, and sees its result.
+// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The second sees the
+// result of the first.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -20,7 +20,7 @@ type fed struct {
 
 func recipientNumber(i int) string { return fmt.Sprintf("+39340%07d", i) }
 
-// MustCampaign makes a ready campaign with so many recipients, whose check had the digest "d".
+// MustCampaign makes a ready campaign with this number of recipients. The digest of its check is "d".
 func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.ListID) {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -58,7 +58,7 @@ func (c *Client) campaigned() puntuale.CampaignID {
 	return c.ready
 }
 
-// running starts a campaign on a session that the node owns.
+// running starts a campaign with this number of recipients, on a session that a node owns.
 func (w *World) running(recipients int) *fed {
 	w.t.Helper()
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func (w *World) running(recipients int) *fed {
 	return f
 }
 
-// chunk reads the next rows and plans each of them at a moment.
+// chunk reads the next n rows, and plans each of them for the moment at.
 func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 	f.w.t.Helper()
 	ctx := context.Background()
@@ -134,7 +134,8 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
-// A chunk is fed once. The second time, the campaign's cursor is already behind it. Fed messages wait in the campaign queue.
+// testFeedOnce checks that a chunk is fed only once. The second time, the campaign's cursor is already behind the
+// chunk. Fed messages wait in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {
 	f := w.running(5)
 	k := f.chunk(3, Begin)
@@ -170,7 +171,8 @@ func testFeedOnce(t *testing.T, w *World) {
 	f.wants("after another node fed the rest", 0, 5, 0)
 }
 
-// A paused campaign's messages are not claimed, read or closed. After the pause they have as much time as before.
+// testPausedCampaign checks that messages of a paused campaign are not claimed, read or closed. After the pause they
+// have as much time left as before.
 func testPausedCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(4)
@@ -221,7 +223,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// A cancellation ends pending messages, and the counts stay.
+// testCancelledCampaign checks that a cancellation ends pending messages, and that the counts stay.
 func testCancelledCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(6)
@@ -240,7 +242,7 @@ func testCancelledCampaign(t *testing.T, w *World) {
 	f.wants("cancelled", 2, 4, 0)
 }
 
-// A campaign ends once every recipient was fed and every message ended.
+// testFinishedCampaign checks that a campaign ends when every recipient was fed and every message ended.
 func testFinishedCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(2)
@@ -274,7 +276,8 @@ func testFinishedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// An erased person is not fed, and nothing about the person is left in the list.
+// testErasedRecipient checks that an erased person is not fed, and that the list has nothing about the person any
+// more.
 func testErasedRecipient(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(3)
@@ -299,7 +302,8 @@ func testErasedRecipient(t *testing.T, w *World) {
 	}
 }
 
-// A start counts as one call, and its repeat does not count. A start whose check is out of date starts nothing.
+// testStartCampaign checks that a start counts as one call, and that its repeat does not count. A start with an old
+// check starts nothing.
 func testStartCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// A message is granted once, even if several nodes ask several times.
+// testClaimOnce checks that a message is granted only once, even if several nodes ask several times.
 func testClaimOnce(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -54,14 +54,14 @@ func testClaimConditions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	ids := c.MustStart(phone, Begin, 4) // due at 0, 1, 2, 3 s
+	ids := c.MustStart(phone, Begin, 4) // due after 0, 1, 2 and 3 s
 	cancelled := c.MustStart("+393330000000", Begin, 1)
 	if _, err := c.Stop(ctx, c.Sequence, "+393330000000", "", Day, Begin); err != nil {
 		t.Fatal(err)
 	}
 	items := c.Items(phone, 0, ids[3], ids[0], cancelled[0])
-	items = append(items, other.Items(phone, 0, ids[1])...) // another client's message
-	items = append(items, c.Items(phone, 7, ids[2])...)     // the message does not have this intent
+	items = append(items, other.Items(phone, 0, ids[1])...) // a message that belongs to another client
+	items = append(items, c.Items(phone, 7, ids[2])...)     // a wrong intent for this message
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
 	want := []puntuale.ClaimAnswer{puntuale.ClaimStale, puntuale.ClaimGranted, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale}
@@ -129,7 +129,8 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// A claim with the token of an attempt without an answer takes over that attempt. It takes no second credit, and the first moment stays.
+// testTakeover checks that a claim with the token of an unanswered attempt takes over that attempt. It takes no
+// second credit, and keeps the moment of the first attempt.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()
@@ -209,7 +210,7 @@ func testFleet(t *testing.T, w *World) {
 	}
 }
 
-// A node without its lease cannot claim or settle messages.
+// testFence checks that a node without its lease cannot claim or settle messages.
 func testFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -244,8 +245,8 @@ func testFence(t *testing.T, w *World) {
 	}
 }
 
-// A node is not removed while one of its claims is open, so no row of that claim can appear afterwards. No caller waits
-// for that claim.
+// testReapWaitsForClaims checks that a node is not removed while one of its claims is open. Otherwise a row of that
+// claim could appear later. No other call waits for that claim.
 func testReapWaitsForClaims(t *testing.T, w *World) {
 	ctx := context.Background()
 	node, other := w.MustJoin(), w.MustJoin()
@@ -253,14 +254,14 @@ func testReapWaitsForClaims(t *testing.T, w *World) {
 	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
 		t.Fatal(err)
 	}
-	claim, err := w.DB.SQL.BeginTx(ctx, nil) // it stands for a claim under way
+	claim, err := w.DB.SQL.BeginTx(ctx, nil) // this transaction replaces a running claim
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := claim.Exec("select 1 from node where id = $1 for key share", node); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Beat(ctx, node, -time.Minute); err != nil { // a beat does not wait for claims
+	if err := w.Beat(ctx, node, -time.Minute); err != nil { // must not wait for claims
 		t.Fatal(err)
 	}
 	second := w.DB.Open(t)

@@ -31,7 +31,7 @@ func testClients(t *testing.T, w *World) {
 	}
 }
 
-// A partner may change each of these fields, and no others.
+// testUpdateClient changes each field that a partner may change. No other field may change.
 func testUpdateClient(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -40,7 +40,7 @@ func testUpdateClient(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.Revision++ // the revision may grow without a change, because that is simpler than a comparison
+	before.Revision++ // the revision may grow even without a change, because a comparison would be more complex
 	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{}, Begin); err != nil || !reflect.DeepEqual(got, before) {
 		t.Fatalf("no change = %+v, %v", got, err)
 	}
@@ -85,7 +85,8 @@ func testUpdateClient(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// A partner changes the credits. After each change, the sum of the ledger is the number of credits left, even while messages are in flight.
+// testCreditsByHand has a partner that changes credits. After each change, the sum of the ledger must be the number
+// of credits left, even while messages are in flight.
 func testCreditsByHand(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -195,7 +196,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	wantCode(t, p.DeleteClient(ctx, c.ID, Begin), puntuale.CodeNotFound)
 }
 
-// No call brings a deleted client back.
+// testDeletedClientStaysDeleted checks that no call brings a deleted client back.
 func testDeletedClientStaysDeleted(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -279,7 +280,8 @@ func testClientKeys(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// When two stores refill at once, each client is refilled once, and the ledger has it.
+// testRefillOnce has two stores that refill at once. Each client must be refilled once, and the ledger must have one
+// entry for it.
 func testRefillOnce(t *testing.T, w *World) {
 	ctx := context.Background()
 	due := func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(5)) }
@@ -317,7 +319,8 @@ func testRefillOnce(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// A refill never takes credits away, does not change unlimited credits, and may be the last one.
+// testRefillKeepsMore checks that a refill never takes credits away and does not change unlimited credits. It may be
+// the last refill.
 func testRefillKeepsMore(t *testing.T, w *World) {
 	ctx := context.Background()
 	more := w.Client(puntuale.AccountBaby, func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(3000)) })

@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// order is a command that may be taken for half a minute.
+// order returns a command that a node may take for half a minute.
 func order(session puntuale.SessionID, verb puntuale.CommandVerb) puntuale.Command {
 	return puntuale.Command{Session: session, Verb: verb, Detail: []byte{0, 1, 0xff}, Created: Begin, Expires: Begin.Add(30 * time.Second)}
 }
@@ -47,7 +47,8 @@ func (w *World) openIDs(node puntuale.NodeID, now time.Time) []puntuale.CommandI
 	return ids
 }
 
-// Only the session's owner sees a command. It is taken and answered once, and the caller that gave it reads the answer.
+// testCommand checks that only the session's owner sees a command. The command is taken and answered once, and the
+// caller reads the answer.
 func testCommand(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -81,7 +82,7 @@ func testCommand(t *testing.T, w *World) {
 	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, until); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"answer", "second"} { // the first answer stays
+	for _, text := range []string{"answer", "second"} { // the first answer must stay
 		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, until); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func testCommand(t *testing.T, w *World) {
 	}
 }
 
-// These commands are refused when they are given or taken.
+// testCommandRefused has commands that are refused when they are given or taken.
 func testCommandRefused(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -138,7 +139,8 @@ func testCommandRefused(t *testing.T, w *World) {
 	}
 }
 
-// An owner took a command and died. The command goes to the next owner, which can see that it was taken.
+// testCommandOfDeadOwner has an owner that took a command and died. The next owner gets the command, and sees that it
+// was taken.
 func testCommandOfDeadOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -160,7 +162,7 @@ func testCommandOfDeadOwner(t *testing.T, w *World) {
 	}
 }
 
-// A deleted session keeps neither number nor code.
+// testDeletedLinks checks that a deleted session keeps neither number nor code.
 func testDeletedLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -203,7 +205,7 @@ func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Lin
 	}
 }
 
-// Only the owner writes the link, and every reader can read it.
+// testLinks checks that only the owner can write a session's link, and that every reader can read it.
 func testLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -223,7 +225,7 @@ func testLinks(t *testing.T, w *World) {
 		t.Errorf("another node's session: %+v", got)
 	}
 	pairing.Code = "next"
-	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state stays the same, and so does its moment
+	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state is the same, so its moment must not change
 	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
@@ -247,8 +249,8 @@ func testLinks(t *testing.T, w *World) {
 	}
 }
 
-// A former owner can no longer write a session's link. A node whose lease has ended is no owner, even if no other node is
-// left to notice this.
+// testLinkOfOwnerBefore checks that a former owner cannot write a session's link. A node whose lease has ended is not
+// shown as the owner, even if no other node is left to notice.
 func testLinkOfOwnerBefore(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -278,7 +280,7 @@ func testLinkOfOwnerBefore(t *testing.T, w *World) {
 		t.Errorf("owner %d, whose lease has ended", got)
 	}
 	w.Exec("update node set lease_until = $1 where id = $2", until, b)
-	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the session is no longer its own
+	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the node no longer owns the session
 	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("after another node took it: %+v", got)
 	}

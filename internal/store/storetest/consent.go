@@ -34,8 +34,8 @@ func optOut(phone, mark string, change puntuale.ConsentChange, at time.Duration)
 	return e
 }
 
-// A withdrawal is in the ledger and in the blacklist. An undo removes what the withdrawal added. A repeated report changes nothing. A
-// report that is older than the latest is stored, and changes nothing else.
+// testOptOut checks that a withdrawal is in the ledger and in the blacklist, and that an undo removes what it added.
+// A repeated report changes nothing. A report that is older than the latest is stored, and changes nothing else.
 func testOptOut(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -54,15 +54,15 @@ func testOptOut(t *testing.T, w *World) {
 	}{
 		{puntuale.ConsentUndo, 0, "0", false, false, 0, 1},
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // a repeat
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // a repeat of the first report
 		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest
+		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest report
 		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},
 		{puntuale.ConsentUndo, 2 * time.Hour, "5", false, false, 0, 1},
 		{puntuale.ConsentGrant, 3 * time.Hour, "6", true, true, puntuale.ConsentGrant, 1},
 		{puntuale.ConsentWithdraw, 4 * time.Hour, "7", true, true, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentWithdraw, 5 * time.Hour, "8", true, false, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent was given before the withdrawal
+		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // the person had given consent before the withdrawal
 	} {
 		r := c.mustEnter(optOut(phone, step.mark, step.change, step.at))
 		if r.Applied != step.applied || r.Changed != step.changed || r.Change != step.entered || blocked() != step.blocked {
@@ -104,8 +104,8 @@ func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time,
 	return started.IDs
 }
 
-// Marketing is sent only to people who did not withdraw consent. If the client asks for consent, they must also have given it. The one
-// answer to an opt-out passes the blacklist. No other message does.
+// testMarketingNeedsConsent checks that people who withdrew consent get no marketing. If the client requires consent,
+// the same holds for people who never gave it. Only the confirmation of an opt-out passes the blacklist.
 func testMarketingNeedsConsent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -165,7 +165,8 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 			}
 		}
 	}
-	// An erased person who withdrew still gets no marketing, although the number is not stored.
+	// This person withdrew and was then erased. Marketing must not reach the person, although the number is not
+	// stored.
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
 }
 
-// An opt-out cancels pending marketing, and no other messages.
+// testCancelMarketing checks that an opt-out cancels pending marketing and no other messages.
 func testCancelMarketing(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -214,7 +215,8 @@ func testCancelMarketing(t *testing.T, w *World) {
 	}
 }
 
-// Each setting changes alone, and a client without settings has the defaults. New clients ask for consent.
+// testSettings checks that each setting can be changed alone. A client without stored settings has the defaults. New
+// clients require consent.
 func testSettings(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -267,8 +269,8 @@ func (c *Client) mustTake(now time.Time, all ...puntuale.TakenMessage) {
 	}
 }
 
-// Without names, the store finds the names and the settings itself. What may change consent is not taken, until somebody has
-// seen to it.
+// testInboundLooks checks that the store itself finds the names and the settings if the caller gives no names. A
+// message that may change consent is not taken until its change of consent was entered.
 func testInboundLooks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -314,7 +316,7 @@ func testInboundLooks(t *testing.T, w *World) {
 		t.Error("an alias of one client is another's, too")
 	}
 	var twins sync.WaitGroup
-	for range 20 { // told many times at once: nobody hears that it is taken
+	for range 20 { // the same message many times at once: no caller may get the answer that it is taken
 		twins.Go(func() {
 			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
 				t.Errorf("one of many that may change consent: %v", err)
@@ -325,13 +327,14 @@ func testInboundLooks(t *testing.T, w *World) {
 	seen := message(c, "asks")
 	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
 	c.mustTake(Begin, seen)
-	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // was taken, so nobody asks
+	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message was already taken, so it cannot ask again
 	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {
 		t.Errorf("afterwards: %+v", all)
 	}
 }
 
-// Messages that come one after the other within a short time share a transaction. The first one does not wait.
+// testInboundGathers checks that messages that come within a short time share transactions. The first message does
+// not wait.
 func testInboundGathers(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	const n, every = 100, time.Millisecond
@@ -348,7 +351,7 @@ func testInboundGathers(t *testing.T, w *World) {
 		time.Sleep(every)
 	}
 	all.Wait()
-	// At most one for each ten milliseconds, and the first one.
+	// There is at most one transaction for each ten milliseconds, and one more for the first message.
 	if took, most := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > most {
 		t.Errorf("%d transactions within %v", w.DB.Meter.Inbound.Load()-before, took)
 	}
@@ -366,7 +369,8 @@ func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
 	return all
 }
 
-// A reply is kept once, with the run that it answers. Unread counts change when replies are read.
+// testReplies checks that a reply is kept once, with the run that it answers. The counts of unread replies change
+// when replies are read.
 func testReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -418,7 +422,7 @@ func testReplies(t *testing.T, w *World) {
 	}
 }
 
-// The client's setting decides which replies are kept. An own message is a take-over.
+// testKeepReplies checks that the client's setting decides which replies are kept. An own message begins a take-over.
 func testKeepReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -442,7 +446,7 @@ func testKeepReplies(t *testing.T, w *World) {
 		kept bool
 	}{
 		{message(phone, time.Hour, false), puntuale.KeepKnownReplies, true},
-		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // 30 days are over
+		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // more than 30 days after the run
 		{message(cold, time.Hour, false), puntuale.KeepKnownReplies, false},
 		{message(cold, time.Hour, false), puntuale.KeepAllReplies, true},
 		{message(phone, time.Hour, false), puntuale.KeepNoReplies, false},
@@ -481,7 +485,8 @@ func testKeepReplies(t *testing.T, w *World) {
 	}
 }
 
-// An erasure removes the person's replies. Blanking removes texts and keeps rows. A repeat of a removed message is not stored again.
+// testForgetReplies checks that an erasure removes the person's replies, and that blanking removes texts and keeps
+// rows. A repeat of a removed message is not stored again.
 func testForgetReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -515,11 +520,35 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// ofReplies tries each call about replies and consent with data of another client. The call must find nothing.
+// chatwoot links the client's default session.
+func (c *Client) chatwoot() puntuale.ChatwootLink {
+	c.w.t.Helper()
+	l, err := c.LinkChatwoot(context.Background(), puntuale.ChatwootLink{
+		Webhook: puntuale.Webhook{URL: "https://chat.example", Session: c.Session, Created: Begin}, Chatwoot: puntuale.ChatwootInbox{Account: 3},
+	}, []byte("sealed"), Begin)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return l
+}
+
+// ofReplies has calls about replies and consent that use data of another client. Each call must find nothing.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
-	"AddConsent":  nil, // a phone cannot belong to another client
+	"AddConsent":  nil, // no argument belongs to another client
 	"AddConsents": nil,
 	"Answered":    nil,
+	"ChatwootLink": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.ChatwootLink(context.Background(), other.chatwoot().Session)
+	},
+	"FinishChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.FinishChatwoot(context.Background(), other.chatwoot().ID, 9)
+	},
+	"LinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.LinkChatwoot(context.Background(), other.chatwoot(), []byte("theirs"), Begin)
+	},
+	"UnlinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UnlinkChatwoot(context.Background(), other.chatwoot().Session)
+	},
 	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := mine.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
 		return slices.Collect(maps.Keys(all)), err
@@ -557,7 +586,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 	"MarketingRefused": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := mine.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
-		if !all[wrote] { // a new client asks for consent, and the other client's withdrawal must not count
+		if !all[wrote] { // a new client requires consent, and the other client's withdrawal must not count
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err
@@ -569,7 +598,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 		}
 		return []time.Time{until}, err
 	},
-	"Settings":       nil, // no argument belongs to another client
+	"Settings":       nil, // no argument can belong to another client
 	"UpdateSettings": nil,
 	"Unread": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		n, err := mine.Unread(context.Background(), 100)
@@ -577,5 +606,5 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 }
 
-// wrote is a person who wrote to the other client, and opted out.
+// wrote is the phone of a person who wrote to the other client and opted out there.
 const wrote = "+393330000006"

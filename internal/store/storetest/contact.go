@@ -28,7 +28,8 @@ func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
 	return until
 }
 
-// A window is open for 24 hours after the person's last message, even if the messages are reported in another order.
+// testWindow checks that a window is open for 24 hours after the person's last message, even if messages are reported
+// in another order.
 func testWindow(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	if until := c.window(c.Session, phone); !until.IsZero() {
@@ -40,7 +41,7 @@ func testWindow(t *testing.T, w *World) {
 	if until := c.window(c.Session, phone); !until.Equal(Begin.Add(25 * time.Hour)) {
 		t.Errorf("open until %v", until)
 	}
-	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the network's clock is ahead
+	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the clock of the network is ahead
 	if until := c.window(c.Session, "+393330000001"); !until.Equal(Begin.Add(24 * time.Hour)) {
 		t.Errorf("from the future: %v", until)
 	}
@@ -49,7 +50,8 @@ func testWindow(t *testing.T, w *World) {
 	}
 }
 
-// A reply stops runs that began before it. Their sequence must stop on a reply, and they must use the session that got the reply.
+// testReplyStops checks that a reply stops runs that began before it. Their sequence must stop on a reply, and they
+// must use the session that got the reply.
 func testReplyStops(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -24,12 +24,12 @@ func (c *Client) mustMerge(now time.Time, all ...puntuale.Contact) puntuale.Merg
 	return merged
 }
 
-// contacted returns a contact of the client.
+// contacted adds a contact to the client and returns its id.
 func (c *Client) contacted() puntuale.ContactID {
 	return c.mustMerge(Begin, puntuale.Contact{Phone: phone, Name: "Anna Rossi", Tags: []string{"cliente"}}).All[0].ID
 }
 
-// mustFind lists all contacts of a filter, in small pages, and returns their names.
+// mustFind lists all contacts of a filter, page by page, and returns their names.
 func (c *Client) mustFind(f puntuale.ContactFilter, limit int) (names []string) {
 	c.w.t.Helper()
 	for cursor := ""; ; {
@@ -51,7 +51,8 @@ func sameContact(a, b puntuale.Contact) bool {
 		fmt.Sprint(b.ID, b.Phone, b.Name, b.Language, b.Source, b.Fields, b.Tags, b.Created.UnixMicro(), b.Changed.UnixMicro())
 }
 
-// A merge adds new contacts, changes the given fields of known ones, and leaves the rest.
+// testMergeContacts checks that a merge adds new contacts, changes the given fields of known ones, and keeps the
+// rest.
 func testMergeContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	birth := puntuale.ContactField{Kind: puntuale.FieldDate, Value: "1990-02-28"}
@@ -97,7 +98,8 @@ func testMergeContacts(t *testing.T, w *World) {
 	}
 }
 
-// A list has the contacts for which all conditions of a filter hold. Each is there once, with every size of page.
+// testFindContacts checks that a list has the contacts for which all conditions of a filter hold. Each is in the list
+// once, for every page size.
 func testFindContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	full := map[string]puntuale.ContactField{"città": {}, "nota": {Kind: puntuale.FieldText, Value: `"vip":{`}}
@@ -108,7 +110,7 @@ func testFindContacts(t *testing.T, w *World) {
 		puntuale.Contact{Phone: "+33612345678", Name: "ÉMILE ROSSIGNOL", Tags: []string{`a"b`, ","}},
 		puntuale.Contact{Phone: "+39333000000", Name: "Zoe"},
 	)
-	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // in the order of their numbers at this point
+	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // in the order of their phones at this point
 	for _, test := range []struct {
 		f    puntuale.ContactFilter
 		want []string
@@ -120,7 +122,7 @@ func testFindContacts(t *testing.T, w *World) {
 		{puntuale.ContactFilter{Tag: `a"b`}, all[:1]},
 		{puntuale.ContactFilter{Name: "ann"}, []string{all[2], all[4]}},
 		{puntuale.ContactFilter{Name: "NICCOLO angel"}, all[3:4]},
-		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // read by the word
+		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // this list is read by the word
 		{puntuale.ContactFilter{Name: "rossi ann"}, all[2:3]},
 		{puntuale.ContactFilter{Name: "emile"}, all[:1]},
 		{puntuale.ContactFilter{Name: "nna"}, nil},
@@ -149,14 +151,14 @@ func testFindContacts(t *testing.T, w *World) {
 			}
 		}
 	}
-	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} { // of a tag, and of an eighth word
+	for _, cursor := range []string{"x", "Y29udGFjdDp7ImIiOjJ9", "Y29udGFjdDp7ImIiOjQsInciOjd9"} { // cursors of a list by tag, and of an eighth word
 		if _, _, err := c.Contacts(ctx, puntuale.ContactFilter{}, puntuale.Page{Cursor: cursor}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
 }
 
-// A page stays below 4 MiB. It ends early when it would look at too many contacts.
+// testLongContacts checks that a page stays below 4 MiB, and that it ends early if it would read too many contacts.
 func testLongContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	long := map[string]puntuale.ContactField{}
@@ -192,7 +194,7 @@ func testLongContacts(t *testing.T, w *World) {
 	}
 }
 
-// A patch changes what it names, and a deleted contact is not found.
+// testChangeContact checks that a patch changes only what it names, and that a deleted contact is not found.
 func testChangeContact(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	id := c.contacted()
@@ -235,7 +237,8 @@ func testChangeContact(t *testing.T, w *World) {
 	}
 }
 
-// A call with a key adds contacts once, counts once, and returns the same answer when it is repeated. A refused contact does not count.
+// testContactOnce checks that a call with an idempotency key adds contacts once, counts once, and returns the same
+// answer when it is repeated. A refused contact does not count.
 func testContactOnce(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	add := func(key string, one puntuale.Contact) error {
@@ -268,7 +271,8 @@ func testContactOnce(t *testing.T, w *World) {
 	}
 }
 
-// Many callers add contacts at once. The list never has more contacts than allowed, and no contact twice.
+// testContactsTogether has many callers that add contacts at once. The list never has more contacts than allowed, and
+// no contact twice.
 func testContactsTogether(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	c.contacted()
@@ -279,7 +283,7 @@ func testContactsTogether(t *testing.T, w *World) {
 	for caller := range 8 {
 		done.Go(func() {
 			var all []puntuale.Contact
-			for i := range 15 { // each batch overlaps the next
+			for i := range 15 { // each batch has some phones of the next
 				all = append(all, puntuale.Contact{Phone: fmt.Sprintf("+39333100%04d", caller*10+i), Name: "Insieme"})
 			}
 			merged, err := c.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: Begin})
@@ -309,7 +313,8 @@ func testContactsTogether(t *testing.T, w *World) {
 	}
 }
 
-// An erased person is not a contact any more, and a deleted client has no contacts.
+// testForgottenContacts checks that an erased person is not a contact any more, and that a deleted client has no
+// contacts.
 func testForgottenContacts(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	c.contacted()
@@ -342,7 +347,8 @@ func testForgottenContacts(t *testing.T, w *World) {
 	}
 }
 
-// If a client wants it, the people that it writes to become contacts. Each call's data are merged once, in the order of calls.
+// testRemember checks that, if a client wants it, the people that it writes to become contacts. The data of each call
+// are merged once, in the order of calls.
 func testRemember(t *testing.T, w *World) {
 	c, other, ctx := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest), context.Background()
 	read := func(r puntuale.CalledRun) (puntuale.Contact, bool) {
@@ -372,7 +378,7 @@ func testRemember(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 		if on {
-			remember(-time.Second) // earlier runs do not count
+			remember(-time.Second) // turns the setting on; earlier runs do not count
 			w.Exec("update client_setting set remembered_to = (select max(id) from run) where client_id = $1", int64(c.ID))
 		}
 	}

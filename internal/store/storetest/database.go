@@ -1,5 +1,5 @@
-// Package storetest has all promises of a store, as a suite that runs on any database. It also opens databases for tests. A driver's test
-// calls Run with a function that opens a fresh database.
+// Package storetest checks all promises of a store, with one suite that runs on any database. It also opens databases
+// for tests. A driver's test calls Run with a function that opens an empty database.
 package storetest
 
 import (
@@ -17,23 +17,23 @@ import (
 
 	"puntuale/internal/store/engine"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // database/sql's driver "pgx"
-	_ "modernc.org/sqlite"             // database/sql's driver "sqlite"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx" of database/sql
+	_ "modernc.org/sqlite"             // the driver "sqlite" of database/sql
 
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
 )
 
-// Driver opens fresh databases of one kind.
+// Driver opens empty databases of one kind.
 type Driver func(t testing.TB) *Database
 
-// Database is a database for one test: migrated, without data, and removed when the test ends.
+// Database is a database for one test. It is migrated and empty, and is removed when the test ends.
 type Database struct {
 	Config   engine.Config
-	Clock    *clock.Fake // stands at Begin
+	Clock    *clock.Fake // stands still at Begin
 	Meter    *Meter
-	SQL      *sql.DB // beside the store, for tests that look at rows and damage them
+	SQL      *sql.DB // a connection beside the store, for tests that look at rows or damage them
 	Postgres bool
 }
 
@@ -53,11 +53,11 @@ func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
 func (m *Meter) CapRefused(n int)  { m.Refusals.Add(int64(n)) }
 func (m *Meter) Quarantined(n int) { m.SetAside.Add(int64(n)) }
 
-// Begin is the moment at which tests begin.
+// Begin is the moment at which the clock of tests stands.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// Address is the environment variable with the address of a PostgreSQL cluster. Tests may create databases there (scripts/with-postgres
-// sets it).
+// Address is the environment variable with the address of a PostgreSQL server on which tests may create databases.
+// scripts/with-postgres sets it.
 const Address = "PUNTUALE_TEST_POSTGRES"
 
 // Open opens the database and closes it when the test ends. It may be called several times for one database.
@@ -75,7 +75,7 @@ func (d *Database) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// sqliteTemplate is a migrated file without data. A copy of it is quicker than a migration.
+// sqliteTemplate makes a migrated file without data, once. Copying it is quicker than a migration.
 var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "puntuale-template")
 	if err != nil {
@@ -113,7 +113,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
-// Postgres is the driver of PostgreSQL. Without a cluster the test is skipped; in CI it fails.
+// Postgres is the driver of PostgreSQL. Without a server, it skips the test; in CI it fails the test.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	if os.Getenv(Address) == "" {
@@ -141,11 +141,11 @@ func Postgres(t testing.TB) *Database {
 	return d
 }
 
-// inCluster returns the address of a database of the test cluster.
+// inCluster returns the address of a database on the test server.
 func inCluster(name string) string {
 	address, err := url.Parse(os.Getenv(Address))
 	if err != nil {
-		return os.Getenv(Address) // the connection fails, with a clear error
+		return os.Getenv(Address) // connecting then fails with a clear error
 	}
 	address.Path = "/" + name
 	return address.String()

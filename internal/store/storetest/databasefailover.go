@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// fail makes the records say that the nodes joined on an earlier timeline, as they do after a promotion.
+// fail changes the records as a promotion does: the nodes joined on an earlier timeline than the present one.
 func (w *World) fail(synchronous int) {
 	w.t.Helper()
 	w.Exec("update node set timeline = timeline - 1")
 	w.Exec("update cluster set timeline = timeline - 1, synchronous = $1", synchronous)
 }
 
-// A lease is valid only on the timeline on which the node joined.
+// testTimelineFence checks that a lease is valid only on the timeline on which its node joined.
 func testTimelineFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -52,7 +52,8 @@ func testTimelineFence(t *testing.T, w *World) {
 	}
 }
 
-// After a failover that may have lost commits, every due message may have been sent.
+// testQuarantine checks that every due message becomes uncertain after a failover that may have lost commits, because
+// it may have been sent.
 func testQuarantine(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -111,7 +112,8 @@ func testQuarantine(t *testing.T, w *World) {
 	repeatQuarantined(t, w, paid, near, node, again)
 }
 
-// repeatQuarantined continues with the quarantined messages of a client with credits: one is repeated, one is stopped, one is blocked.
+// repeatQuarantined continues with the quarantined messages of a client with credits. One is repeated, one is
+// stopped, and one is blocked by the blacklist.
 func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, again puntuale.NodeID) {
 	t.Helper()
 	ctx := context.Background()
@@ -134,12 +136,12 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	if n := w.Int("select credits from client where id = $1", paid.ID); n != 97 {
 		t.Errorf("%d credits left after the repeat", n)
 	}
-	// An outcome still counts if a sender of the lost server reports it.
+	// An outcome that a node of the lost server reports still counts.
 	item := paid.Items(phone, 0, near[1])[0]
 	if w.MustRecord(Begin, item, Token(node), puntuale.Outcome{Verdict: puntuale.Sent}) || paid.Detail(near[1]).State != puntuale.Completed {
 		t.Errorf("late evidence: %+v", paid.Detail(near[1]).Message)
 	}
-	// The number is blocked before the repeat. No attempt is known, so the message is not repeated.
+	// The number is blacklisted before the repeat. Because no attempt is known, the message is not repeated.
 	if err := paid.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +154,9 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	}
 }
 
-// If the blacklist has only the mark of a number, the number was blocked before the message was accepted. So the message never left. The
-// claim that would repeat it closes it, and gives the credit back.
+// testQuarantineMarked has a blacklist with only the mark of a number. Then the number was blacklisted before the
+// message was accepted, so the message never left. The claim of the repeat closes the message and gives the credit
+// back.
 func testQuarantineMarked(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	w.MustJoin()
@@ -177,7 +180,7 @@ func testQuarantineMarked(t *testing.T, w *World) {
 	}
 }
 
-// Any number of nodes may find the failover at once, and any of them may die while handling it.
+// testQuarantineTogether has many nodes that find the failover at once. Any of them may die during the quarantine.
 func testQuarantineTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	w.MustJoin()
@@ -202,7 +205,7 @@ func testQuarantineTogether(t *testing.T, w *World) {
 		}()
 	}
 	cancel()
-	<-gone // the other node may have been quicker
+	<-gone // another node may have finished first
 	for range cap(joined) {
 		if err := <-joined; err != nil {
 			t.Fatal(err)
@@ -222,7 +225,8 @@ func testQuarantineTogether(t *testing.T, w *World) {
 	}
 }
 
-// A node does not trust a record that says "synchronous" if it knows that one of its heartbeats is missing.
+// testLeftBehind checks that a node does not trust a record that says "synchronous" if one of its own heartbeats is
+// missing.
 func testLeftBehind(t *testing.T, w *World) {
 	node := w.MustJoin()
 	c := w.Client(puntuale.AccountFull)

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// post is a client with a session whose messages are taken by devices.
+// post is a client with a session whose messages devices take.
 type post struct {
 	*Client
 	session puntuale.SessionID
@@ -25,7 +25,7 @@ func (w *World) post(change ...func(*puntuale.Client)) *post {
 
 func (c *Client) post() *post {
 	c.w.t.Helper()
-	c.w.MustJoin() // a take checks whether a server has dealt with the last failover
+	c.w.MustJoin() // a take is refused until a node has joined after the last failover
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
 		c.w.t.Fatal(err)
@@ -33,7 +33,7 @@ func (c *Client) post() *post {
 	return &post{Client: c, session: id}
 }
 
-// posted makes a session whose device holds one message, and could take another.
+// posted makes a session whose device holds one message and could take another.
 func (c *Client) posted() *heldPost {
 	c.w.t.Helper()
 	if c.heldPost != nil {
@@ -48,7 +48,7 @@ func (c *Client) posted() *heldPost {
 	return p
 }
 
-// MustHold makes a device with a push subscription hold a message of the client.
+// MustHold makes a device of the client hold a message. The device also wants pushes.
 func (c *Client) MustHold() {
 	c.w.t.Helper()
 	if err := c.KeepPush(context.Background(), c.posted().device.ID, []byte("sealed")); err != nil {
@@ -105,7 +105,7 @@ func (p *post) call(d puntuale.Device, now time.Time) puntuale.DeviceTake {
 		GiveUp: now.Add(24 * time.Hour), Mark: func(string) string { return "" }}
 }
 
-// take takes all messages that the device may have.
+// take takes all messages that the device may take.
 func (p *post) take(d puntuale.Device, now time.Time) []puntuale.HeldMessage {
 	p.w.t.Helper()
 	return p.taken(p.call(d, now))
@@ -120,7 +120,7 @@ func (p *post) taken(k puntuale.DeviceTake) []puntuale.HeldMessage {
 	return held
 }
 
-// wantTaken checks what a device gets.
+// wantTaken checks which messages a device got.
 func (p *post) wantTaken(what string, got []puntuale.HeldMessage, want ...puntuale.MessageID) {
 	p.w.t.Helper()
 	ids := []puntuale.MessageID{}
@@ -138,7 +138,7 @@ func refOf(h puntuale.HeldMessage) puntuale.HeldRef {
 	return puntuale.HeldRef{Message: h.ID, Token: h.Intent}
 }
 
-// report reports one outcome.
+// report reports one outcome of a held message.
 func (p *post) report(d puntuale.Device, now time.Time, h puntuale.HeldMessage, v puntuale.Verdict) puntuale.ReportResult {
 	p.w.t.Helper()
 	r := puntuale.DeviceReport{HeldRef: refOf(h), Outcome: puntuale.Outcome{Verdict: v, Detail: puntuale.Quoted("dichiarato"), Next: now}, Returned: v == puntuale.Retry}
@@ -166,7 +166,8 @@ func (p *post) wantState(what string, id puntuale.MessageID, want puntuale.State
 	}
 }
 
-// A code links one device, once, before it expires. The session is online while it has a device.
+// testLinkDevice checks that a code links one device, once, before it expires. The session is online while it has a
+// device.
 func testLinkDevice(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -221,7 +222,7 @@ func testLinkDevice(t *testing.T, w *World) {
 		d = p.link(false)
 	}
 	wantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
-	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // no device takes the messages of this session
+	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // devices do not take the messages of this session
 	if err := p.UnlinkDevices(ctx, p.session, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func testLinkDevice(t *testing.T, w *World) {
 	}
 }
 
-// Takes keep the recipient order. Everything that prevents a claim also prevents a take.
+// testTake checks that takes keep the recipient order. Everything that prevents a claim also prevents a take.
 func testTake(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -254,12 +255,12 @@ func testTake(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wantTaken("due", due, first, blocked) // the blacklist is read when a message is taken
+	p.wantTaken("due", due, first, blocked) // the blacklist is checked only when a message is taken
 	p.wantState("claims nothing", first, puntuale.Pending)
 	one := p.call(a, now)
 	one.Message = second
 	_, err = p.Take(ctx, one)
-	wantCode(t, err, puntuale.CodeConflict) // another message comes first
+	wantCode(t, err, puntuale.CodeConflict) // another message to the recipient comes first
 	k := p.call(a, now)
 	held := p.taken(k)
 	p.wantTaken("first", held, first)
@@ -273,11 +274,11 @@ func testTake(t *testing.T, w *World) {
 		t.Errorf("%+v, %v are uncertain, and only held", all, err)
 	}
 	p.wantState("blacklisted", blocked, puntuale.Blacklisted)
-	p.wantState("late", late, puntuale.Pending) // the session's node closes it
+	p.wantState("late", late, puntuale.Pending) // the session's node will close it
 	if d := p.Detail(night); d.State != puntuale.Pending || d.Intent != 0 {
 		t.Errorf("outside of its window: %+v", d.Message)
 	}
-	p.wantTaken("another device", p.take(b, now)) // the second message waits for the first
+	p.wantTaken("another device", p.take(b, now)) // the second message must wait for the first
 	again := p.taken(k)
 	if len(again) != 1 || refOf(again[0]) != refOf(held[0]) {
 		t.Errorf("repeated: %+v, want %+v", again, held)
@@ -299,10 +300,11 @@ func testTake(t *testing.T, w *World) {
 	}
 }
 
-// number makes the numbers of many persons.
+// number returns the phone number of person n.
 func number(n int) string { return fmt.Sprintf("+39333%07d", n) }
 
-// Devices that take at the same time never get the same message, and credits are exact.
+// testTakeTogether checks that devices that take at the same time never get the same message, and that credits are
+// exact.
 func testTakeTogether(t *testing.T, w *World) {
 	credits := int64(25)
 	p := w.post(func(c *puntuale.Client) { c.Credits = &credits })
@@ -346,8 +348,8 @@ func testTakeTogether(t *testing.T, w *World) {
 	}
 }
 
-// A hold ends with a report, when its time is over, or with its device. If the device reports late that it sent the message, the report
-// still counts.
+// testHolds checks that a hold ends with a report, at its end, or when its device is unlinked. A late report that the
+// device sent the message still counts.
 func testHolds(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -417,7 +419,7 @@ func testHolds(t *testing.T, w *World) {
 	p.wantState("sent, after it was given up", given, puntuale.Completed)
 }
 
-// If a device recognises repeats, it gets a message again. No other device gets it.
+// testDedupingDevice checks that a device that sends a message only once may take it again. No other device gets it.
 func testDedupingDevice(t *testing.T, w *World) {
 	p := w.post()
 	a, b := p.link(true), p.link(true)
@@ -446,7 +448,7 @@ func testDedupingDevice(t *testing.T, w *World) {
 	p.wantTaken("sent once more, as its content asks", p.take(b, Begin.Add(puntuale.ResendAfter)), asked)
 }
 
-// The pace limits how many messages devices may take.
+// testTakePace checks that the session's pace limits how many messages devices may take.
 func testTakePace(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -467,7 +469,8 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
-// A message that a device holds may be leaving, so neither the person nor the session can be removed.
+// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message,
+// because the message may be leaving.
 func testHeldIsBusy(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -498,7 +501,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// After a failover no take succeeds before a server has joined, because the database may have lost earlier takes.
+// testTakeFence checks that after a failover no take succeeds before a node has joined, because the database may have
+// lost earlier takes.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -509,7 +513,7 @@ func testTakeFence(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeUnavailable)
 	w.MustJoin()
 	p.wantTaken("after a server joined", p.take(d, Begin), id)
-	w.fail(0) // commits may be missing
+	w.fail(0) // a failover that may have lost commits
 	p.start(number(2), Begin)
 	w.MustJoin()
 	p.wantTaken("set aside", p.take(d, Begin.Add(time.Second)))

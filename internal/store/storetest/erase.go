@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// erasure asks to erase a person. Each client has its own mark (keyed hash) for a number.
+// erasure returns a request to erase a person. Each client has another mark for the same number.
 func (c *Client) erasure(phone string, now time.Time) puntuale.Erasure {
 	return puntuale.Erasure{Phone: phone, Mark: c.mark(phone), Day: Day, Now: now}
 }
@@ -41,7 +41,8 @@ func (c *Client) marked(items []puntuale.ClaimItem) []puntuale.ClaimItem {
 	return items
 }
 
-// mentions looks for a text in every column of every table. It names the columns that contain it in rows of the client.
+// mentions searches every column of every table for a text. It returns the columns that contain it in rows of the
+// client.
 func (w *World) mentions(client puntuale.ClientID, text string) (places []string) {
 	w.t.Helper()
 	for table, columns := range map[string][]string{
@@ -71,8 +72,8 @@ func (w *World) mentions(client puntuale.ClientID, text string) (places []string
 	return slices.Compact(places)
 }
 
-// A person with messages in every state is erased. Nothing of the person is left but counts. Other persons and other
-// clients keep their data.
+// testErase erases a person who has messages in every state. Only counts remain of this person. Other persons and
+// other clients keep their data.
 func testErase(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -152,18 +153,18 @@ func testErase(t *testing.T, w *World) {
 	}
 }
 
-// afterErase continues with an erased person's messages: one that was sent, one that failed, and one with an uncertain outcome.
+// afterErase continues with an erased person's messages: one was sent, one failed, and one has an uncertain outcome.
 func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Idempotency) {
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
-	// run_recipient finds nothing any more, and a repeat finds no work.
+	// The index run_recipient finds nothing any more, so a repeat has nothing to do.
 	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.ErasureResult{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("sent again: %v", err)
 	}
-	// A repeat of a call gets the answer of the first call, without the number.
+	// A repeat of a call gets the answer of the first call, now without the number.
 	if answer, err := c.Kept(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
@@ -175,7 +176,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 	}
 }
 
-// Answers about other numbers stay, even if the numbers look similar.
+// testEraseAnswers checks that answers about other numbers stay, even if these look similar.
 func testEraseAnswers(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -208,12 +209,12 @@ func testEraseAnswers(t *testing.T, w *World) {
 			}
 		}
 	}
-	// These are more messages than one transaction takes.
+	// more answers than one transaction handles
 	for i := range 1200 {
 		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
 	}
 	if done := c.mustErase("+39347123456", Begin); done.Answers != 1200 || w.mentions(c.ID, "+39347123456") == nil {
-		t.Errorf("%+v", done) // the longer number is still stored
+		t.Errorf("%+v", done) // the longer number must still be stored
 	}
 }
 
@@ -224,8 +225,9 @@ func (w *World) mustRecordLate(c *Client, id puntuale.MessageID, o puntuale.Outc
 	}
 }
 
-// Messages that are in flight or being repeated cannot be erased yet. Everything else is erased. The caller gets an error, and the call
-// does not count. After these messages have ended, the same call finishes.
+// testEraseInFlight checks that messages in flight, or being repeated, cannot be erased yet. Everything else is
+// erased. The caller gets an error, and the call does not count. When these messages have ended, the same call
+// finishes.
 func testEraseInFlight(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -281,7 +283,8 @@ func testEraseInFlight(t *testing.T, w *World) {
 	}
 }
 
-// The blacklist finds an erased number by its mark. The number is not added twice, still blocks messages, and can be removed.
+// testErasedStaysBlacklisted checks that the blacklist finds an erased number by its mark. The number is not added
+// twice, still blocks messages, and can be removed.
 func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -340,7 +343,8 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// A repeat of a call that failed half way finishes it. Each run is erased completely or not at all.
+// testEraseAgain checks that a repeat finishes an erasure that failed half way. Each run is erased completely or not
+// at all.
 func testEraseAgain(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	for range 25 {
@@ -369,8 +373,8 @@ func testEraseAgain(t *testing.T, w *World) {
 	}
 }
 
-// While a blacklisted number is erased, no message is sent to it, even if the claim does not know of the erasure. If messages are sent
-// again meanwhile, they are either erased or kept completely.
+// testEraseTogether erases a blacklisted number. Meanwhile no message may be sent to it, even by a claim that does
+// not know about the erasure. Messages that are sent again meanwhile are either erased or kept completely.
 func testEraseTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// The store says which of many people a session knows.
+// testKnownPersons checks that the store says which of many people a session knows.
 func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -28,8 +28,8 @@ func testKnownPersons(t *testing.T, w *World) {
 	}
 }
 
-// The store counts a session's messages of a day, and the recipients for its business limit. For this limit, Meta counts the recipients of
-// all numbers of a business together.
+// testSessionLoad checks the count of a session's messages in a day, and of the recipients that count for the
+// business limit. Meta counts recipients of all numbers of a business together.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 }
 
-// charged is a receipt that also says what the network bills.
+// charged returns a receipt that also says what the network bills.
 func charged(f *fed, m puntuale.DueMessage, k puntuale.ReceiptKind, country, category string, billable bool) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
@@ -98,7 +98,8 @@ func counted(country, category string, billable bool, n int) puntuale.ChargeCoun
 	return puntuale.ChargeCount{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
 }
 
-// A message that the network bills for a campaign counts once, when it is delivered. Other messages do not count.
+// testCharges checks that the charge of a campaign's message counts once, when the message is delivered. Other
+// messages do not count.
 func testCharges(t *testing.T, w *World) {
 	f := w.running(4)
 	f.mustFeed(4, Begin)
@@ -109,21 +110,21 @@ func testCharges(t *testing.T, w *World) {
 	single := f.MustStart(phone, Begin, 1)
 	f.MustSend(f.node, Begin.Add(time.Minute), single...)
 	f.wantCharges()
-	w.mustKeep(Begin, charged(f, due[0], puntuale.ReceiptSent, "IT", "marketing", true)) // not delivered yet
+	w.mustKeep(Begin, charged(f, due[0], puntuale.ReceiptSent, "IT", "marketing", true)) // not delivered yet, so nothing counts
 	f.wantCharges()
 	for range 2 {
 		w.mustKeep(Begin,
 			charged(f, due[0], puntuale.ReceiptDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.ReceiptRead, "IT", "marketing", true),
 			charged(f, due[1], puntuale.ReceiptRead, "IT", "marketing", true), charged(f, due[2], puntuale.ReceiptDelivered, "", "service", false),
-			charged(f, due[3], puntuale.ReceiptDelivered, "", "", false), // this status says nothing about the bill
+			charged(f, due[3], puntuale.ReceiptDelivered, "", "", false), // this receipt does not say what the network bills
 			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.ReceiptDelivered, "IT", "marketing", true))
 		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
 	}
-	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later status has the bill
+	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later receipt does
 	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
 }
 
-// The same webhook counts once, even if several servers get it at the same time.
+// testChargesTogether checks that a charge counts once, even if several servers get the same webhook call at once.
 func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)

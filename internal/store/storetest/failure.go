@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// testFailures: failed sign-ins are in the audit log. Repeats within an hour share one entry. In a day, one user has at most MaxFailures
-// entries, and one more entry that counts the rest.
+// testFailures checks that failed sign-ins are in the audit log. Repeats within an hour share one entry. In a day,
+// one user has at most MaxFailures entries, and one more that counts the rest.
 func testFailures(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -71,8 +71,8 @@ func testFailures(t *testing.T, w *World) {
 		t.Errorf("the last attempt is of %v", time.UnixMicro(at))
 	}
 
-	// A failure of an unknown user is also a write, so that the time of an answer reveals nothing. Another client's log has no entry for
-	// it.
+	// The failure of an unknown user also writes, so that the time of an answer reveals nothing. Another client's log
+	// gets no entry.
 	if err := w.Fail(ctx, "account", nil, Begin); err != nil {
 		t.Error(err)
 	}

@@ -24,12 +24,13 @@ func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
 		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
 }
 
-// becomes replaces any keys by new ones.
+// becomes returns a change that replaces any keys by new ones.
 func becomes(sealed, mark string) puntuale.KeyChange {
 	return func([]byte) ([]byte, string, error) { return []byte(sealed), mark, nil }
 }
 
-// A gateway's keys are sealed and belong to one session. No two sessions have the same number there.
+// testGatewayKeys checks that a gateway's keys are sealed and belong to one session. Two sessions cannot have the
+// same number at the gateway.
 func testGatewayKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -46,7 +47,7 @@ func testGatewayKeys(t *testing.T, w *World) {
 	has(second, other, "keys of "+second.String())
 	_, err := other.createGateway("one")
 	wantCode(t, err, puntuale.CodeConflict)
-	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // the number is free again
+	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // now another session may have the number
 		t.Fatal(err)
 	}
 	has(first, c, "later")
@@ -61,12 +62,13 @@ func testGatewayKeys(t *testing.T, w *World) {
 	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // the number became free when its session was deleted
+	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // works, because the session that had this number was deleted
 		t.Fatal(err)
 	}
 }
 
-// An id of a network keeps its first meaning. Ids belong to a session, and are deleted with it or after their retention.
+// testNetworkIDs checks that an id of a network keeps its first message. Ids belong to a session. They are deleted
+// with the session, or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -99,7 +101,8 @@ func testNetworkIDs(t *testing.T, w *World) {
 	}
 }
 
-// Open attempts are the attempts of one session to one recipient without an outcome, since a moment. The list has their contents.
+// testOpenAttempts lists the attempts of one session to one recipient that have no outcome. The list has the contents
+// of the messages.
 func testOpenAttempts(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -129,7 +132,8 @@ func testOpenAttempts(t *testing.T, w *World) {
 	}
 }
 
-// A gateway's health has two parts: the messages without confirmation after the last confirmed one, and the latest failure of a kind.
+// testGatewayHealth checks both parts of a gateway's health: the messages without confirmation after the last
+// confirmed one, and the latest failure for a reason.
 func testGatewayHealth(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -164,7 +168,7 @@ func testGatewayHealth(t *testing.T, w *World) {
 	if h := ask(at(3), 20); h.Unconfirmed != 0 {
 		t.Errorf("%+v, want none before the confirmed one", h)
 	}
-	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // an earlier version stored it so
+	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // in the form in which an earlier version stored the reason
 	if h := ask(at(9), 20); !h.Failed.Equal(at(6)) {
 		t.Errorf("%+v, want the failure at %v", h, at(6))
 	}

@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// A session knows a person from the first contact on. Each session knows its own people. The new ones of a day are the
-// people that it wrote to first.
+// testKnownRecipients checks that a session knows a person from the first contact on. Each session knows only its own
+// people. The people that a session met in a day are those that it wrote to first.
 func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -31,7 +31,7 @@ func testKnownRecipients(t *testing.T, w *World) {
 		t.Error("a stranger is known")
 	}
 	met(phone, Begin)
-	met(phone, Begin.Add(time.Hour)) // this is not the first contact
+	met(phone, Begin.Add(time.Hour)) // not the first contact
 	met("+393330000002", Begin.Add(2*time.Hour))
 	met("1203630@g.us", Begin.Add(3*time.Hour))
 	met("+393330000003", time.UnixMicro(1)) // this person wrote first
@@ -63,7 +63,8 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 }
 
-// The store counts the messages that left in a day, for the pace. A pace stays as a partner set it.
+// testDeparted checks the count of messages that left in a day, which the pace needs. A pace stays as a partner set
+// it.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

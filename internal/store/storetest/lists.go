@@ -38,7 +38,7 @@ func testPages(t *testing.T, w *World) {
 			break
 		}
 		page.Cursor = next
-		if pages == 1 { // inserts do not move rows that were not read yet
+		if pages == 1 { // inserts must not move rows that were not read yet
 			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,8 @@ func testSequences(t *testing.T, w *World) {
 	wantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
 	wantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
 
-	// A deletion can be undone for a short time, and then the sequence is complete again. Cancelled messages stay cancelled.
+	// A deletion can be undone for a short time. Then the sequence is complete again. Cancelled messages stay
+	// cancelled.
 	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
 	if err := c.RestoreSequence(ctx, q.ID, Begin); err != nil {
 		t.Fatal(err)
@@ -180,8 +181,8 @@ func testBlacklist(t *testing.T, w *World) {
 	}
 }
 
-// testFindBlacklisted: people find entries by a part of the number or of the reason, newest first. They remove one by its id, and add many
-// at once. None of these counts as a call.
+// testFindBlacklisted checks that people find entries by a part of the number or of the reason, newest first. They
+// remove an entry by its id, and add many at once. None of these counts as a call.
 func testFindBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -234,7 +235,7 @@ func testFindBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// pageBlacklisted goes through a client's whole list, newest first.
+// pageBlacklisted reads a client's whole blacklist, page by page, newest first.
 func pageBlacklisted(t *testing.T, c *Client, want int) {
 	t.Helper()
 	seen, cursor := 0, ""
@@ -303,7 +304,8 @@ func testSandbox(t *testing.T, w *World) {
 	}
 }
 
-// If a database cannot store a text, the error says that the caller's text is at fault. It is not an internal error.
+// testOddText checks that the error blames the caller's text if a database cannot store it. It is not an internal
+// error.
 func testOddText(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// businessOf makes a session of a business that has a template.
+// businessOf makes a session whose business has a template.
 func (c *Client) businessOf() (puntuale.SessionID, error) {
 	id := c.MustOfficial(false)
 	if err := c.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"); err != nil {
@@ -31,7 +31,8 @@ func (c *Client) MustKnow(phone string) {
 	}
 }
 
-// Each client keeps the complete list of a business's templates. Changes that are later than the list stay.
+// testNetworkTemplates checks that each client keeps the complete list of a business's templates. Changes that are
+// later than the list keep their effect.
 func testNetworkTemplates(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -59,12 +60,12 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	showsTemplates(t, other, foreign, "55 never :")
 	keepTemplates(t, w, second, "55", Begin.Add(2*time.Second), "non si può")
 	showsTemplates(t, c, second, "55 never non si può: due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
-	keepTemplates(t, w, first, "56", Begin.Add(9*time.Second), "", "altro") // the session's keys were replaced meanwhile
+	keepTemplates(t, w, first, "56", Begin.Add(9*time.Second), "", "altro") // ignored, because the session now belongs to another business
 	showsTemplates(t, c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
 
 	late := Begin.Add(time.Minute)
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
-	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older than the list
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // ignored, because it is older than the list
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Quality: "RED", At: late})
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
@@ -162,7 +163,8 @@ func pageThrough(t *testing.T, c *Client, id puntuale.SessionID) {
 	}
 }
 
-// Each name of a person leads to all others, within one session. An erased person has no names.
+// testAliases checks that each name of a person leads to all others, within one session. An erased person has no
+// names.
 func testAliases(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -195,7 +197,7 @@ func testAliases(t *testing.T, w *World) {
 	}
 	stands(c, known, known)
 
-	// Names of people are removed when nothing else about the person is left. Other names stay.
+	// Names are removed when the store knows nothing else about the person. Other names stay.
 	if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, "IT.1", phone), alias(c, "IT.2", "+393339999999"), alias(c, "IT.3", "+393338888888")}); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func testOfficialKeys(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	has(id, "")
-	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(true), 987654} { // another type, a sandbox, and no session
+	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(true), 987654} { // another type, a sandbox, and a missing session
 		_, _, err := w.SealedKeys(ctx, none)
 		wantCode(t, err, puntuale.CodeNotFound)
 	}
@@ -113,7 +113,8 @@ func testUploads(t *testing.T, w *World) {
 	has(u, Begin, "")
 }
 
-// Addressed people got a message of the session since a moment, and had not written in the 24 hours before it.
+// testAddressed checks which people count as addressed. They got a message of the session since a moment, and had not
+// written in the 24 hours before it.
 func testAddressed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

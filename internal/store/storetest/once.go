@@ -13,14 +13,14 @@ import (
 	"puntuale"
 )
 
-// keep is an Idempotency whose answer contains the method's result.
+// keep returns an Idempotency whose answer contains the result of the method.
 func keep(key, hash string) *puntuale.Idempotency {
 	return &puntuale.Idempotency{Scope: "POST /api/x", Key: key, Hash: hash, Answer: func(result any) ([]byte, error) {
 		return fmt.Appendf(nil, "\x00\xff%v", result), nil
 	}}
 }
 
-// onceCalls are all methods that take an Idempotency besides Start, and the tables that they change.
+// onceCalls has all methods except Start that take an Idempotency. The keys name the tables that they change.
 var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error){
 	"sequence": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return c.CreateSequence(context.Background(), puntuale.Sequence{Name: "x"}, o)
@@ -51,7 +51,7 @@ var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale
 	},
 }
 
-// Keyed makes the key of a start. The answer is kept under it as JSON.
+// Keyed returns an Idempotency for a start, with the answer as JSON.
 func Keyed(scope, key, hash string) *puntuale.Idempotency {
 	return &puntuale.Idempotency{Scope: scope, Key: key, Hash: hash, Answer: func(result any) ([]byte, error) { return json.Marshal(result) }}
 }
@@ -59,10 +59,10 @@ func Keyed(scope, key, hash string) *puntuale.Idempotency {
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // whether it is the kept answer of an earlier call
+	Replayed bool // whether this is the kept answer of an earlier call
 }
 
-// Start starts a run, or finds the answer of an earlier call under its key.
+// Start starts a run, or returns the kept answer of an earlier call with the same key.
 func Start(ctx context.Context, runs puntuale.RunStore, run puntuale.StartRun) (Started, error) {
 	started, err := runs.Start(ctx, run)
 	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
@@ -83,7 +83,7 @@ func newClient() puntuale.NewClient {
 	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: keyHash()}}
 }
 
-// A call under a key takes effect once. Its answer is kept byte for byte, with any bytes in it.
+// testOnceKeepsAnswer checks that a call with an idempotency key takes effect once. Its answer is kept byte for byte.
 func testOnceKeepsAnswer(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -127,7 +127,7 @@ func testOnceKeepsAnswer(t *testing.T, w *World) {
 	}
 }
 
-// Equal calls come at once, on two stores. One takes effect, and all get the same answer.
+// testOnceTwins makes equal calls at once, on two stores. One takes effect, and all get the same answer.
 func testOnceTwins(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -160,7 +160,7 @@ func testOnceTwins(t *testing.T, w *World) {
 	}
 }
 
-// A refused call leaves its key free, and stores nothing else.
+// testOnceRefusedKeyIsFree checks that a refused call leaves its key free and stores nothing else.
 func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -179,7 +179,8 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// A call waits for an equal call whose transaction is still open. If that transaction fails, the waiting call takes effect.
+// testOnceWaitsForTwin checks that a call waits for an equal call whose transaction is still open. If that
+// transaction fails, the waiting call takes effect.
 func testOnceWaitsForTwin(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -213,7 +214,7 @@ func testOnceWaitsForTwin(t *testing.T, w *World) {
 	}
 }
 
-// awaitLockWait returns when another transaction waits for this one.
+// awaitLockWait returns when another transaction waits for a lock of this one.
 func (w *World) awaitLockWait(tx *sql.Tx) {
 	w.t.Helper()
 	var pid int64

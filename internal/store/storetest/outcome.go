@@ -10,7 +10,8 @@ import (
 	"puntuale"
 )
 
-// Outcomes are separate from states: when a message is sent again, its earlier outcome stays in the list.
+// testOutcomesStayAfterResend checks that the outcome of a message stays in the list after somebody sent the message
+// again.
 func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -37,12 +38,12 @@ func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	if got := list(Begin, Begin.Add(24*time.Hour)); !slices.EqualFunc(got, want, sameOutcome) {
 		t.Fatalf("after the re-send = %+v, want %+v", got, want)
 	}
-	if got := list(Begin, at); len(got) != 0 { // the end is not included
+	if got := list(Begin, at); len(got) != 0 { // the moment at is not included
 		t.Fatalf("before = %+v", got)
 	}
 }
 
-// A corrected outcome is listed at the moment of its correction, and only there.
+// testCorrectedOutcome checks that a corrected outcome is listed only at the moment of its correction.
 func testCorrectedOutcome(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -65,7 +66,8 @@ func testCorrectedOutcome(t *testing.T, w *World) {
 	check(second, puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: second})
 }
 
-// A page has 1,000 rows. Its cursor can continue inside a moment at which many outcomes were recorded.
+// testOutcomePages checks pages of 1,000 rows. A cursor can continue inside a moment at which many outcomes were
+// recorded.
 func testOutcomePages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -105,7 +107,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	for _, o := range append(first, second...) {
 		got = append(got, o.ID)
 	}
-	if !slices.Equal(got, ids) { // the rows of one moment, then those of the other, each by id
+	if !slices.Equal(got, ids) { // the rows of one moment, then those of the next, each sorted by id
 		t.Fatal("not by moment and id")
 	}
 	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})
@@ -174,7 +176,8 @@ func testListMessages(t *testing.T, w *World) {
 	}
 }
 
-// Pages of messages neither repeat nor lose messages while new ones come in. Some of them are re-sent.
+// testListMessagesPages checks that pages neither repeat nor miss messages while new messages are added. Some
+// messages are resent ones.
 func testListMessagesPages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -221,8 +224,8 @@ func testListMessagesPages(t *testing.T, w *World) {
 	}
 }
 
-// A bounded list looks at a limited number of calls. Within them it has the same messages as a list without the bound: whole runs, and
-// re-sent messages.
+// testListMessagesTo checks that a list with Look reads only a limited number of calls. Within these calls, it has
+// the same messages as a list without Look: whole runs, and resent messages.
 func testListMessagesTo(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

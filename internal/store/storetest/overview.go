@@ -81,7 +81,8 @@ func testPulses(t *testing.T, w *World) {
 	}
 }
 
-// The totals are always the same: some counts are made in the background, and later changes are added.
+// testTotals checks that the totals stay the same, whether the background task has counted or not. Later changes are
+// added.
 func testTotals(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -102,11 +103,11 @@ func testTotals(t *testing.T, w *World) {
 		}
 	}
 	done(c, 1, puntuale.Sent, 3)
-	done(c, 13, puntuale.Refused, 1)    // 23:00
-	done(c, 15, puntuale.Sent, 2)       // 01:00 of the next day
-	done(other, 16, puntuale.Sent, 1)   // 02:00 of the next day
-	c.MustStart(phone, later(2), 1)     // overdue
-	c.MustStart(phone, later(24*3), 2)  // in three days
+	done(c, 13, puntuale.Refused, 1)    // at 23:00
+	done(c, 15, puntuale.Sent, 2)       // at 01:00 on the next day
+	done(other, 16, puntuale.Sent, 1)   // at 02:00 on the next day
+	c.MustStart(phone, later(2), 1)     // an overdue message
+	c.MustStart(phone, later(24*3), 2)  // due in three days
 	c.MustStart(phone, later(24*30), 1) // after the last day of the overview
 	now := later(17)
 	mine := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 2, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}

@@ -66,7 +66,8 @@ func testUsers(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// One user always keeps the role of an owner, even if all owners want to leave at the same moment.
+// testOwnerStays checks that one user always keeps the role of an owner, even if all owners try to leave at the same
+// moment.
 func testOwnerStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -192,7 +193,7 @@ func testVisits(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// A ticket can be used once, even if many try, and only for its purpose.
+// testTickets checks that a ticket can be used once, even if many callers try, and only for its kind.
 func testTickets(t *testing.T, w *World) {
 	ctx := context.Background()
 	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
@@ -220,7 +221,7 @@ func testTickets(t *testing.T, w *World) {
 	}
 }
 
-// Attempts are counted exactly, even if several come at the same time.
+// testTries checks that attempts are counted exactly, even if several come at the same time.
 func testTries(t *testing.T, w *World) {
 	ctx := context.Background()
 	tries := []puntuale.SignInAttempt{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
@@ -316,7 +317,7 @@ func testBrand(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err := w.HostNamed(ctx, b.Host)
-	wantCode(t, err, puntuale.CodeNotFound) // it is too early
+	wantCode(t, err, puntuale.CodeNotFound) // not found, because it is too early
 	if err := p.ConfirmHost(ctx, b.Host); err != nil {
 		t.Fatal(err)
 	}
@@ -348,8 +349,8 @@ func testBrand(t *testing.T, w *World) {
 	}
 }
 
-// Any partner may ask for a host name. The partner that confirms it first gets it. It keeps the name until it asks for another name, or
-// until the confirmation is withdrawn.
+// testHosts checks that any partner may ask for a host name, and that the partner that confirms it first gets it. The
+// partner keeps the name until it asks for another name, or until the confirmation is withdrawn.
 func testHosts(t *testing.T, w *World) {
 	ctx := context.Background()
 	const name = "msg.example.com"
@@ -362,7 +363,7 @@ func testHosts(t *testing.T, w *World) {
 		all = append(all, w.Store.Partner(id))
 	}
 	for _, p := range all {
-		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for it
+		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for this name yet
 		if err := p.SetBrand(ctx, puntuale.Brand{Host: name}); err != nil {
 			t.Fatalf("ask for a name: %v", err)
 		}
@@ -399,7 +400,7 @@ func testHosts(t *testing.T, w *World) {
 	if err := other.ConfirmHost(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"other.example.com", name} { // another name and back, so the proof is needed again
+	for _, host := range []string{"other.example.com", name} { // to another name and back, so the name must be confirmed again
 		if err := other.SetBrand(ctx, puntuale.Brand{Host: host}); err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +409,8 @@ func testHosts(t *testing.T, w *World) {
 	}
 }
 
-// An invitation sets a password once, before its deadline. When several use it at the same moment, one succeeds.
+// testInvitations checks that an invitation sets a password once, before its deadline. If several callers use it at
+// the same moment, one succeeds.
 func testInvitations(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -431,7 +433,7 @@ func testInvitations(t *testing.T, w *World) {
 			t.Errorf("invited: %+v, %v", u, err)
 		}
 		_, err = w.Invited(ctx, first, Begin)
-		wantCode(t, err, puntuale.CodeNotFound) // another invitation replaced it
+		wantCode(t, err, puntuale.CodeNotFound) // a newer invitation replaced this one
 		_, err = w.Invited(ctx, second, until)
 		wantCode(t, err, puntuale.CodeNotFound)
 		_, err = w.TakeInvitation(ctx, second, until, "late")
@@ -458,13 +460,13 @@ func testInvitations(t *testing.T, w *World) {
 		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("other")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // the user set a password meanwhile, which ends the invitation
+		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // the user set a password meanwhile, which ended the invitation
 		wantCode(t, err, puntuale.CodeNotFound)
 		wantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
 	}
 }
 
-// The last owner cannot leave while the only other owner has not used the invitation.
+// testInvitedOwner checks that the last owner cannot leave while the only other owner has not used the invitation.
 func testInvitedOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	p, c := w.Store.Partner(w.Partner), w.Client(puntuale.AccountFull)

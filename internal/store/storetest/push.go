@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// claims checks which devices must get a push at a moment, and returns them.
+// claims claims pushes after a time from Begin, checks which devices get one, and returns the pushes.
 func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.Push {
 	p.w.t.Helper()
 	all, err := p.w.ClaimPushes(context.Background(), Begin.Add(after), 100)
@@ -67,17 +67,17 @@ func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, again time.Dur
 	}
 }
 
-// Devices get a push about messages that became due since the last push. They get at most one a minute. They get it only for messages that
-// they could take.
+// testPushes checks that devices get a push about messages that became due since the last push. They get at most one a
+// minute, and only about messages that they could take.
 func testPushes(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
 	a, b := p.link(false), p.link(false)
-	p.link(false) // it has no push subscription
+	p.link(false) // this device wants no pushes
 	p.subscribe(a)
 	p.claims(9 * s)
 	p.start(number(1), Begin.Add(10*s))
-	p.start(number(1), Begin.Add(15*s)) // it waits for the first message
+	p.start(number(1), Begin.Add(15*s)) // this message waits for the first one
 	p.claims(9 * s)
 	p.claims(12*s, a)
 	p.claims(13 * s)
@@ -86,7 +86,7 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(30*s, b)
 	p.claims(71 * s)
 	p.claims(72*s, a)
-	p.claims(600 * s) // there is nothing new
+	p.claims(600 * s) // nothing new is due
 	p.sendAll(a, Begin.Add(600*s))
 	p.start(number(1), Begin.Add(650*s))
 	p.start(number(1), Begin.Add(651*s))
@@ -94,19 +94,19 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(660 * s) // the second message waits for the first, which is held
 	p.sendAll(b, Begin.Add(661*s))
 	p.start(number(3), Begin.Add(710*s), func(r *puntuale.StartRun) { r.Messages[0].ValidUntil = Begin.Add(720 * s) })
-	p.claims(730 * s) // the hold is over
+	p.claims(730 * s) // the hold has ended
 
 	night := p.start(number(4), Begin.Add(740*s), func(r *puntuale.StartRun) {
 		r.Messages[0].Window = &puntuale.Window{From: "23:00", To: "23:30"}
 	})
-	p.claims(800 * s) // the message is outside of its window
+	p.claims(800 * s) // the message is outside its window
 	opens := p.Detail(night).Next.Sub(Begin)
 	p.claims(opens - s)
 	p.claims(opens+3*s, a, b)
 }
 
-// A push that failed is tried again, but not too early. If the push service says that a subscription has ended, it is removed, unless there
-// is a new one.
+// testPushEnds checks that a failed push is tried again, but not too early. If the push service says that a
+// subscription has ended, the store deletes it, unless there is a new one.
 func testPushEnds(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
@@ -147,7 +147,7 @@ func testPushEnds(t *testing.T, w *World) {
 	p.claims(3010 * s)
 }
 
-// Servers that claim at the same time never send a device the same push twice.
+// testPushesTogether checks that servers that claim at the same time never claim the same push.
 func testPushesTogether(t *testing.T, w *World) {
 	p := w.post()
 	const devices = puntuale.MaxDevices
@@ -184,7 +184,7 @@ func testPushesTogether(t *testing.T, w *World) {
 	}
 }
 
-// claimMails claims at a moment, and returns the users of the e-mails in their order.
+// claimMails claims e-mails after a time from Begin. It also returns the users of these e-mails, in order.
 func claimMails(t *testing.T, w *World, after time.Duration, most int) (all []puntuale.Mail, users []puntuale.LoginID) {
 	t.Helper()
 	all, err := w.ClaimMails(context.Background(), Begin.Add(after), most)
@@ -198,8 +198,8 @@ func claimMails(t *testing.T, w *World, after time.Duration, most int) (all []pu
 	return all, users
 }
 
-// An e-mail is claimed once, comes back when its node died, and waits as long as a failure says. One of a kind waits for a user. A partner with
-// many takes turns with the others.
+// testMails checks that an e-mail is claimed once, is due again after its node died, and waits as long as a failure
+// says. Only one e-mail of a kind waits for a user. A partner with many e-mails takes turns with the others.
 func testMails(t *testing.T, w *World) {
 	ctx := context.Background()
 	queue := func(instead puntuale.MailID, all ...puntuale.Mail) {
@@ -233,12 +233,12 @@ func testMails(t *testing.T, w *World) {
 		t.Errorf("%+v", m)
 	}
 	want(puntuale.MailHold - time.Second)
-	second := want(puntuale.MailHold, 11, 12) // their node died
-	end(first[0], time.Time{})                // it lived after all, too late to be believed
+	second := want(puntuale.MailHold, 11, 12) // after this time, the node of the first claim counts as dead
+	end(first[0], time.Time{})                // an end from that node, which comes too late and must have no effect
 	end(second[0], Begin.Add(time.Hour))
 	end(second[1], time.Time{})
 	want(time.Hour - time.Second)
-	queue(0, mail(1, 11)) // in its place
+	queue(0, mail(1, 11)) // replaces the waiting e-mail for user 11
 	if again := want(time.Hour, 11); again[0].Attempts != 1 {
 		t.Errorf("%+v", again[0])
 	} else {
@@ -259,7 +259,8 @@ func testMails(t *testing.T, w *World) {
 	queue(0, puntuale.Mail{Partner: 8, Kind: puntuale.MailResetAsked, Queued: Begin})
 }
 
-// An invitation's e-mail is queued with it. It ends with the invitation, and with its user.
+// testInvitationMails checks that the e-mail of an invitation is queued together with the invitation. It is removed
+// with the invitation, and with the user.
 func testInvitationMails(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -322,7 +323,7 @@ func testInvitationMails(t *testing.T, w *World) {
 	waits()
 }
 
-// Servers that claim at the same time never get the same e-mail.
+// testMailsTogether checks that servers that claim at the same time never get the same e-mail.
 func testMailsTogether(t *testing.T, w *World) {
 	const mails = 60
 	var all []puntuale.Mail

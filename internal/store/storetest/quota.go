@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// maker returns a function that makes one more of the things that a quota limits.
+// maker returns a function that makes one more thing of the kind that a quota limits.
 func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
@@ -44,12 +44,12 @@ func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	return nil
 }
 
-// Many callers at once make the last thing that a quota allows. One succeeds.
+// testQuotas has many callers that make the last allowed thing at once. Only one succeeds.
 func testQuotas(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, q := range puntuale.AllQuotas {
-		c := w.Client(puntuale.AccountFull) // it has a session, a sequence, a user and a key
+		c := w.Client(puntuale.AccountFull) // this client already has a session, a sequence, a user and a key
 		another := w.maker(t, c, q)
 		if err := another(); err != nil {
 			t.Fatalf("%s below the default: %v", q, err)
@@ -77,7 +77,7 @@ func testQuotas(t *testing.T, w *World) {
 		if made.Load() != 1 {
 			t.Errorf("%s: %d were made, want 1", q, made.Load())
 		}
-		set(new(int64(0))) // existing things stay
+		set(new(int64(0))) // existing things must stay
 		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
 			t.Errorf("%s over the limit: %v", q, err)
 		}
@@ -91,7 +91,8 @@ func testQuotas(t *testing.T, w *World) {
 	}
 }
 
-// A partner may have only a few keys for itself. Rotating a key does not add one, and other partners' keys do not count.
+// testPartnerKeys checks that a partner may have only a few keys of its own. Rotating a key does not add one, and
+// keys of other partners do not count.
 func testPartnerKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -121,7 +122,7 @@ func testPartnerKeys(t *testing.T, w *World) {
 	if err := rotate(all[0].ID); err != nil {
 		t.Fatalf("rotate where there is no room: %v", err)
 	}
-	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was replaced already, so it would be one more
+	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so the new key would be one more
 	for i := 1; i < len(all); i++ {
 		if err := rotate(all[i].ID); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// evidence makes a receipt for an attempt of the client's default session.
+// receipt returns a receipt for an attempt on the client's default session.
 func (c *Client) receipt(item puntuale.ClaimItem, token int64, k puntuale.ReceiptKind, at time.Time) puntuale.DeliveryReceipt {
 	e := puntuale.DeliveryReceipt{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: puntuale.Quoted("wamid.1")}
 	if k == puntuale.ReceiptFailed {
@@ -28,7 +28,7 @@ func (w *World) mustKeep(now time.Time, all ...puntuale.DeliveryReceipt) (unknow
 	return unknown
 }
 
-// permutations returns all orders of kinds.
+// permutations returns the kinds in all orders.
 func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	if len(kinds) == 0 {
 		return [][]puntuale.ReceiptKind{nil}
@@ -42,8 +42,9 @@ func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	return all
 }
 
-// Receipts of a message may come in any order and twice, and the result is the same. A delivery counts most, then a failure. The same holds
-// for the credit: a failure gives it back, and a delivery takes it again.
+// testReceiptsAnyOrder checks that receipts of a message give the same result in any order, and if each comes twice.
+// A delivery wins over a failure. The same holds for the credit: a failure gives it back, and a delivery takes it
+// again.
 func testReceiptsAnyOrder(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
 	node := w.MustJoin()
@@ -76,7 +77,7 @@ func testReceiptsAnyOrder(t *testing.T, w *World) {
 					now = now.Add(time.Second)
 					w.mustKeep(now, c.receipt(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
 				}
-				if start == "in flight" { // the outcome comes last
+				if start == "in flight" { // the outcome of the attempt comes last
 					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")})
 				}
 				d := c.Detail(item.ID)
@@ -100,8 +101,9 @@ func testReceiptsAnyOrder(t *testing.T, w *World) {
 	}
 }
 
-// A receipt changes nothing if its message does not exist, is cancelled, or belongs to another client or session. A failure of an earlier
-// attempt changes nothing. A failed message is FAILED, unless it was delivered after all.
+// testReceiptLeavesAlone checks that a receipt has no effect if its message does not exist, is cancelled, or belongs
+// to another client or session. A failure of an earlier attempt has no effect. A failed message becomes FAILED,
+// unless it was delivered before.
 func testReceiptLeavesAlone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -122,7 +124,7 @@ func testReceiptLeavesAlone(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
 		t.Errorf("after evidence of others: %+v", d)
 	}
-	// The message waits for a retry. A failure of the earlier try does not count, but a delivery does.
+	// The message waits for a retry. A failure of its earlier attempt does not count, but a delivery does.
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
 	w.mustKeep(now, c.receipt(item, token, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != 0 {
@@ -154,7 +156,8 @@ func testReceiptLeavesAlone(t *testing.T, w *World) {
 	}
 }
 
-// A message was given up as uncertain, or failed, and was then sent again. A late receipt changes its outcome, and its state stays.
+// testReceiptAfterResend has a message that was given up as uncertain, or failed, and was then sent again. A late
+// receipt changes its outcome, but not its state.
 func testReceiptAfterResend(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	node := w.MustJoin()

@@ -92,7 +92,7 @@ func testRetry(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Attempt != 2 || !d.IntentAt.Equal(next) {
 		t.Fatalf("detail = %+v", d)
 	}
-	// The message did not cause the failure, so the attempt does not count.
+	// The message did not cause this failure, so the attempt does not count.
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
@@ -117,7 +117,8 @@ func testUncertain(t *testing.T, w *World) {
 	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
-	// The message is given up at its deadline. The credit stays spent, and the message shows the moment of its attempt.
+	// The message is given up at its deadline. The credit stays spent, and the message shows the moment of its
+	// attempt.
 	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func testUncertain(t *testing.T, w *World) {
 	}
 }
 
-// A receipt of a delivery always counts, in every state of its attempt.
+// testLateReceipt checks that a receipt of a delivery always counts, whatever the state of its attempt.
 func testLateReceipt(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -193,10 +194,10 @@ func testSettle(t *testing.T, w *World) {
 	w.MustClaim(node, Begin.Add(time.Hour), refs[3])
 	later := Begin.Add(2 * time.Hour)
 	err := w.Settle(ctx, node, Begin, []puntuale.Settlement{
-		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw another intent
+		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw a wrong intent
 		{MessageRef: refs[1].MessageRef, State: puntuale.Pending, Next: later},
 		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Quoted("mai collegata")},
-		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // it is in flight by now
+		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the message is in flight now
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func testSettle(t *testing.T, w *World) {
 	}
 }
 
-// If a client has too few credits, they go to the messages that are due first.
+// testCreditsRunOut checks that if a client has too few credits, the messages that are due first get them.
 func testCreditsRunOut(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(2)) })
 	rich := w.Client(puntuale.AccountFull)
@@ -246,7 +247,7 @@ func testCreditsRunOut(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// ledger checks that every client's entries add up to its credits.
+// ledger checks that the entries of each client's ledger add up to its credits.
 func ledger(t *testing.T, w *World) {
 	t.Helper()
 	if n := w.Int(`select count(*) from client k where k.credits is not null
@@ -255,7 +256,7 @@ func ledger(t *testing.T, w *World) {
 	}
 }
 
-// Many claims and outcomes run at once, with credits for only some of the messages.
+// testCreditsAddUp runs many claims and outcomes at once, with credits for only some of the messages.
 func testCreditsAddUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	const credits, workers = 9, 5
@@ -309,17 +310,17 @@ func testCreditsAddUp(t *testing.T, w *World) {
 	}
 }
 
-// shape is the part of a message's row that decides its possible moves.
+// shape is the part of a message's row that decides which moves are possible.
 type shape struct {
 	state  puntuale.State
-	intent int64 // its sign
+	intent int64 // only its sign: -1, 0 or 1
 	gaveUp bool
 }
 
 func (s shape) String() string { return fmt.Sprintf("%v/%d/%v", s.state, s.intent, s.gaveUp) }
 
-// The store makes exactly the moves that package store's documentation draws. The table's CHECKs allow exactly the
-// shapes of these moves.
+// testMoves checks that the store makes exactly the moves in the documentation of package store. The CHECK
+// constraints of the table must allow exactly these moves.
 func testMoves(t *testing.T, w *World) {
 	node := w.MustJoin()
 	for from, make := range movesFrom(t, w, node) {
@@ -342,7 +343,8 @@ func testMoves(t *testing.T, w *World) {
 	shapesAllowed(t, w)
 }
 
-// movesFrom makes a message of each shape, and returns its claim item and the token of its attempt.
+// movesFrom has, for each shape, a function that makes a message of this shape. The function returns the claim item
+// and the token of the attempt.
 func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *Client) (puntuale.ClaimItem, int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -394,7 +396,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 	}
 }
 
-// movesBy are the methods that may be called for a message of any shape.
+// movesBy has the methods that a caller may call for a message of any shape.
 func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -431,7 +433,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 	}
 }
 
-// movesDrawn are the moves in the drawing. Every other combination changes nothing.
+// movesDrawn has the moves in the drawing. Every other combination of shape and method must change nothing.
 var movesDrawn = map[string]string{
 	"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
 	"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
@@ -452,7 +454,7 @@ func sign(n int64) int {
 	return 0
 }
 
-// shapesAllowed checks every combination against the table's checks.
+// shapesAllowed compares the allowed shapes with the table's CHECK constraints.
 func shapesAllowed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	id := c.MustStart(phone, Begin, 1)[0]

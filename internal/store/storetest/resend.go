@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// inEachState makes one message in each state that a resend may meet, by name.
+// inEachState makes one message in each state that a resend may meet. The keys are names for the states.
 func (c *Client) inEachState(node puntuale.NodeID) map[string]puntuale.MessageID {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func testResend(t *testing.T, w *World) {
 			t.Errorf("%s answers %q, want %q", name, d.Response(), says)
 		}
 	}
-	// A sent message may be sent again any number of times. A message that was sent again names the new message.
+	// A sent message may be sent again any number of times. Each new message names the old one.
 	again := c.MustResend(states["completed"])
 	if d := c.Detail(again[0]); d.ResentFrom != states["completed"] || again[0] == r.IDs[2] {
 		t.Errorf("again = %+v", d.Message)
@@ -82,12 +82,13 @@ func testResend(t *testing.T, w *World) {
 		t.Errorf("a re-sent one: %v", err)
 	}
 	due, err := w.Due(ctx, begin(c.Session), Begin.Add(time.Hour), 100)
-	if err != nil || len(due) != 8 { // six messages, one re-sent message, and one in flight
+	if err != nil || len(due) != 8 { // six messages, one resent message, and one in flight
 		t.Errorf("due = %+v, %v", due, err)
 	}
 }
 
-// If a resend fails for one message, no message is sent again, and the call does not count.
+// testResendAllOrNone checks that if a resend fails for one message, no message is sent again and the call does not
+// count.
 func testResendAllOrNone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -132,7 +133,7 @@ func testResendCap(t *testing.T, w *World) {
 	if !ok || e.Code != puntuale.CodeCapReached || e.Usage == nil || *e.Usage != (puntuale.Usage{Cap: 3, Used: 3}) {
 		t.Fatalf("over the cap: %v", err)
 	}
-	_, err = c.Resend(ctx, c.Again(1)) // a message that does not exist is refused first
+	_, err = c.Resend(ctx, c.Again(1)) // a missing message is refused before the cap is checked
 	wantCode(t, err, puntuale.CodeNotFound)
 	if d := c.Detail(ids[1]); d.State != puntuale.Pending {
 		t.Errorf("refused, and became %v", d.State)
@@ -160,7 +161,7 @@ func testResendAfterSessionIsGone(t *testing.T, w *World) {
 	}
 }
 
-// Many calls resend one message at the same time. One of them succeeds.
+// testResendTogether has many calls that resend one message at the same time. One succeeds.
 func testResendTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -187,8 +188,8 @@ func testResendTogether(t *testing.T, w *World) {
 	}
 }
 
-// A message was given up as uncertain and sent again. Then a receipt shows that it was delivered. Its outcome is corrected. Its state
-// stays, and so does its new message.
+// testLateReceiptAfterResend has a message that was given up as uncertain and sent again. Then a receipt shows that
+// it was delivered. Its outcome is corrected. Its state and its new message do not change.
 func testLateReceiptAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -239,7 +240,7 @@ func testCancelMessages(t *testing.T, w *World) {
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
 		t.Fatalf("%d calls counted", used)
 	}
-	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // the second call is over the cap by then, and is not refused
+	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // the second call exceeds the cap, but is not refused
 		done, err := c.CancelMessages(ctx, []puntuale.MessageID{ids[2], ids[0], ids[1], ids[2]}, Day, Begin)
 		var got []puntuale.MessageID
 		for _, m := range done {

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// named starts one message, by a call with the person's name.
+// named starts one message with a call that has the person's name.
 func (c *Client) named(name, text string) puntuale.MessageID {
 	c.w.t.Helper()
 	run := c.Run(phone, Begin.Add(time.Hour), 1)
@@ -23,8 +23,8 @@ func (c *Client) named(name, text string) puntuale.MessageID {
 	return started.IDs[0]
 }
 
-// testSearchMessages: a search finds a text in the name and in the message, and ignores case and accents. No character
-// is a wildcard, and nothing of another client is found.
+// testSearchMessages checks that a search finds a text in the name and in the message, and ignores case and accents.
+// No character is a wildcard. The search finds nothing of another client.
 func testSearchMessages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -55,14 +55,14 @@ func testSearchMessages(t *testing.T, w *World) {
 	testSearchPages(t, w.Client(puntuale.AccountFull))
 }
 
-// failed ends a message as FAILED and returns it.
+// failed makes a message FAILED and returns it.
 func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
 	c.w.t.Helper()
 	c.MustEnd(c.w.MustJoin(), Begin.Add(time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no")}, id)
 	return id
 }
 
-// testSearchPages: the pages of a search have each match once. A page that ends at its bound has a cursor.
+// testSearchPages checks that the pages of a search have each match once. A page that ends at its limit has a cursor.
 func testSearchPages(t *testing.T, c *Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -93,7 +93,8 @@ func testSearchPages(t *testing.T, c *Client) {
 	}
 }
 
-// testSearchSequences: a search finds sequences by words of the name, or by the id, page after page in both orders.
+// testSearchSequences checks that a search finds sequences by words of the name or by the id, page by page, in both
+// orders.
 func testSearchSequences(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -176,8 +177,9 @@ func testLastStarted(t *testing.T, w *World) {
 	}
 }
 
-// testUncertainFound: uncertain messages are listed, the latest attempt first. Messages that are in flight, ended or waiting for a retry
-// are not listed, nor are another client's. If there are more open messages than the search looks at, it says so.
+// testUncertainFound checks that uncertain messages are listed, the latest attempt first. Messages that are in
+// flight, have ended or wait for a retry are not listed, and another client's messages are not. If there are more
+// open messages than the search reads, it says so.
 func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

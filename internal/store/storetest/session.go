@@ -21,7 +21,7 @@ func (c *Client) mustSession(name string) puntuale.SessionID {
 	return id
 }
 
-// mustStartOn starts on a session other than the default one.
+// mustStartOn starts n messages on a session other than the default session.
 func (c *Client) mustStartOn(session puntuale.SessionID, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	run := c.Run(phone, Begin, n)
@@ -33,7 +33,7 @@ func (c *Client) mustStartOn(session puntuale.SessionID, n int) []puntuale.Messa
 	return r.IDs
 }
 
-// Both sequences of the pair are checked. Deleting a sequence clears its side of the pair.
+// testDefaultPair checks that both sequences of a pair must exist. Deleting a sequence removes it from the pair.
 func testDefaultPair(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	second := c.mustSession("seconda")
-	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // this is the default session
+	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // conflict, because this is the default session
 	wantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
 	named, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "x", Session: second}, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	}
 }
 
-// Moved messages keep their moments.
+// testDeleteSessionMoves checks that moved messages keep their moments.
 func testDeleteSessionMoves(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -143,7 +143,8 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 	}
 }
 
-// Messages in flight keep their session. Uncertain ones are given up, and later receipts still count.
+// testDeleteSessionInFlight checks that messages in flight keep their session. Uncertain ones are given up, and later
+// receipts for them still count.
 func testDeleteSessionInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -174,8 +175,8 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	}
 }
 
-// A server that stopped may leave messages in flight. If a caller knows that no server is sending them, it gives them up. Then the session
-// can be deleted. Attempts that began later stay as they are.
+// testGiveUp has messages that a stopped server left in flight. A caller that knows that no server is sending them
+// gives them up. Then the session can be deleted. Attempts that began later do not change.
 func testGiveUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -211,7 +212,8 @@ func testGiveUp(t *testing.T, w *World) {
 	}
 }
 
-// A dispatcher may have read a message before it was moved. It does not send the message on the old session.
+// testMovedMessageIsNotClaimedByOldSession has a dispatcher that read a message before it was moved. It must not send
+// the message on the old session.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

@@ -13,7 +13,7 @@ import (
 
 const phone = "+393331234567"
 
-// together runs f(0) … f(n-1) at once and waits for all of them.
+// together runs f(0) to f(n-1) at once, and waits for all of them.
 func together(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -68,7 +68,7 @@ func testStart(t *testing.T, w *World) {
 	}
 }
 
-// A start without any message stores nothing, and counts as a call.
+// testEmptyStart checks that a start without messages stores nothing, but counts as a call.
 func testEmptyStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	r := c.Run(phone, Begin, 0)
@@ -154,7 +154,8 @@ func testTwins(t *testing.T, w *World) {
 	}
 }
 
-// A refused call keeps no answer under its key, even if other calls wait for it.
+// testRefusedKeyIsFree checks that a refused call keeps no answer under its key, even if other calls wait for that
+// answer.
 func testRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
 	run := c.Run(phone, Begin, 1)
@@ -173,7 +174,7 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// Data that the caller read may have been deleted since. Then the call does not count.
+// testStaleStart has starts whose caller read data that were deleted since then. These calls do not count.
 func testStaleStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	other := w.Client(puntuale.AccountTest)
@@ -223,8 +224,8 @@ func testIfRunning(t *testing.T, w *World) {
 	if other, err := start(puntuale.IfRunningReject, "+393330000000"); err != nil || other.Usage.Used != 3 {
 		t.Fatalf("another phone = %+v, %v", other, err)
 	}
-	// Starting the sequence again does not cancel a message in flight. But its run no longer counts as running, because the message is not
-	// tried again.
+	// Starting the sequence again does not cancel a message in flight. But the run of that message no longer counts
+	// as running, because the message will not be retried.
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first.IDs[0])...)
 	restarted, err := start(puntuale.IfRunningRestart, phone)
@@ -245,7 +246,8 @@ func testIfRunning(t *testing.T, w *World) {
 	}
 }
 
-// Many calls at once want the sequence to run only once. One of them starts it.
+// testIfRunningTogether has many calls at once, each of which starts the sequence only if it is not running. One of
+// them starts it.
 func testIfRunningTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)
@@ -283,7 +285,7 @@ func testIfRunningTogether(t *testing.T, w *World) {
 	}
 }
 
-// A call that cannot be stored does not affect the other calls of its batch.
+// testBadMember checks that a call that cannot be stored does not affect the other calls of its batch.
 func testBadMember(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	errs := make([]error, 32)
@@ -304,7 +306,7 @@ func testBadMember(t *testing.T, w *World) {
 	}
 }
 
-// A caller who gives up before its task begins leaves nothing behind.
+// testExpiredCaller checks that a caller that gives up before its task begins leaves nothing behind.
 func testExpiredCaller(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Run runs the suite, each test on a separate database.
+// Run runs the suite. Each test has its own database.
 func Run(t *testing.T, d Driver) { run(t, d, suite) }
 
-// RunManyWriters runs the further tests for a database with several writers.
+// RunManyWriters runs additional tests, for a database with several writers.
 func RunManyWriters(t *testing.T, d Driver) { run(t, d, manyWriters) }
 
 func run(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
@@ -57,7 +57,7 @@ var suite = []func(*testing.T, *World){
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
-// manyWriters test transactions that wait for each other, and servers that take over from each other. SQLite has one
-// writer, so there is nothing to test.
+// manyWriters has tests of transactions that wait for each other, and of servers that take over from each other.
+// SQLite has only one writer, so these tests do not apply to it.
 var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend,
 	testTimelineFence, testTakeFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}

@@ -29,7 +29,7 @@ func testTemplates(t *testing.T, w *World) {
 	}
 	full.Text, full.Latitude, full.Longitude, full.Official, full.Updated = "Altro", nil, nil, nil, Begin.Add(time.Hour)
 	changed := full
-	changed.Created = Begin.Add(time.Hour) // this moment stays as it was
+	changed.Created = Begin.Add(time.Hour) // an update must not change this moment
 	if err := c.UpdateTemplate(ctx, changed); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func testTemplates(t *testing.T, w *World) {
 	wantCode(t, c.UpdateTemplate(ctx, bare), puntuale.CodeNotFound)
 }
 
-// The name is unique among one client's templates. Other clients may use it.
+// testTemplateNamesUnique checks that a client cannot use a template name twice. Other clients may use it.
 func testTemplateNamesUnique(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -80,7 +80,8 @@ func testTemplateNamesUnique(t *testing.T, w *World) {
 	}
 }
 
-// A template that a sequence names can be changed, but neither removed nor renamed. A sequence can name only existing templates.
+// testTemplateOfSequenceStays checks that a template that a sequence names can be changed, but neither removed nor
+// renamed. A sequence can only name existing templates.
 func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

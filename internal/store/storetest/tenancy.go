@@ -12,14 +12,14 @@ import (
 	"puntuale"
 )
 
-// foreign calls one method of a tenant with something that belongs to another. It returns an error, or an answer that
-// must be empty.
+// foreign calls one method of a client's handle with something that belongs to another client. It returns an error,
+// or an answer that must be empty.
 type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
 
-// Every method of a tenant's handle is in this table. For a tenant, another tenant's data do not exist.
+// foreignCalls has every method of a client's handle. For a client, the data of other clients do not exist.
 var foreignCalls = map[string]foreign{
 	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // the other client's sequence and session
+		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // with the other client's sequence and session
 		return nil, err
 	},
 	"LastStarted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
@@ -105,7 +105,7 @@ var foreignCalls = map[string]foreign{
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return nil, err
 		}
-		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // the other client's sequence in this client's session
+		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // tries to set the other client's sequence in this client's session
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ var foreignCalls = map[string]foreign{
 		all, err := mine.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
 		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
 	},
-	"SeenDevice": nil, // the row has the client's id, so another tenant's row cannot be changed
+	"SeenDevice": nil, // the statement names the client's id, so it cannot change another client's row
 	"KeepPush": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
 	},
@@ -310,7 +310,7 @@ var foreignCalls = map[string]foreign{
 		if template != nil || err != nil {
 			return template, err
 		}
-		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key of the other client's start
+		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
 	},
 	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return mine.Details(context.Background(), []puntuale.MessageID{id})
@@ -472,8 +472,8 @@ func (c *Client) blacklisted() (int64, error) {
 	return all[0].ID, nil
 }
 
-// empty reports whether an answer contains no data. If a call has only an error as its answer, empty is false, because the error shows the
-// refusal.
+// empty reports whether an answer has no data. For a call that returns only an error it is false, because then the
+// error must show the refusal.
 func empty(answer any) bool {
 	v := reflect.ValueOf(answer)
 	switch v.Kind() {
@@ -551,7 +551,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
 		t.Errorf("the other's template became %+v, %v", m, err)
 	}
-	answers := map[string]bool{} // a missing thing and another tenant's thing get the same answer, byte for byte
+	answers := map[string]bool{} // a missing thing and another client's thing must get the same answer, byte for byte
 	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
 		_, err := mine.Tenant.Sequence(ctx, id)
 		answers[err.Error()] = true

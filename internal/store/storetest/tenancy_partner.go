@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Every method of a partner's handle is in this table. Another partner calls it.
+// foreignClientCalls has every method of a partner's handle. Another partner makes the calls.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -93,7 +93,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // no argument belongs to another partner, here and in the next two
+	"Host":         nil, // no argument belongs to another partner; the same holds for the next two
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -116,20 +116,20 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	},
 }
 
-// webhookHandle is what a client's handle and a partner's both have.
+// webhookHandle has the methods that the handles of clients and partners share.
 type webhookHandle interface {
 	puntuale.WebhookStore
 	puntuale.DeliveryStore
 }
 
-// toldDelivery is a delivery of a webhook of the other.
+// toldDelivery names a delivery of another owner's webhook.
 type toldDelivery struct {
 	webhook puntuale.WebhookID
 	client  puntuale.ClientID
 	seq     int64
 }
 
-// Every method about webhooks, called by another client or partner.
+// ofWebhooks has every method about webhooks. Another client or partner makes the calls.
 var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, error){
 	"CreateWebhook": nil,
 	"Webhooks": func(theirs webhookHandle, _ toldDelivery) (any, error) {
@@ -167,7 +167,7 @@ var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, err
 	},
 }
 
-// mustTell makes a webhook of a handle, and an event of the client for it.
+// mustTell creates a webhook with the handle of, and an event of the client for this webhook.
 func (c *Client) mustTell(of webhookHandle) toldDelivery {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -244,7 +244,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)
 	}
-	// A client's idempotency keys and its partner's are separate, even if the two accounts have the same number.
+	// The idempotency keys of a client and of its partner are separate, even if both have the same id.
 	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
 		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
 	}

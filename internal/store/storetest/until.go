@@ -7,11 +7,11 @@ import (
 	"puntuale/internal/clock"
 )
 
-// untilMost is how long [Until] waits at most, on a slow machine.
+// untilMost is the longest wait of [Until]. It is long enough for a slow machine.
 const untilMost = 20 * time.Second
 
-// Until waits for a condition, and fails the test if the condition does not become true. It polls, because some changes send no signal. An
-// example is a row that another connection writes.
+// Until waits until so returns true, and fails the test if that takes too long. It polls, because some changes send
+// no signal, such as a row that another connection writes.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	c := clock.System()

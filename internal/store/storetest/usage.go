@@ -10,7 +10,8 @@ import (
 	"puntuale"
 )
 
-// The first calls up to the cap pass, in any order and at any time. Each gets a different count.
+// testCapExact checks that exactly as many calls as the cap allows are accepted, in any order and at any time. Each
+// gets a different count.
 func testCapExact(t *testing.T, w *World) {
 	const limit, calls = 7, 60
 	clients := []*Client{}
@@ -54,7 +55,7 @@ func testCapExact(t *testing.T, w *World) {
 	}
 }
 
-// If a call is refused for another reason, it does not use up the cap.
+// testCapCountsWhatPassed checks that a call that is refused for another reason does not use up the cap.
 func testCapCountsWhatPassed(t *testing.T, w *World) {
 	const limit = 10
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) })
@@ -93,7 +94,7 @@ func testNoCap(t *testing.T, w *World) {
 	}
 }
 
-// The cap must never prevent an opt-out. So these calls count, and are never refused.
+// testAlwaysCounted has the calls that are counted and never refused, because the cap must never prevent an opt-out.
 func testAlwaysCounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
@@ -123,7 +124,8 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	}
 }
 
-// Actions in dashboards never count, and the cap never refuses them. Otherwise they are the same.
+// testUncounted checks that actions in dashboards are never counted or refused by the cap. Otherwise they do the same
+// as calls.
 func testUncounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })

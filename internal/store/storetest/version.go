@@ -9,13 +9,14 @@ import (
 	"puntuale"
 )
 
-// versioned is data that people edit. change stores other contents, if the stored version is one of those known.
+// versioned is something that people edit. change stores other values, if the stored version is in known.
 type versioned struct {
 	version func() (puntuale.Version, error)
 	change  func(known ...puntuale.Version) error
 }
 
-// testVersions: a change that names a version succeeds only while that version is stored. If two such changes come at once, one succeeds.
+// testVersions checks that a change that names a version succeeds only while that version is stored. If two such
+// changes come at once, one succeeds.
 func testVersions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +80,7 @@ func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
 	}
 }
 
-// testVersioned changes data with a known version, with an unknown version, and with two calls at once.
+// testVersioned changes a thing with a known version, with an unknown version, and with two calls at once.
 func testVersioned(t *testing.T, name string, thing versioned) {
 	t.Helper()
 	first, err := thing.version()

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// Commits reports whether a store's bytes to PostgreSQL contain a COMMIT that is executed. A COMMIT that is only prepared does not count.
-// It may be sent as text, or under pgx's name for the prepared statement.
+// Commits reports whether bytes that a store sends to PostgreSQL execute a COMMIT. Only preparing a COMMIT does not
+// count. The COMMIT may be sent as text, or under pgx's name for the prepared statement.
 func Commits(said []byte) bool {
 	digest := sha256.Sum256([]byte("commit"))
 	bound := "\x00stmtcache_" + hex.EncodeToString(digest[:24]) + "\x00"

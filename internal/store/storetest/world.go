@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// World is a store with a partner, and helpers for tests.
+// World is a store with one partner, and with helpers for tests.
 type World struct {
 	t testing.TB
 	*store.Store
@@ -26,11 +26,11 @@ type Client struct {
 	puntuale.Tenant
 	ID       puntuale.ClientID
 	Session  puntuale.SessionID
-	Sequence puntuale.SequenceID // of three steps
+	Sequence puntuale.SequenceID // a sequence of three steps
 	Key      puntuale.KeyHash
 	heldPost *heldPost           // see posted; nil: posted was not called yet
 	ready    puntuale.CampaignID // see campaigned; 0: campaigned was not called yet
-	listed   puntuale.ListID     // the list of its recipients
+	listed   puntuale.ListID     // list of that campaign's recipients
 }
 
 // Day is the clients' day at Begin.
@@ -38,7 +38,7 @@ var Day = puntuale.DateOf(Begin)
 
 var serial atomic.Int64
 
-// Unique makes a name that no other test has.
+// Unique returns a name that no other test uses.
 func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, serial.Add(1)) }
 
 func keyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
@@ -56,7 +56,8 @@ func NewWorld(t testing.TB, d *Database) *World {
 	return w
 }
 
-// Client creates a client of the account type, with a session and a sequence of three steps. change may alter the client first.
+// Client creates a client of the account type, with a session and a sequence of three steps. change may first change
+// the client.
 func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
 	w.t.Helper()
 	c := puntuale.NewAccount(account, Day)
@@ -84,7 +85,8 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	return out
 }
 
-// Run makes a start of the client's sequence for the phone. It has n messages, a second apart, from due on.
+// Run returns a start of the client's sequence for the phone. It has n messages, the first at due and then one each
+// second.
 func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	now := c.w.DB.Clock.Now()
 	r := puntuale.StartRun{
@@ -100,7 +102,7 @@ func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	return r
 }
 
-// MustStart starts a run and returns the messages' ids.
+// MustStart starts a run and returns the ids of its messages.
 func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	r, err := c.Start(context.Background(), c.Run(phone, due, n))
@@ -110,7 +112,7 @@ func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.Messag
 	return r.IDs
 }
 
-// Again makes a call that sends messages again, an hour from Begin.
+// Again returns a call that sends messages again, an hour after Begin.
 func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
 	r := puntuale.Resend{Day: Day, Now: c.w.DB.Clock.Now()}
 	due := Begin.Add(time.Hour)
@@ -120,7 +122,7 @@ func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
 	return r
 }
 
-// MustResend sends messages again and returns the new ones.
+// MustResend sends messages again, and returns the ids of the new ones.
 func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
 	c.w.t.Helper()
 	r, err := c.Resend(context.Background(), c.Again(ids...))
@@ -158,7 +160,7 @@ func (c *Client) Detail(id puntuale.MessageID) puntuale.MessageDetail {
 	return d[0]
 }
 
-// MustJoin registers a node.
+// MustJoin registers a node and returns its id.
 func (w *World) MustJoin() puntuale.NodeID {
 	w.t.Helper()
 	node, err := w.Join(context.Background(), time.Minute)
@@ -170,7 +172,7 @@ func (w *World) MustJoin() puntuale.NodeID {
 
 var tokens atomic.Int64
 
-// Token returns an attempt token that was never used before.
+// Token returns the token of a new attempt. No token is returned twice.
 func Token(node puntuale.NodeID) int64 { return int64(node)<<32 | tokens.Add(1) }
 
 // Items returns claim items for open messages of the client, as if a dispatcher had read them.
@@ -193,7 +195,7 @@ func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale
 	return token, granted
 }
 
-// begin returns cursors at the beginnings of the sessions' queues.
+// begin returns cursors at the beginning of each session's queue.
 func begin(sessions ...puntuale.SessionID) (places []puntuale.QueueCursor) {
 	for _, id := range sessions {
 		places = append(places, puntuale.QueueCursor{Session: id})

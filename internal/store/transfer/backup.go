@@ -10,19 +10,20 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// BackupConfig says how to back up.
+// BackupConfig is the configuration of a backup.
 type BackupConfig struct {
-	Program  string // the name of this program, for the backup
-	Key      []byte // the key file; nil: the backup has none
+	Program  string // name of this program, written into the backup
+	Key      []byte // content of the key file; nil: the backup has no key
 	Progress Progress
 
-	// Finish checks the backup and moves it to its final name. After it returned nil, the backup is valid, and its moment is noted.
+	// Finish checks the backup and moves it to its final name. If it returns nil, the backup is valid, and its moment
+	// is stored.
 	Finish func() error
 }
 
-// Backup writes the whole installation, as it is at one moment, into a zip file. Servers may run meanwhile. It returns the header of the
-// database's part. In a SQLite installation, it reads the linked numbers just after that moment. So it has all numbers that the database
-// knows.
+// Backup writes the whole installation into a zip file, as it is at one moment. Servers may run meanwhile. It returns
+// the header of the database's entry. In a SQLite installation, it reads the linked numbers just after that moment,
+// so the backup has all numbers that its database knows.
 func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {
@@ -57,7 +58,7 @@ func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupC
 	return x.header, w.Close(b.Program, x.header.At)
 }
 
-// backUp writes the parts for the database and the linked numbers.
+// backUp writes the entries of the database and of the linked numbers.
 func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error) {
 	n, err := x.s.openNumbers(ctx, x.link, true)
 	if err != nil {
@@ -72,7 +73,8 @@ func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error
 	return w.Add(archive.NumbersEntry, func(to io.Writer) error { return n.write(ctx, to, x.header) })
 }
 
-// CheckBackup reads a backup to its end: it checks every checksum, and the number and the digest of each table's rows.
+// CheckBackup reads a backup to its end. It checks every checksum, and the number and the digest of each table's
+// rows.
 func CheckBackup(ctx context.Context, path string) (err error) {
 	r, err := archive.OpenBackup(path)
 	if err != nil {
@@ -93,7 +95,7 @@ func CheckBackup(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// readExport reads a backup's export to its end, which checks its counts and checksums.
+// readExport reads an export in a backup to its end, which checks its counts and checksums.
 func readExport(ctx context.Context, r *archive.BackupReader, name string) error {
 	from, err := r.Open(name)
 	if err != nil {
@@ -113,7 +115,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 			return file.Close()
 		}
 		rows := &fileRows{ctx: ctx, file: file, row: make([]any, len(t.Columns)), rows: &rowCounter{}}
-		for rows.Next() { // Row compares when it reads
+		for rows.Next() { // Row itself checks what it reads
 		}
 		if rows.err != nil {
 			return rows.err

@@ -13,22 +13,23 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// ExportConfig says how to export.
+// ExportConfig is the configuration of an export.
 type ExportConfig struct {
-	Program  string // the name of this program, for the file
+	Program  string // name of this program, written into the file
 	Final    bool   // mark the installation as moved, so that no server starts on it any more
-	Backup   bool   // the file is part of a backup, and only Restore accepts it
+	Backup   bool   // the file is part of a backup; only Restore accepts it
 	Progress Progress
 
-	// Finish moves the file to its final name. It may be nil. If Finish fails, a final export leaves no mark. It comes last: after it
-	// returned nil, the file is valid, and the mark stays.
+	// Finish moves the file to its final name. It may be nil. It is called last: if it returns nil, the file is valid
+	// and the mark stays. If it fails, a final export removes its mark.
 	Finish func() error
 }
 
-// Export writes the whole installation, as it is at one moment, and returns the file's header. Servers may run meanwhile. Memory does not
-// grow with the installation. With Final, Export refuses while a server runs or a command uses the database. After an error, the
-// installation has no mark. After a kill, it may keep the mark, and may be exported again. Codes: conflict (Final, and a server or a
-// command runs).
+// Export writes the whole installation as it is at one moment, and returns the file's header. Servers may run
+// meanwhile. Memory does not grow with the installation.
+//
+// With Final, Export returns conflict if a server runs or a command uses the database. After an error, the
+// installation has no mark. If the process is killed, the mark may stay; the export may be repeated.
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
@@ -45,7 +46,7 @@ func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig
 	return x.header, engine.PublicError(err)
 }
 
-// export is one run of Export.
+// export is one call of Export.
 type export struct {
 	s      *installation
 	cfg    ExportConfig
@@ -71,7 +72,8 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	return nil
 }
 
-// ended adds the errors of closing to an export's error. An export that succeeded stays successful, because its file has its final name.
+// ended returns an export's error together with the error of closing. After a successful export, it only logs the
+// error of closing, because the file already has its final name.
 func (s *installation) ended(err, end error) error {
 	if err == nil && end != nil {
 		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
@@ -91,7 +93,7 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// during calls do with a snapshot of the database. The header then describes the snapshot.
+// during calls do with a snapshot of the database. Before that, it makes the header for the snapshot.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {
@@ -107,7 +109,7 @@ func (x *export) during(ctx context.Context, do func(context.Context) error) (er
 	return do(ctx)
 }
 
-// describe makes the header.
+// describe makes the header of the file.
 func (x *export) describe(ctx context.Context) error {
 	which := migration.SQLite
 	if x.s.Dialect.Postgres {
@@ -122,7 +124,7 @@ func (x *export) describe(ctx context.Context) error {
 	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
-	if x.cfg.Backup { // a backup also holds the tables of linked numbers
+	if x.cfg.Backup { // a backup also has the tables of linked numbers
 		foreign = slices.DeleteFunc(foreign, ofNumbers)
 	}
 	if len(foreign) > 0 {
@@ -145,7 +147,7 @@ func (x *export) write(ctx context.Context, to io.Writer) error {
 	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress)
 }
 
-// writeTables writes a file of the header's tables.
+// writeTables writes a file with the header's tables.
 func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, tell Progress) error {
 	w, err := archive.NewWriter(to, h)
 	if err != nil {

@@ -14,26 +14,27 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// ImportConfig says how to import.
+// ImportConfig is the configuration of an import.
 type ImportConfig struct {
-	// Copy accepts a file of an installation that may go on sending. The caller must ensure that the other installation does not run any
-	// more.
+	// Copy also accepts a file of an installation that may still send. The caller must make sure that the other
+	// installation does not run any more.
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *installation, l *engine.Conn) error // sets a backup's messages aside; nil: refuse a backup
+	restored func(ctx context.Context, s *installation, l *engine.Conn) error // makes a backup's due messages unknown; nil: refuse a backup
 }
 
-// ErrNotFinal is returned for a file of an installation that may go on sending.
+// ErrNotFinal is the error for a file of an installation that may still send.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
 
-// ErrBackup is returned for the database of a backup: its due messages may have left since then.
+// ErrBackup is the error for the database of a backup: messages that are due in it may have left since then.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
-// Import fills an empty database of either kind with an exported installation, creates missing tables, and returns the file's header. It is
-// one transaction. It commits only after it checked the number and the digest of every table's rows in the database. If it ends early, the
-// database is empty, and the caller may try again. If the file is wrong, errors wrap those of package archive. Codes: conflict (the
-// database is not empty, or a server or a command uses it).
+// Import fills an empty database of either kind with an exported installation, and returns the file's header. It
+// creates missing tables. It is one transaction, which commits only after the number and the digest of each table's
+// rows in the database were checked. If it ends early, the database is still empty, and the caller may try again. If
+// the file is wrong, the error wraps one of package archive. Codes: conflict (the database is not empty, or a server
+// or a command uses it).
 func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -63,16 +64,16 @@ func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConf
 	return file.Header, engine.PublicError(m.Run(ctx))
 }
 
-// importer is one run of Import.
+// importer is one call of Import.
 type importer struct {
 	s      *installation
 	cfg    ImportConfig
 	file   *archive.Reader
 	link   *engine.Conn
-	tables map[string]archive.Table // of the database, by name
+	tables map[string]archive.Table // tables of the database, by name
 
-	loaded []archive.Table // of the file
-	digest []string        // of each loaded table
+	loaded []archive.Table // tables of the file that are loaded
+	digest []string        // digest of each loaded table
 	began  map[string]int64
 	block  int64
 }
@@ -97,8 +98,8 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	return m.analyze(ctx)
 }
 
-// compare finds the file's tables and columns in the database. A file of an older version has fewer of them. Missing columns get the
-// defaults that a migration would give them.
+// compare finds the file's tables and columns in the database. A file of an older version has fewer of them. Missing
+// columns get the same defaults as in a migration.
 func (m *importer) compare(ctx context.Context) error {
 	which := migration.SQLite
 	if m.s.Dialect.Postgres {
@@ -122,7 +123,8 @@ func (m *importer) compare(ctx context.Context) error {
 	return m.compareTables(all, m.file.Header.Schema == schema)
 }
 
-// compareTables refuses if the file has an unknown table. With whole, it also refuses if the file lacks a table of all.
+// compareTables returns an error if the file has an unknown table. With whole, it also returns an error if a table of
+// all is missing in the file.
 func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {
@@ -149,13 +151,13 @@ func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	return nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultStoreNotEmpty       puntuale.ReasonCode = "store.not_empty"
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
 )
 
-// lock keeps all other transactions from writing until the end. On SQLite, the transaction itself does that.
+// lock prevents all other transactions from writing until the end. On SQLite, the transaction itself does this.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
@@ -173,7 +175,7 @@ func (m *importer) lock(ctx context.Context) error {
 	return m.s.refuseServers(ctx)
 }
 
-// refuseFull refuses a database that is not empty.
+// refuseFull returns an error if the database is not empty.
 func (m *importer) refuseFull(ctx context.Context) error {
 	for _, t := range archive.MovedTables {
 		if slices.Contains(archive.BeginTables, t.Name) {
@@ -191,7 +193,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 	return nil
 }
 
-// clear empties the tables that have rows in a new database, and remembers the counters.
+// clear empties the tables that have rows in a new database. It first notes the values of the counters.
 func (m *importer) clear(ctx context.Context) error {
 	m.began = map[string]int64{}
 	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
@@ -208,7 +210,7 @@ func (m *importer) clear(ctx context.Context) error {
 	return nil
 }
 
-// check reads everything again and compares number and digest of each table's rows with the file.
+// check reads the database again, and compares the number and the digest of each table's rows with the file.
 func (m *importer) check(ctx context.Context) error {
 	rows := &rowCounter{stage: Checking, total: m.file.Header.Rows(), tell: m.cfg.Progress}
 	var line []byte
@@ -235,7 +237,7 @@ func (m *importer) check(ctx context.Context) error {
 	return nil
 }
 
-// goOn sets each counter to the higher value: the file's or this database's.
+// goOn sets each counter to the higher of two values: the file's and this database's.
 func (m *importer) goOn(ctx context.Context) error {
 	for noun, next := range m.began {
 		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
@@ -263,14 +265,15 @@ func (m *importer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// No node owns a session yet. Only an owner can keep some states true, so they end: the session is not connected, and a pairing is over. An
-// unlinked session stays unlinked, also a sandbox, because a person did that. Devices stay linked, because their tokens move, too.
+// disownLinks ends link states that only an owner can keep true, because no node owns a session yet. The session
+// counts as not connected, and a pairing has ended. An unlinked session stays unlinked, even a sandbox, because a
+// person unlinked it. Devices stay linked, because their tokens move, too.
 const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
 where link in ($1, $5) and way = ''`
 
-// disown sets the links of sessions as if their nodes had stopped. A copy begins a new archive, because two installations in one folder
-// would undo each other's work. A restored installation continues with its own archive.
+// disown changes the links of sessions as if all nodes had stopped. A copy begins a new archive, because two
+// installations with one folder would undo each other's work. A restored installation continues with its own archive.
 func (m *importer) disown(ctx context.Context) error {
 	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
@@ -290,7 +293,7 @@ func (m *importer) disownSessions(ctx context.Context) error {
 	return nil
 }
 
-// restored sets aside the messages whose outcome a backup does not know.
+// restored makes the messages unknown whose outcome a backup does not have.
 func (m *importer) restored(ctx context.Context) error {
 	if m.cfg.restored == nil {
 		return nil
@@ -298,14 +301,14 @@ func (m *importer) restored(ctx context.Context) error {
 	return m.cfg.restored(ctx, m.s, m.link)
 }
 
-// analyze tells PostgreSQL's planner about the new rows. Otherwise it would notice them only after a minute.
+// analyze tells PostgreSQL's planner about the new rows, which it would otherwise notice only after a minute.
 func (m *importer) analyze(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	for _, t := range m.loaded {
 		if _, err := m.link.Exec(ctx, "analyze "+t.Name); err != nil {
-			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // the tables are imported all the same
+			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // the import still succeeds
 			return nil
 		}
 	}

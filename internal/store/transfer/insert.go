@@ -23,7 +23,8 @@ func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next 
 	return nil
 }
 
-// load puts the file's rows into the database. It reads to the end of the file, because a file is valid only as a whole.
+// load inserts the rows of the file into the database. It reads the file to its end, because only the end shows
+// whether the file is valid.
 func (m *importer) load(ctx context.Context) error {
 	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), tell: m.cfg.Progress}
 	for {
@@ -40,7 +41,7 @@ func (m *importer) load(ctx context.Context) error {
 		} else {
 			err = m.insert(ctx, t, next)
 		}
-		if next.err != nil { // the database's error would add nothing
+		if next.err != nil { // the error of the file is the cause; the database's error adds nothing
 			err = next.err
 		}
 		if err != nil {
@@ -52,7 +53,7 @@ func (m *importer) load(ctx context.Context) error {
 	return m.file.Close()
 }
 
-// insert inserts many rows with each statement, through the table of batches.
+// insert inserts several rows with each statement, as a batch.
 func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) error {
 	values, part := make([]string, len(t.Columns)), make(engine.Columns, len(t.Columns))
 	for i := range values {
@@ -82,10 +83,10 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 	return nil
 }
 
-// insertRows is how many rows a statement takes; each may be as large as a request and its contents.
+// insertRows is how many rows one statement inserts. Each row may be as large as a request and its contents.
 const insertRows = 100
 
-// copy uses COPY, which also writes the columns that PostgreSQL numbers by itself.
+// copy inserts rows with COPY, which also writes columns that PostgreSQL numbers by itself.
 func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) error {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -94,7 +95,7 @@ func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) er
 	return m.link.Copy(ctx, t.Name, names, from)
 }
 
-// fileRows are the rows of the file's present table, one at a time.
+// fileRows reads the rows of the present table of the file, one at a time.
 type fileRows struct {
 	ctx  context.Context //nolint:containedctx // it is made for one call
 	file *archive.Reader

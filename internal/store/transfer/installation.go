@@ -9,13 +9,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// installation is a database that is being moved.
+// installation is an open database that is being moved.
 type installation struct {
 	*engine.DB
 	*fleet.Fleet
 }
 
-// openInstallation opens a database, and does not check whether it was moved. Errors are as those of engine.Open.
+// openInstallation opens a database without checking whether it was moved. Errors: as engine.Open.
 func openInstallation(ctx context.Context, cfg engine.Config, o engine.Options) (*installation, error) {
 	db, err := engine.Open(ctx, cfg, o)
 	if err != nil {

@@ -16,29 +16,29 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// The keys of linked numbers are in tables that a library makes (whatsmeow_…), and in two tables of the connector (socket_…). On PostgreSQL
-// they are in the product's database, on SQLite in a separate file. A backup holds their rows as a second export. A restore puts them into
-// tables that the library has made.
+// The keys of linked numbers are in tables of a library (whatsmeow_…), and in two tables of the connector (socket_…).
+// On PostgreSQL these tables are in the database of the store. On SQLite they are in a separate file. A backup has
+// their rows as a second export. A restore inserts the rows into tables that the library has created.
 //
-// Such a copy is older than the network's data, and not all of it is safe to use:
+// These rows are older than the data that the network has, and some of them are not safe to use:
 //
-//   - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older state would encrypt a new message under a
-//     number that was used already. Then the recipient takes it for a repeat and never shows it. A restore deletes all states. The first
-//     message to each device begins a new state.
-//   - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and the sender begins
-//     a new state.
-//   - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may hold later keys, so a restore skips numbers. It
-//     marks the keys that it has as handed out.
-//   - The identity of the device does not change, so the number stays linked.
+//  - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older state would encrypt a new
+//    message under a number that was already used. Then the recipient's device takes the message for a repeat and never
+//    shows it. A restore deletes all states. The first message to each device begins a new state.
+//  - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and
+//    the sender begins a new state.
+//  - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may have later keys, so a restore
+//    skips numbers. It marks the restored keys as handed out.
+//  - The identity of the device does not change, so the number stays linked.
 
-// linkedNumbers are the tables of linked numbers, in a transaction.
+// linkedNumbers gives access to the tables of linked numbers in a transaction.
 type linkedNumbers struct {
 	s      *installation
 	link   *engine.Conn
 	free   func() error // ends the transaction, if it is a separate one
 	tables []archive.Table
 
-	version, compatible int64 // of the library's tables: a program that knows the version compatible can use them
+	version, compatible int64 // versions of the library's tables: a program that knows the version compatible can use them
 }
 
 const numbersVersion = "whatsmeow_version"
@@ -50,8 +50,8 @@ func ofNumbers(table string) bool {
 	return strings.HasPrefix(table, "whatsmeow_") || strings.HasPrefix(table, "socket_")
 }
 
-// openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own. On SQLite it
-// begins a transaction in the file of the numbers.
+// openNumbers finds the tables of linked numbers, or returns nil if there are none. On PostgreSQL it uses the
+// transaction of own. On SQLite it begins a transaction in the file of the numbers.
 func (s *installation) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
 	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
 	if !s.Dialect.Postgres {
@@ -89,7 +89,7 @@ func (s *installation) openNumbersFile(ctx context.Context, readOnly bool) (*lin
 	return &linkedNumbers{s: s, link: l, free: free}, nil
 }
 
-// describe reads which tables exist.
+// describe finds out which tables exist.
 func (n *linkedNumbers) describe(ctx context.Context) error {
 	text := archive.SQLiteCatalogue
 	if n.s.Dialect.Postgres {
@@ -135,7 +135,7 @@ func numberOrder(t archive.Table) int {
 	return len(numberParents)
 }
 
-// write writes the linked numbers. h is the header of the backup's database part.
+// write writes the linked numbers into the backup. h is the header of the database's entry.
 func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Header) error {
 	h.Schema, h.Tables = n.version, n.tables
 	if err := countRows(ctx, n.link, h.Tables); err != nil {
@@ -144,7 +144,8 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil)
 }
 
-// tidyQuerier reads texts that every database accepts. Contacts choose their names, and SQLite keeps any bytes.
+// tidyQuerier replaces characters in texts that a database refuses. SQLite accepts any bytes, and people may choose
+// any names.
 type tidyQuerier struct{ engine.Querier }
 
 func (t tidyQuerier) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
@@ -169,7 +170,7 @@ func (t tidyRow) Scan(into ...any) error {
 
 const faultStoreHasNumbers puntuale.ReasonCode = "store.has_numbers"
 
-// load fills the empty tables with a backup's rows, makes them safe to use, and counts the linked numbers.
+// load fills the empty tables with the rows of a backup, makes the keys safe to use, and counts the linked numbers.
 func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) (linked int64, err error) {
 	from, err := backup.Open(archive.NumbersEntry)
 	if err != nil {
@@ -213,7 +214,8 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 
 func (n *linkedNumbers) renew(ctx context.Context) error { return queue.RenewNumbers(ctx, n.link) }
 
-// Commit ends the transaction if it is a separate one. On PostgreSQL, the caller's transaction continues.
+// Commit ends the transaction, if it is a separate one. On PostgreSQL it does nothing, because the caller's
+// transaction continues.
 func (n *linkedNumbers) Commit(ctx context.Context) error {
 	if n.s.Dialect.Postgres {
 		return nil
@@ -224,7 +226,8 @@ func (n *linkedNumbers) Commit(ctx context.Context) error {
 	return nil
 }
 
-// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or another name if several stores are in one folder.
+// WhatsAppFile returns the path of the file of linked numbers beside a SQLite store. It is whatsapp.db, or another
+// name if several stores are in one folder.
 func WhatsAppFile(file string) string {
 	base := filepath.Base(file)
 	if base == "puntuale.db" {

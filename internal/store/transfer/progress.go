@@ -2,10 +2,10 @@ package transfer
 
 import "puntuale/internal/store/archive"
 
-// Progress reports how far a move has come; it is called after each thousand rows and at the end of each stage.
+// Progress is called to report how far a move has come: after each thousand rows, and at the end of each stage.
 type Progress func(stage Stage, done, total int64)
 
-// Stage is a part of moving.
+// Stage is a part of a move.
 type Stage string
 
 const (
@@ -14,7 +14,7 @@ const (
 	Checking  Stage = "checking"
 )
 
-// rowCounter reports each row to a Progress.
+// rowCounter counts rows, and reports them to a Progress.
 type rowCounter struct {
 	stage       Stage
 	done, total int64

@@ -13,14 +13,15 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// An installation that was exported for good is marked, so that the installation and its copy never both send. The mark is on disk before
-// the copy is read. No server writes after the mark, so the copy has everything that was accepted:
+// A final export marks the installation, so that the installation and its copy never both send. The mark is on disk
+// before the export reads anything. No server writes after the mark, so the copy has everything that was accepted:
 //
-//   - On SQLite, each user of the file shares a lock, and the export takes that lock alone. A user reads the mark when it opens the file.
-//   - On PostgreSQL, the export sees the connections of servers. It does not see a server whose connections were just cut, and that server
-//     may come back. So each new connection of a writer reads the mark once, when it is made.
+//  - On SQLite, each user of the file shares a lock, and a final export needs this lock alone. A user reads the mark when
+//    it opens the file.
+//  - On PostgreSQL, a final export sees the connections of servers. It does not see a server that has just lost its
+//    connections and may connect again. So each new connection of a writer reads the mark when it is made.
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultStoreConnectionOpen  puntuale.ReasonCode = "store.connection_open"
 	faultStoreConnectionsOpen puntuale.ReasonCode = "store.connections_open"
@@ -29,8 +30,8 @@ const (
 	faultStoreServersSend     puntuale.ReasonCode = "store.servers_send"
 )
 
-// markMoved prevents later starts of servers, and refuses while a server runs. An installation that is marked already keeps its mark. The
-// caller holds the lock of the file.
+// markMoved marks the installation, so that no server starts on it. It returns an error if a server runs. If the
+// installation already has a mark, this mark stays. The caller holds the lock of the file.
 func (s *installation) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -62,12 +63,13 @@ func (s *installation) unmark(ctx context.Context) error {
 	return nil
 }
 
-// The signs of a server: its lease, or its connections. A server that only answers calls has no lease.
+// serversThere counts the signs of servers: leases and connections. A server that only answers calls has no lease.
 const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
 
-// refuseServers refuses while a server uses a PostgreSQL. On SQLite, HoldFile does this. Codes: conflict.
+// refuseServers returns an error if a server uses a PostgreSQL database. On SQLite, HoldFile does this. Codes:
+// conflict.
 func (s *installation) refuseServers(ctx context.Context) error {
 	if !s.Dialect.Postgres {
 		return nil
@@ -89,7 +91,7 @@ func (s *installation) refuseServers(ctx context.Context) error {
 	}
 }
 
-// serversRun is the error that names what uses an installation.
+// serversRun is the error that says what uses an installation.
 func serversRun(nodes, connections int64) error {
 	send := puntuale.Because(faultStoreServersSend, strconv.FormatInt(nodes, 10))
 	open := puntuale.Because(faultStoreConnectionsOpen, strconv.FormatInt(connections, 10))
@@ -102,14 +104,15 @@ func serversRun(nodes, connections int64) error {
 	return puntuale.Conflict(faultStoreServersRun, send.Stored(), open.Stored())
 }
 
-// A process may have ended a moment ago, and the database may not have noticed it yet.
+// The check is repeated, because a process may have ended a moment ago, and the database may not have noticed yet.
 const (
 	serverTries = 5
 	serverPause = 200 * time.Millisecond
 )
 
-// Reopen lets servers start again on an installation that was exported for good, and reports whether it was. The imported copy must not
-// have sent anything, because the open messages here would be sent a second time. Codes: conflict (a SQLite file is being exported).
+// Reopen removes the mark of a final export, so that servers can start again. It returns whether there was a mark.
+// The imported copy must not have sent anything, because otherwise the open messages here would be sent a second
+// time. Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName, Shared: true})
@@ -124,5 +127,5 @@ func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	return true, s.unmark(ctx)
 }
 
-// moverName is the name, in PostgreSQL, of connections that move an installation.
+// moverName is the name that PostgreSQL shows for connections that move an installation.
 const moverName = "moving puntuale"

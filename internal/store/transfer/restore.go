@@ -15,47 +15,50 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A message that is due in a restored copy may have left from the lost installation. Also, calls that are not in the copy may have stopped
-// it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
+// A message that is due in a restored backup may have left from the lost installation. Or a call that is not in the
+// backup may have stopped it. So a restore makes it uncertain, as after a failover (queue/quarantine.go), with these
+// differences:
 //
-//   - Everything due is set aside, also messages that could not leave when the copy was made. Credits, suspensions and the blacklist may
-//     have changed since. If a client has credits, each message takes one while they last.
-//   - The message is marked as stopped (queue.CancelMessages), so that no network gets it again. This includes networks that show repeats
-//     only once.
-//   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//   - Its attempt has the moment at which the message was due, because it may have left then.
+//  - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
+//    the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
+//  - The message is marked as stopped (queue.CancelMessages), so that it is never sent again by itself. This holds even
+//    if the network recognises repeats.
+//  - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
+//  - Its attempt has the moment at which the message was due, because it may have left then.
 //
-// No server works on the database meanwhile, so a restore is one transaction.
+// No server uses the database meanwhile, so a restore is one transaction.
 
-// decideWithin is how long after a restore people may decide about a message. After that, a server gives it up.
+// decideWithin is how long after a restore people may decide about a message. Then a server gives it up.
 const decideWithin = 24 * time.Hour
 
-// reasonRestored: the installation was restored from a copy, and the message may have left since then.
+// reasonRestored says that the installation was restored from a backup, and that the message may have left before
+// that.
 const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
-// RestoreConfig says how to treat a copy.
+// RestoreConfig is the configuration of a restore.
 type RestoreConfig struct {
-	Hold     bool // let no message leave until a person releases each client
+	Hold     bool // hold every client: its messages leave only after a person releases it
 	Progress Progress
 
-	// MakeNumbers makes the empty tables of linked numbers, in the library's form. nil: this program links no numbers, and skips those of a
-	// backup.
+	// MakeNumbers creates the empty tables of linked numbers in the library's form. nil: this program links no
+	// numbers, and skips those of the backup.
 	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
 // RestoreResult counts what a restore did.
 type RestoreResult struct {
-	Since   time.Time // the copy's moment: the copy has nothing that happened later
-	Unknown int64     // messages set aside
-	Clients int64     // how many clients these messages belong to
+	Since   time.Time // moment of the backup: it has nothing that happened later
+	Unknown int64     // messages that the restore made unknown
+	Clients int64     // number of clients that these messages belong to
 	Later   int64     // messages that are due later
 
 	Linked  int64 // numbers that stay linked
-	LeftOut bool  // the backup has linked numbers, and they were skipped
+	LeftOut bool  // the backup has linked numbers, and the restore skipped them
 }
 
-// Restore fills an empty database of either kind with a backup's rows, and sets aside all due messages. It is one transaction, like
-// [Import]: an early end leaves the database empty. Errors wrap those of package archive if the backup is wrong. Codes: as for Import.
+// Restore fills an empty database of either kind with the rows of a backup, and makes all due messages unknown. It is
+// one transaction, like [Import]: an early end leaves the database empty. If the backup is wrong, the error wraps one
+// of package archive. Codes: as Import.
 func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err
@@ -65,7 +68,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 		return done, err
 	}
 	defer from.Close()
-	made := "" // a file of linked numbers that this restore creates
+	made := "" // path of the file of linked numbers, if this restore creates it
 	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *installation, l *engine.Conn) (err error) {
 		if done, err = s.setAside(ctx, l, restoreTransaction{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
@@ -82,13 +85,14 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	}})
 	if err != nil && made != "" {
 		for _, rest := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(made + rest) // if a file remains, the next try finds and reports it
+			_ = os.Remove(made + rest) // if the file remains, the next try finds and reports it
 		}
 	}
 	return done, err
 }
 
-// numbersFileToCome is the path of the file of linked numbers, or "" if the file exists or none is needed.
+// numbersFileToCome returns the path of the file of linked numbers that a restore will create. It returns "" if the
+// file exists, or if none is needed.
 func (s *installation) numbersFileToCome() string {
 	if s.File == "" {
 		return ""
@@ -100,8 +104,8 @@ func (s *installation) numbersFileToCome() string {
 	return path
 }
 
-// restoreNumbers fills the tables of linked numbers. On PostgreSQL it uses the transaction of l. On SQLite, two files cannot commit
-// together, so the transaction of the numbers' file commits just before l does.
+// restoreNumbers fills the tables of linked numbers. On PostgreSQL it uses the transaction of l. On SQLite, two files
+// cannot commit together. So the transaction in the numbers' file commits just before the transaction of l.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backu
 	return linked, n.Commit(ctx)
 }
 
-// renewLinked renews the keys of a copy that was made by other means, if it has linked numbers.
+// renewLinked makes the keys of linked numbers safe to use, in a copy that Restore did not make.
 func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 	n, err := s.openNumbers(ctx, l, false)
 	if n == nil || err != nil {
@@ -137,8 +141,9 @@ func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err err
 	return n.Commit(ctx)
 }
 
-// MarkRestored sets aside the due messages of a copy that was made by other means at a moment. No server may work on it. Codes: conflict (a
-// server or another command uses it); invalid (the moment is in the future).
+// MarkRestored makes the due messages unknown in a copy that Restore did not make. since is the moment of the copy.
+// No server may use the copy. Codes: conflict (a server or another command uses it); invalid (since is in the
+// future).
 func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done RestoreResult, err error) {
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
@@ -177,18 +182,19 @@ func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r Res
 	return done, nil
 }
 
-// restoreTransaction is one restore.
+// restoreTransaction has the parameters of setAside.
 type restoreTransaction struct {
 	since, now time.Time
 	hold       bool
 }
 
-// unknownDue selects the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
+// unknownDue selects the messages whose outcome a backup does not have. $1 is the latest due moment of a message that
+// may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
 
-// setAside sets aside messages after a restore, in a transaction. No other transaction runs meanwhile.
+// setAside makes messages unknown after a restore, in the caller's transaction. No other transaction runs meanwhile.
 func (s *installation) setAside(ctx context.Context, a engine.Querier, r restoreTransaction) (done RestoreResult, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
@@ -235,7 +241,7 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	return done, s.beginAnew(ctx, a)
 }
 
-// chargeAside takes a credit for each message that is set aside, in due order, while the client has credits.
+// chargeAside takes a credit for each unknown message, in due order, as long as the client has credits.
 func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64
@@ -271,12 +277,13 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	return nil
 }
 
-// leap raises the identifiers of messages to $1 beyond the clock. Identifiers always grow with the clock. So two installations that were
-// restored from one backup use different ones, and no network confuses their messages.
+// leap raises the identifiers of messages to $1 beyond the clock, and identifiers grow with the clock. So two
+// installations that were restored from one backup give out different identifiers, and no network confuses their
+// messages.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
-// beginAnew separates the new installation from the lost one: nodes, sessions' owners and numbers begin anew. It records the database's
-// timeline, so that the restore does not look like a failover.
+// beginAnew separates the new installation from the lost one: nodes, owners of sessions and numbers begin anew. It
+// stores the database's timeline, so that the restore does not look like a failover.
 func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string

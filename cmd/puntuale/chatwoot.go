@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/catalogue"
+	"puntuale/internal/chatwoot"
+	"puntuale/internal/control"
+	"puntuale/internal/media"
+)
+
+// openChatwoot makes what calls servers of Chatwoot, and what takes their calls. Every node has both.
+func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
+	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
+	s.chatwoot = chatwoot.New(chatwoot.Config{
+		Store: s.store, HTTP: media.WebhookTransport(allowed, nil), Open: s.openReplyFile, Name: s.contactName,
+		Message: func(ctx context.Context, client puntuale.ClientID, id puntuale.MessageID) (puntuale.MessageDetail, error) {
+			found, err := s.store.Tenant(client).Details(ctx, []puntuale.MessageID{id})
+			if err == nil && len(found) == 0 {
+				err = puntuale.NotFound(puntuale.NoMessage)
+			}
+			if err != nil {
+				return puntuale.MessageDetail{}, err
+			}
+			return found[0], nil
+		},
+	})
+	s.agents = chatwoot.NewWebhook(chatwoot.WebhookConfig{
+		Store: s.store, Mark: vault.Mark, ReadBody: readDelivery, Answer: s.answerOfAgent, Say: sayRefusal, Clock: cfg.Clock, Logger: cfg.Logger,
+	}, s.chatwoot, func(t *puntuale.WebhookTarget) (string, error) {
+		token, err := vault.Open(puntuale.SealedWebhook, t.SealPlace(), t.Secret.Present)
+		return string(token), err
+	})
+}
+
+// openReplyFile fetches the file of a client's reply.
+func (s *server) openReplyFile(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error) {
+	c, err := s.control.OfNetwork(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return c.OpenMedia(ctx, r)
+}
+
+// contactName returns the name of a client's contact; "": there is none, or it cannot be read now.
+func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phone string) string {
+	found, _, err := s.store.Tenant(client).Contacts(ctx, puntuale.ContactFilter{Phone: phone}, puntuale.Page{Limit: 1})
+	if err != nil || len(found) == 0 || found[0].Phone != phone {
+		return ""
+	}
+	return found[0].Name
+}
+
+// answerOfAgent sends what an agent wrote in Chatwoot. A second call for the same part sends nothing. No call is counted.
+func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) error {
+	c, err := s.control.OfNetwork(ctx, a.Client)
+	if err != nil {
+		return err
+	}
+	fields := map[string]string{"phone": a.Phone}
+	for name, value := range map[string]string{"text": a.Text, "media": a.Media, "media_name": a.MediaName} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+	request, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(request, &members); err != nil {
+		return err
+	}
+	_, err = c.Answer(ctx, control.SingleCall{
+		Phone: a.Phone, Fields: members, Session: a.Session.String(), Name: "Chatwoot", Reference: control.Reference{Query: a.Reference}, Body: request,
+		Scope: "POST " + puntuale.ChatwootWebhooks, Key: a.Reference + "/" + strconv.Itoa(a.Part),
+	})
+	return err
+}
+
+// sayRefusal says in Italian why a message was refused.
+func sayRefusal(err error) string {
+	e := &puntuale.Error{}
+	if !errors.As(err, &e) {
+		return ""
+	}
+	if len(e.Faults) == 0 {
+		return catalogue.Italian.Say(e.Reason)
+	}
+	var all []string
+	for _, f := range e.Faults {
+		all = append(all, catalogue.Italian.Say(puntuale.Because(f.Code, f.Args...)))
+	}
+	return strings.Join(all, "; ")
+}

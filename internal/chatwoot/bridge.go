@@ -1,0 +1,414 @@
+package chatwoot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/catalogue"
+)
+
+// Config is what [New] needs. Store, HTTP and Message must be set.
+type Config struct {
+	Store  puntuale.ChatwootConversations
+	HTTP   http.RoundTripper // reaches only addresses that the operator permits
+	Within time.Duration     // for all calls of one event; default [defaultWithin]
+	// Open fetches the file of a reply; nil: files are only named.
+	Open func(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error)
+	// Message returns a client's message with its content. Codes: not_found.
+	Message func(ctx context.Context, client puntuale.ClientID, id puntuale.MessageID) (puntuale.MessageDetail, error)
+	// Name returns the name of a client's contact; "": not known. nil: no name is known.
+	Name func(ctx context.Context, client puntuale.ClientID, phone string) string
+}
+
+const (
+	defaultWithin = 30 * time.Second
+	filesAtOnce   = 2
+	mostFile      = 40 << 20 // of a reply's file, in bytes; a larger one is only named. Chatwoot takes 40 MB
+)
+
+// Bridge tells events to Chatwoot. Many goroutines may use it at once. The sender of events makes one attempt of a link at a time.
+type Bridge struct {
+	cfg   Config
+	files chan struct{} // bounds the files in memory
+}
+
+var _ puntuale.ChatwootCaller = (*Bridge)(nil)
+
+// New returns a bridge.
+func New(cfg Config) *Bridge {
+	cfg.Within = cmp.Or(cfg.Within, defaultWithin)
+	return &Bridge{cfg, make(chan struct{}, filesAtOnce)}
+}
+
+// untold is the answer where Chatwoot need not know of an event.
+var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
+
+// Tell tells one event; see [puntuale.ChatwootCaller].
+func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event) (puntuale.ChatwootAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
+	defer cancel()
+	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e}
+	err := w.tell(ctx)
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return r.ChatwootAnswer, nil
+	case err != nil:
+		return puntuale.ChatwootAnswer{}, err
+	case !w.told:
+		return untold, nil
+	}
+	return puntuale.ChatwootAnswer{Status: http.StatusOK}, nil
+}
+
+// eventAttempt is one attempt.
+type eventAttempt struct {
+	b    *Bridge
+	s    *server
+	t    *puntuale.WebhookTarget
+	e    *puntuale.Event
+	told bool
+}
+
+func (w *eventAttempt) tell(ctx context.Context) error {
+	switch m, y := w.e.Message, w.e.Reply; {
+	case y != nil && y.Phone != "" && !y.Own:
+		return w.reply(ctx, y)
+	case m == nil || m.Phone == "":
+		return nil
+	default:
+		if conversation, message, ok := puntuale.ParseChatwootReference(m.Reference); ok {
+			return w.status(ctx, conversation, message, m)
+		}
+		return w.note(ctx, m)
+	}
+}
+
+// Names of a message's status in Chatwoot.
+var statuses = map[puntuale.EventType]string{
+	puntuale.EventMessageDelivered:   "delivered",
+	puntuale.EventMessageRead:        "read",
+	puntuale.EventMessageFailed:      "failed",
+	puntuale.EventMessageBlacklisted: "failed",
+	puntuale.EventMessageCancelled:   "failed",
+}
+
+// status shows an agent what became of their message.
+func (w *eventAttempt) status(ctx context.Context, conversation, message int64, m *puntuale.MessageDetail) error {
+	status := statuses[w.e.Type]
+	if status == "" {
+		return nil
+	}
+	reason := ""
+	if status == "failed" {
+		reason = catalogue.Italian.Say(m.Response())
+	}
+	return w.missing(w.s.setStatus(ctx, conversation, message, status, reason))
+}
+
+func (s *server) setStatus(ctx context.Context, conversation, message int64, status, reason string) error {
+	in := map[string]any{"status": status}
+	if reason != "" {
+		in["external_error"] = reason
+	}
+	return s.call(ctx, http.MethodPatch, fmt.Sprintf("/conversations/%d/messages/%d", conversation, message), in, nil)
+}
+
+// missing takes what is gone in Chatwoot as told.
+func (w *eventAttempt) missing(err error) error {
+	var r *refusal
+	if errors.As(err, &r) && r.Status == http.StatusNotFound {
+		return nil
+	}
+	w.told = err == nil
+	return err
+}
+
+// note shows what we sent as a private note, where the person has a conversation. A note never comes back as an agent's message.
+func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) error {
+	if w.e.Type != puntuale.EventMessageSent {
+		return nil
+	}
+	c, err := w.b.cfg.Store.ChatwootConversation(ctx, w.t.ID, w.e.Client, m.Phone)
+	if err != nil || c.Conversation == 0 {
+		return err
+	}
+	full, err := w.b.cfg.Message(ctx, w.e.Client, m.ID)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound || err == nil && full.Blanked {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.missing(w.post(ctx, &c, chatMessage{text: noteOf(&full), kind: "outgoing", private: true}))
+}
+
+// noteOf is the text of a note.
+func noteOf(m *puntuale.MessageDetail) string {
+	lines := []string{m.Content.Text}
+	if m.Content.MediaURL != "" {
+		lines = append(lines, m.Content.MediaURL)
+	}
+	if m.Content.Latitude != nil && m.Content.Longitude != nil {
+		lines = append(lines, puntuale.LocationText("", "", *m.Content.Latitude, *m.Content.Longitude))
+	}
+	title := "Puntuale"
+	if name := cmp.Or(m.SequenceName, m.RunName); name != "" {
+		title += ", " + name
+	}
+	return "**" + title + "**\n" + strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// reply hands a reply over. If the conversation is gone in Chatwoot, the person gets another one.
+func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
+	c, err := w.b.cfg.Store.ChatwootConversation(ctx, w.t.ID, w.e.Client, y.Phone)
+	if err != nil {
+		return err
+	}
+	p := chatMessage{text: y.Text, kind: "incoming"}
+	if y.Media != nil {
+		p.file, err = w.open(ctx, y)
+		if err != nil {
+			return err
+		}
+		if p.file != nil {
+			defer p.file.Close()
+		} else {
+			p.text = strings.TrimSpace(p.text + "\n[" + cmp.Or(y.Media.Name, string(y.Kind)) + "]")
+		}
+		p.name, p.media = cmp.Or(y.Media.Name, string(y.Kind)), y.Media.Type
+	}
+	if p.text == "" && p.file == nil {
+		p.text = "[" + string(y.Kind) + "]"
+	}
+	if c.Conversation != 0 {
+		err = w.post(ctx, &c, p)
+		var r *refusal
+		if !errors.As(err, &r) || r.Status != http.StatusNotFound {
+			w.told = err == nil
+			return err
+		}
+		c.Contact, c.Conversation = 0, 0
+	}
+	if err := w.converse(ctx, &c); err != nil {
+		return err
+	}
+	err = w.post(ctx, &c, p)
+	w.told = err == nil
+	return err
+}
+
+// open fetches the file of a reply. nil: it is gone, or too large; then it is only named.
+func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyFile, error) {
+	if w.b.cfg.Open == nil || y.Media.Size > mostFile {
+		return nil, nil
+	}
+	f, err := w.b.cfg.Open(ctx, w.e.Client, *y)
+	switch puntuale.CodeOf(err) {
+	case "":
+	case puntuale.CodeGone, puntuale.CodeNotFound, puntuale.CodeTooLarge:
+		return nil, nil
+	default:
+		return nil, err
+	}
+	if f.Size > mostFile {
+		_ = f.Close()
+		return nil, nil
+	}
+	return f, nil
+}
+
+// converse finds or makes the person's contact and conversation, and keeps their ids.
+func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConversation) error {
+	source, err := w.contact(ctx, c)
+	if err != nil {
+		return err
+	}
+	var all struct {
+		Payload []struct {
+			ID    int64 `json:"id"`
+			Inbox int64 `json:"inbox_id"`
+		} `json:"payload"`
+	}
+	if err := w.s.call(ctx, http.MethodGet, fmt.Sprintf("/contacts/%d/conversations", c.Contact), nil, &all); err != nil {
+		return err
+	}
+	for _, there := range all.Payload {
+		if there.Inbox == w.t.Chatwoot.Inbox {
+			c.Conversation = max(c.Conversation, there.ID)
+		}
+	}
+	if c.Conversation == 0 {
+		var made struct {
+			ID int64 `json:"id"`
+		}
+		if err := w.s.call(ctx, http.MethodPost, "/conversations", map[string]any{"source_id": source, "inbox_id": w.t.Chatwoot.Inbox, "contact_id": c.Contact, "status": "open"}, &made); err != nil {
+			return err
+		}
+		c.Conversation = made.ID
+	}
+	return w.b.cfg.Store.KeepChatwoot(ctx, *c)
+}
+
+// contact is a contact as Chatwoot shows it.
+type contact struct {
+	ID         int64   `json:"id"`
+	Phone      *string `json:"phone_number"`
+	Identifier *string `json:"identifier"`
+	Inboxes    []seat  `json:"contact_inboxes"`
+}
+
+// seat is a contact's place in an inbox.
+type seat struct {
+	Source string `json:"source_id"`
+	Inbox  struct {
+		ID int64 `json:"id"`
+	} `json:"inbox"`
+}
+
+// contact finds or makes the person's contact. It returns the contact's source_id in the inbox. Chatwoot has a number, and an identifier,
+// once in an account.
+func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversation) (source string, err error) {
+	var found struct {
+		Payload []contact `json:"payload"`
+	}
+	if err := w.s.call(ctx, http.MethodGet, "/contacts/search?q="+url.QueryEscape(c.Phone), nil, &found); err != nil {
+		return "", err
+	}
+	for _, there := range found.Payload {
+		if (there.Phone == nil || *there.Phone != c.Phone) && (there.Identifier == nil || *there.Identifier != c.Phone) {
+			continue
+		}
+		c.Contact = there.ID
+		for _, at := range there.Inboxes {
+			if at.Inbox.ID == w.t.Chatwoot.Inbox {
+				return at.Source, nil
+			}
+		}
+		var made seat
+		err := w.s.call(ctx, http.MethodPost, fmt.Sprintf("/contacts/%d/contact_inboxes", c.Contact), map[string]any{"inbox_id": w.t.Chatwoot.Inbox}, &made)
+		return made.Source, err
+	}
+	name := c.Phone
+	if w.b.cfg.Name != nil {
+		name = cmp.Or(w.b.cfg.Name(ctx, c.Client, c.Phone), name)
+	}
+	in := map[string]any{"inbox_id": w.t.Chatwoot.Inbox, "name": name}
+	if strings.HasPrefix(c.Phone, "+") {
+		in["phone_number"] = c.Phone
+	} else {
+		in["identifier"] = c.Phone
+	}
+	var made struct {
+		Payload struct {
+			Contact contact `json:"contact"`
+			Seat    seat    `json:"contact_inbox"`
+		} `json:"payload"`
+	}
+	if err := w.s.call(ctx, http.MethodPost, "/contacts", in, &made); err != nil {
+		return "", err
+	}
+	c.Contact = made.Payload.Contact.ID
+	return made.Payload.Seat.Source, nil
+}
+
+// chatMessage is a message to post.
+type chatMessage struct {
+	text        string
+	kind        string // incoming or outgoing
+	private     bool
+	file        *puntuale.ReplyFile // nil: none
+	name, media string              // of the file
+}
+
+// post posts a message once. Chatwoot keeps no promise about repeats. So the name of the post is on disk first, and an attempt that finds
+// the name there looks whether the post arrived.
+func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
+	name := puntuale.ChatwootPost(w.e)
+	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)
+	if c.Posting == name {
+		arrived, err := w.arrived(ctx, at, name)
+		if err != nil || arrived {
+			return err
+		}
+	} else {
+		c.Posting = name
+		if err := w.b.cfg.Store.KeepChatwoot(ctx, *c); err != nil {
+			return err
+		}
+	}
+	if p.file == nil {
+		return w.s.call(ctx, http.MethodPost, at, map[string]any{"content": p.text, "message_type": p.kind, "private": p.private, "source_id": name}, nil)
+	}
+	select {
+	case w.b.files <- struct{}{}:
+		defer func() { <-w.b.files }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a file's turn: %w", ctx.Err())
+	}
+	send, err := form(p, name)
+	if err != nil {
+		return err
+	}
+	return w.s.send(ctx, http.MethodPost, at, send, nil)
+}
+
+// arrived reports whether one of the conversation's latest messages has the name. Chatwoot lists 20.
+func (w *eventAttempt) arrived(ctx context.Context, at, name string) (bool, error) {
+	var latest struct {
+		Payload []struct {
+			Source *string `json:"source_id"`
+		} `json:"payload"`
+	}
+	if err := w.s.call(ctx, http.MethodGet, at, nil, &latest); err != nil {
+		return false, err
+	}
+	for _, m := range latest.Payload {
+		if m.Source != nil && *m.Source == name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// form is a message with its file, as a form. The file is read into memory: it has at most [mostFile] bytes.
+func form(p chatMessage, name string) (body, error) {
+	var b bytes.Buffer
+	f := multipart.NewWriter(&b)
+	for _, field := range [][2]string{{"content", p.text}, {"message_type", p.kind}, {"private", strconv.FormatBool(p.private)}, {"source_id", name}} {
+		if err := f.WriteField(field[0], field[1]); err != nil {
+			return body{}, fmt.Errorf("write a form: %w", err)
+		}
+	}
+	part, err := f.CreatePart(fileHeader(p.name, p.media))
+	if err == nil {
+		_, err = io.Copy(part, io.LimitReader(p.file, mostFile))
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return body{}, fmt.Errorf("write a file into a form: %w", err)
+	}
+	return body{f.FormDataContentType(), &b, int64(b.Len())}, nil
+}
+
+var quoted = strings.NewReplacer(`\`, `_`, `"`, `_`, "\r", "_", "\n", "_")
+
+func fileHeader(name, kind string) map[string][]string {
+	return map[string][]string{
+		"Content-Disposition": {`form-data; name="attachments[]"; filename="` + quoted.Replace(name) + `"`},
+		"Content-Type":        {cmp.Or(quoted.Replace(kind), "application/octet-stream")},
+	}
+}

@@ -1,0 +1,91 @@
+package chatwoot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"puntuale"
+)
+
+// mostAnswer is how much of an answer is read, in bytes. A list of conversations may be long.
+const mostAnswer = 4 << 20
+
+// server is one account of a server, with its token.
+type server struct {
+	http    http.RoundTripper
+	base    string // without a slash at its end
+	account int64
+	token   string
+}
+
+func (b *Bridge) server(address string, account int64, token string) *server {
+	return &server{b.cfg.HTTP, strings.TrimRight(address, "/"), account, token}
+}
+
+// refusal is an answer that is no success.
+type refusal struct{ puntuale.ChatwootAnswer }
+
+func (r *refusal) Error() string { return "Chatwoot answered " + strconv.Itoa(r.Status) }
+
+// body is what a call sends.
+type body struct {
+	kind string
+	data io.Reader
+	size int64 // -1: not known before
+}
+
+func jsonBody(v any) (body, error) {
+	text, err := json.Marshal(v)
+	return body{"application/json", bytes.NewReader(text), int64(len(text))}, err
+}
+
+// call makes a call below the account's path, and reads its answer into out. An answer that is no success is a refusal.
+func (s *server) call(ctx context.Context, method, path string, in, out any) error {
+	var send body
+	if in != nil {
+		var err error
+		if send, err = jsonBody(in); err != nil {
+			return fmt.Errorf("write a call to Chatwoot: %w", err)
+		}
+	}
+	return s.send(ctx, method, path, send, out)
+}
+
+func (s *server) send(ctx context.Context, method, path string, in body, out any) error {
+	r, err := http.NewRequestWithContext(ctx, method, s.base+"/api/v1/accounts/"+strconv.FormatInt(s.account, 10)+path, in.data)
+	if err != nil {
+		return fmt.Errorf("call Chatwoot: %w", err)
+	}
+	if in.data != nil {
+		r.Header.Set("Content-Type", in.kind)
+		r.ContentLength = in.size
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "Puntuale")
+	r.Header.Set("Api_access_token", s.token)
+	got, err := s.http.RoundTrip(r) // no client is used: it would follow redirects, with the token
+	if err != nil {
+		return err //nolint:wrapcheck // the caller reads its kind
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(got.Body, mostAnswer))
+	if got.StatusCode < 200 || got.StatusCode > 299 {
+		return &refusal{puntuale.ChatwootAnswer{Status: got.StatusCode, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)]), RetryAfter: got.Header.Get("Retry-After")}}
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // likewise
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil { // another server answers at this address
+		return &refusal{puntuale.ChatwootAnswer{Status: http.StatusBadGateway, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)])}}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package chatwoot
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Limits of one call of Chatwoot. It waits five seconds for the answer.
+const (
+	webhookMost  = 1 << 20 // bytes
+	webhookWait  = 4 * time.Second
+	attachedMost = 10 // files of one message; Chatwoot takes 15
+)
+
+// WebhookConfig is what [NewWebhook] needs. All members must be set.
+type WebhookConfig struct {
+	Store    puntuale.ChatwootConversations
+	Mark     func(purpose string, parts ...string) string // makes the keyed hash in the address
+	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
+	// Answer sends what an agent wrote, once for each reference and part. Codes: those of a single send.
+	Answer func(ctx context.Context, a AgentMessage) error
+	// Say is a refusal's reason in a person's words.
+	Say    func(err error) string
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// AgentMessage is a message that an agent wrote in Chatwoot, or one of its files.
+type AgentMessage struct {
+	Client    puntuale.ClientID
+	Session   puntuale.SessionID
+	Phone     string
+	Text      string
+	Media     string // address of a file; "": none
+	MediaName string
+	Reference string // names the message in Chatwoot
+	Part      int    // the place of the file; 0: the first, which has the text
+}
+
+// Webhook answers at [puntuale.ChatwootWebhooks], on any node. Chatwoot signs its calls only in late versions, and repeats none, so the
+// address holds a secret. A message that cannot be sent is refused: then Chatwoot shows it to the agent as failed.
+type Webhook struct {
+	cfg    WebhookConfig
+	bridge *Bridge
+	token  func(t *puntuale.WebhookTarget) (string, error)
+}
+
+// NewWebhook returns the handler. token opens the access token of a link.
+func NewWebhook(cfg WebhookConfig, b *Bridge, token func(t *puntuale.WebhookTarget) (string, error)) *Webhook {
+	return &Webhook{cfg, b, token}
+}
+
+// Expects reports whether a request's address has the secret.
+func (h *Webhook) Expects(r *http.Request) bool { return h.named(r.URL.Path) != 0 }
+
+// named returns the webhook that an address belongs to, or 0. It needs no database.
+func (h *Webhook) named(at string) puntuale.WebhookID {
+	text, _, _ := strings.Cut(strings.TrimPrefix(at, puntuale.ChatwootWebhooks), "/")
+	id, err := puntuale.ParseID[puntuale.WebhookID](text)
+	if err != nil {
+		return 0
+	}
+	x, y := sha256.Sum256([]byte(at)), sha256.Sum256([]byte(id.ChatwootPath(h.cfg.Mark)))
+	if subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
+		return 0
+	}
+	return id
+}
+
+// ServeHTTP looks at the address before it reads the body.
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
+	defer cancel()
+	w.Header().Set("Cache-Control", "no-store")
+	id := h.named(r.URL.Path)
+	if id == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	link, err := h.cfg.Store.ChatwootTarget(ctx, id)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, and Chatwoot does not know
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case err != nil:
+		h.cfg.Logger.Error("a link to Chatwoot could not be read", "error", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	text, err := h.cfg.ReadBody(w, r, webhookMost)
+	switch puntuale.CodeOf(err) {
+	case "":
+		w.WriteHeader(h.take(ctx, &link, text))
+	case puntuale.CodeTooLarge:
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusBadRequest)
+	}
+}
+
+type attachment struct {
+	URL string `json:"data_url"`
+}
+
+// name is the file's name, as its address says.
+func (a attachment) name() string {
+	at, _, _ := strings.Cut(a.URL, "?")
+	name := path.Base(at)
+	if name == "." || name == "/" {
+		return ""
+	}
+	return name
+}
+
+type conversation struct {
+	Number int64  `json:"id"`
+	Inbox  int64  `json:"inbox_id"`
+	Status string `json:"status"`
+	Meta   struct {
+		Sender struct {
+			Phone      *string `json:"phone_number"`
+			Identifier *string `json:"identifier"`
+		} `json:"sender"`
+		Assignee *struct {
+			ID int64 `json:"id"`
+		} `json:"assignee"`
+		AssigneeType *string `json:"assignee_type"`
+	} `json:"meta"`
+}
+
+// assigned reports whether an agent has the conversation. A robot is no agent, and who has a resolved conversation is done with it.
+func (c *conversation) assigned() bool {
+	return c.Meta.Assignee != nil && c.Status != "resolved" && (c.Meta.AssigneeType == nil || *c.Meta.AssigneeType == "User")
+}
+
+// take does what a report asks for, and returns the status of the answer.
+func (h *Webhook) take(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
+	var event struct {
+		Event string `json:"event"`
+	}
+	if json.Unmarshal(text, &event) != nil {
+		return http.StatusBadRequest
+	}
+	switch event.Event {
+	case "message_created":
+		return h.message(ctx, l, text)
+	case "conversation_created", "conversation_updated", "conversation_status_changed":
+		return h.assign(ctx, l, text)
+	}
+	return http.StatusOK
+}
+
+// assign notes whether an agent has the conversation.
+func (h *Webhook) assign(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
+	var c conversation
+	if json.Unmarshal(text, &c) != nil {
+		return http.StatusBadRequest
+	}
+	if c.Inbox != l.Chatwoot.Inbox {
+		return http.StatusOK
+	}
+	phone, err := h.person(ctx, l, &c)
+	if err == nil && phone != "" {
+		err = h.cfg.Store.AssignChatwoot(ctx, l.ID, l.Client, phone, c.assigned(), h.cfg.Clock.Now())
+	}
+	if err != nil {
+		h.cfg.Logger.Error("an assignment in Chatwoot could not be stored", "client_id", l.Client, "session_id", l.Session, "error", err)
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// person returns the person of a conversation; "": not known. What we know of the conversation counts more than the contact's number, which
+// an agent may change.
+func (h *Webhook) person(ctx context.Context, l *puntuale.WebhookTarget, c *conversation) (string, error) {
+	phone, err := h.cfg.Store.ChatwootPerson(ctx, l.ID, c.Number)
+	if err != nil || phone != "" {
+		return phone, err
+	}
+	for _, text := range []*string{c.Meta.Sender.Phone, c.Meta.Sender.Identifier} {
+		if text != nil && *text != "" {
+			return *text, nil
+		}
+	}
+	return "", nil
+}
+
+// message sends what an agent wrote. Notes, what the person wrote, and what Chatwoot writes by itself stay there.
+func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
+	var r struct {
+		ID           int64         `json:"id"`
+		Content      *string       `json:"content"`
+		Type         string        `json:"message_type"`
+		Private      bool          `json:"private"`
+		Source       *string       `json:"source_id"`
+		Attachments  []attachment  `json:"attachments"`
+		Conversation *conversation `json:"conversation"`
+	}
+	if json.Unmarshal(text, &r) != nil || r.Conversation == nil {
+		return http.StatusBadRequest
+	}
+	c := r.Conversation
+	if r.Type != "outgoing" || r.Private || c.Inbox != l.Chatwoot.Inbox || r.Source != nil && puntuale.IsChatwootPost(*r.Source) {
+		return http.StatusOK
+	}
+	log := h.cfg.Logger.With("client_id", l.Client, "session_id", l.Session, "chatwoot_message", r.ID)
+	phone, err := h.person(ctx, l, c)
+	if err != nil {
+		log.Error("the person of a conversation in Chatwoot could not be found", "error", err)
+		return http.StatusServiceUnavailable
+	}
+	a := AgentMessage{Client: l.Client, Session: l.Session, Phone: phone, Reference: puntuale.ChatwootReference(c.Number, r.ID)}
+	if r.Content != nil {
+		a.Text = *r.Content
+	}
+	files := r.Attachments[:min(len(r.Attachments), attachedMost)]
+	for a.Part = 0; a.Part < max(1, len(files)); a.Part++ {
+		if a.Part < len(files) {
+			a.Media, a.MediaName = files[a.Part].URL, files[a.Part].name()
+		}
+		if err := h.cfg.Answer(ctx, a); err != nil {
+			return h.refuse(ctx, log, l, c.Number, r.ID, err)
+		}
+		a.Text = ""
+	}
+	return http.StatusOK
+}
+
+// refuse shows the agent why a message was not sent. If Chatwoot takes the reason, the call is answered 200. Otherwise its status makes
+// Chatwoot show the message as failed.
+func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, why error) int {
+	switch puntuale.CodeOf(why) {
+	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict:
+	default:
+		log.Error("an agent's message could not be stored", "error", why)
+		return http.StatusServiceUnavailable
+	}
+	log.Info("an agent's message was refused", "code", puntuale.CodeOf(why))
+	token, err := h.token(l)
+	if err == nil {
+		err = h.bridge.server(l.URL, l.Chatwoot.Account, token).setStatus(ctx, conversation, message, "failed", h.cfg.Say(why))
+	}
+	if err != nil {
+		var r *refusal
+		log.Info("the reason of a refusal could not be shown in Chatwoot", "answered", errors.As(err, &r))
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,136 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// Links reaches a client's links to Chatwoot.
+type Links struct {
+	cfg    Config
+	client *control.Client
+	store  puntuale.ChatwootStore
+}
+
+// LinksOf returns a client's links.
+func (d *Webhooks) LinksOf(c *control.Client) *Links {
+	return &Links{d.cfg, c, d.cfg.Tenants.Tenant(c.ID())}
+}
+
+// NewLink is a request to link a session with an inbox of Chatwoot.
+type NewLink struct {
+	BaseURL string // of the server
+	Token   string // the access token of an administrator
+	Account string // the account's id in Chatwoot
+	Inbox   string // the id of an inbox of the channel API; "": the server makes one, or keeps the present one
+	Faults  []puntuale.Fault
+}
+
+// maxToken is the longest access token, in characters. Chatwoot's have 24.
+const maxToken = 512
+
+const (
+	faultChatwootNoPublic puntuale.ReasonCode = "chatwoot.no_public"
+	faultChatwootNotID    puntuale.ReasonCode = "chatwoot.not_id"
+)
+
+// Link hands the session's conversations over to Chatwoot from now on. It also replaces the server, the account or the token of a link that
+// exists. A repeat finishes what an earlier call left unfinished. Codes: forbidden, not_found (the session), invalid (also what the server
+// of Chatwoot refused), conflict (this server has no public address).
+func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.ChatwootLink, error) {
+	if err := l.client.MayCreate(); err != nil {
+		return puntuale.ChatwootLink{}, err
+	}
+	s, err := l.client.Session(ctx, session)
+	if err != nil {
+		return puntuale.ChatwootLink{}, err
+	}
+	f := request.Faults(r.Faults)
+	link := l.check(&f, r)
+	if err := f.Err(); err != nil {
+		return link, err
+	}
+	if l.cfg.Public == "" || l.cfg.Chatwoot == nil {
+		return link, puntuale.Conflict(faultChatwootNoPublic)
+	}
+	link.Session, link.Client, link.Created = s.ID, l.client.ID(), l.cfg.Clock.Now()
+	token := strings.TrimSpace(r.Token)
+	asked := link.Chatwoot.Inbox
+	link, err = l.store.LinkChatwoot(ctx, link, l.cfg.Vault.Seal(puntuale.SealedWebhook, link.SealPlace(), []byte(token)), link.Created)
+	if err != nil {
+		return link, fmt.Errorf("store a link to Chatwoot: %w", err)
+	}
+	if asked != 0 {
+		link.Chatwoot.Inbox = asked
+	}
+	inbox, err := l.cfg.Chatwoot.MakeInbox(ctx, link, token, "WhatsApp "+s.Name, strings.TrimRight(l.cfg.Public, "/")+link.ID.ChatwootPath(l.cfg.Vault.Mark))
+	if err != nil {
+		return link, fmt.Errorf("make an inbox in Chatwoot: %w", err)
+	}
+	link, err = l.store.FinishChatwoot(ctx, link.ID, inbox)
+	if err != nil {
+		return link, fmt.Errorf("finish a link to Chatwoot: %w", err)
+	}
+	return link, nil
+}
+
+// check reads a request, and notes its faults.
+func (l *Links) check(f *request.Faults, r NewLink) (link puntuale.ChatwootLink) {
+	link.URL = strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
+	checkAddress(f, "body.base_url", link.URL, l.cfg.Caller)
+	switch token := strings.TrimSpace(r.Token); {
+	case token == "":
+		f.Add("body.api_access_token", puntuale.FaultRequired, nil)
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
+		f.Add("body.api_access_token", puntuale.FaultChatwootToken, nil)
+	default:
+		f.Text("body.api_access_token", token, maxToken)
+	}
+	if r.Account == "" {
+		f.Add("body.account_id", puntuale.FaultRequired, nil)
+	} else {
+		link.Chatwoot.Account = number(f, "body.account_id", r.Account)
+	}
+	if r.Inbox != "" {
+		link.Chatwoot.Inbox = number(f, "body.inbox_id", r.Inbox)
+	}
+	return link
+}
+
+func number(f *request.Faults, at, text string) int64 {
+	n, err := puntuale.ParseID[int64](strings.TrimSpace(text))
+	if err != nil {
+		f.Add(at, faultChatwootNotID, text)
+	}
+	return n
+}
+
+// Read returns the session's link. Codes: not_found.
+func (l *Links) Read(ctx context.Context, session string) (puntuale.ChatwootLink, error) {
+	id, err := puntuale.ParseID[puntuale.SessionID](session)
+	if err != nil {
+		return puntuale.ChatwootLink{}, puntuale.NotFound(puntuale.NoChatwoot)
+	}
+	link, err := l.store.ChatwootLink(ctx, id)
+	if err != nil {
+		return link, fmt.Errorf("read a link to Chatwoot: %w", err)
+	}
+	return link, nil
+}
+
+// Unlink ends the session's link. The inbox stays in Chatwoot with all that it holds. Codes: not_found.
+func (l *Links) Unlink(ctx context.Context, session string) error {
+	link, err := l.Read(ctx, session)
+	if err != nil {
+		return err
+	}
+	if err := l.store.UnlinkChatwoot(ctx, link.Session); err != nil {
+		return fmt.Errorf("remove a link to Chatwoot: %w", err)
+	}
+	return nil
+}
