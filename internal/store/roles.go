@@ -4,20 +4,6 @@ import "puntuale"
 
 // The compiler checks here that a store fulfils these roles.
 var (
-	_ puntuale.Operator      = (*Store)(nil)
-	_ puntuale.Queue         = (*Store)(nil)
-	_ puntuale.Fleet         = (*Store)(nil)
-	_ puntuale.LinkStore     = (*Store)(nil)
-	_ puntuale.SandboxLedger = (*Store)(nil)
-	_ puntuale.SecretStore   = (*Store)(nil)
-	_ puntuale.OfficialStore = (*Store)(nil)
-	_ puntuale.GatewayStore  = (*Store)(nil)
-	_ puntuale.PushStore     = (*Store)(nil)
-	_ puntuale.MailStore     = (*Store)(nil)
-	_ puntuale.NoticeStore   = (*Store)(nil)
-	_ puntuale.IntakeStore   = (*Store)(nil)
-	_ puntuale.KnownPersons  = (*Store)(nil)
-	_ puntuale.OutboxStore   = (*Store)(nil)
 	_ puntuale.Operator        = (*Store)(nil)
 	_ puntuale.Queue           = (*Store)(nil)
 	_ puntuale.Fleet           = (*Store)(nil)
@@ -28,6 +14,7 @@ var (
 	_ puntuale.GatewayStore    = (*Store)(nil)
 	_ puntuale.PushStore       = (*Store)(nil)
 	_ puntuale.MailStore       = (*Store)(nil)
+	_ puntuale.NoticeStore     = (*Store)(nil)
 	_ puntuale.IntakeStore     = (*Store)(nil)
 	_ puntuale.KnownPersons    = (*Store)(nil)
 	_ puntuale.OutboxStore     = (*Store)(nil)
