@@ -50,6 +50,7 @@ const (
 type AutomationFacts struct {
 	Contact  *Contact                   // nil: the person is no contact
 	Answered time.Time                  // when the client's people wrote last; zero: never
+	Assigned bool                       // an agent in Chatwoot has the conversation
 	First    ReplyID                    // the first reply ever that is kept; 0: none
 	Replied  bool                       // only for a timer: the person wrote since it was set
 	Reached  int                        // starts and sends of automations within AutomatedWithin

@@ -75,9 +75,9 @@ func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c C
 		say(puntuale.FiringUnkept, string(c.Settings.KeepReplies), c.Settings.KeepReplies != puntuale.KeepNoReplies)
 		say(puntuale.FiringAnswered, "", o.Silent)
 	}
-	if o.Kind.Personal() && c.Settings.TakeoverHours > 0 {
+	if o.Kind.Personal() {
 		until := f.Answered.Add(time.Duration(c.Settings.TakeoverHours) * time.Hour)
-		say(puntuale.FiringTakeover, "", f.Answered.IsZero() || !now.Before(until))
+		say(puntuale.FiringTakeover, "", !f.Assigned && (f.Answered.IsZero() || !now.Before(until)))
 	}
 	k := &a.Conditions
 	for _, tag := range k.Tags {

@@ -224,12 +224,26 @@ func TestConditions(t *testing.T) {
 		}
 		step(6, puntuale.FiringTakeover)
 		w.DB.Clock.Advance(12 * time.Hour)
-		step(7, "")
+		link, err := w.c.LinkChatwoot(ctx, puntuale.ChatwootLink{Webhook: puntuale.Webhook{URL: "https://chat.example", Session: w.c.Session, Created: storetest.Begin}}, []byte("sealed"), storetest.Begin)
+		if err == nil {
+			link, err = w.c.FinishChatwoot(ctx, link.ID, 7)
+		}
+		assign := func(assigned bool) {
+			t.Helper()
+			if err := errors.Join(err, w.AssignChatwoot(ctx, link.ID, w.c.ID, phone, assigned, w.DB.Clock.Now())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		assign(true)
+		w.DB.Clock.Advance(48 * time.Hour)
+		step(7, puntuale.FiringTakeover)
+		assign(false)
+		step(8, "")
 		w.Exec("update run set depth = 3 where client_id = $1", w.c.ID)
 		w.DB.Clock.Advance(time.Hour)
 		w.Exec("update message set state = 1, intent = -1, outcome = 1, done_at = $2, intent_at = $2 where client_id = $1 and origin = 4", w.c.ID, w.DB.Clock.Now().UnixMicro())
 		w.Exec("update run set received_at = $2 where client_id = $1", w.c.ID, w.DB.Clock.Now().UnixMicro())
-		step(8, puntuale.FiringDepth)
+		step(9, puntuale.FiringDepth)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 const (
 	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) join person p on p.client_id = $1 and p.phone = u.p`
 	answeredOf = `select g.phone, g.answered_at from $u(p text) join conversation g on g.client_id = $1 and g.phone = u.p where g.answered_at > 0`
+	assignedOf = `select c.phone from $u(p text) join chatwoot_conversation c on c.client_id = $1 and c.phone = u.p where c.assigned_at > 0`
 	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.at > $2 and f.reached > 0 group by f.phone`
 	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.acted = 1 group by f.phone, f.rule_id`
 	firstOf    = `select u.p, min(y.id) from $u(p text) join reply y on y.client_id = $1 and y.phone = u.p where y.own = 0 group by u.p`
@@ -53,6 +54,13 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			err := r.Scan(&phone, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Answered = at
+			}
+			return err
+		}},
+		{assignedOf, []any{client, column}, func(r engine.Row) error {
+			err := r.Scan(&phone)
+			if err == nil {
+				all[phone].Assigned = true
 			}
 			return err
 		}},
