@@ -15,6 +15,7 @@ const (
 	MailResetAsked MailKind = 1 + iota // somebody asked for a new password; the sender later looks for users with this address
 	MailReset                          // has the link with which a user sets a new password
 	MailInvitation                     // has the link of a user's [Invitation]
+	MailNotices                        // tells of [Notice]s; a user has one that was never tried
 )
 
 const (
@@ -33,7 +34,7 @@ type Mail struct {
 	Partner  PartnerID // 0: unknown
 	User     LoginID   // 0: not known yet
 	Kind     MailKind
-	Sealed   []byte // sealed data that the kind needs
+	Sealed   []byte // data that the kind needs; sealed if it has a secret
 	Queued   time.Time
 	Attempts int // number of attempts, including the present one after a claim
 }
@@ -46,6 +47,17 @@ type Letter struct {
 	Host     Host   // the partner whose brand the letter shows
 	Link     string // address that the letter's button opens
 	Until    time.Time
+
+	// Of MailNotices. Link then opens the user's choices.
+	Notices []LetterNotice
+	More    int // further notices that the e-mail only counts
+}
+
+// LetterNotice is a notice in a letter.
+type LetterNotice struct {
+	Title, Text Reason
+	Link        string    // what mends it
+	At          time.Time // in the zone of the reader
 }
 
 // MailStore is the queue of e-mails.

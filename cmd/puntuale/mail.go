@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"puntuale/internal/mail"
@@ -31,6 +33,11 @@ func (s *mailSettings) check(public string) (faults []fault) {
 		faults = append(faults, fault{"mail-from", f})
 	}
 	return faults
+}
+
+// sendMails sends e-mails that wait, also those about new notices.
+func (s *server) sendMails(ctx context.Context) error {
+	return errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
 }
 
 // openMailer makes the sender of e-mails. It does nothing if the settings name no mail server.

@@ -198,7 +198,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 	}
 	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
-		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store, Notices: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 		Mails: mails,
 	})
 	return s.openMailer(cfg, meter)

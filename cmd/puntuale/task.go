@@ -73,7 +73,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})
 	}
 	if s.mailer != nil {
-		all = append(all, task{name: "mail", every: mailEvery, do: s.mailer.Round})
+		all = append(all, task{name: "mail", every: mailEvery, do: s.sendMails})
 	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})

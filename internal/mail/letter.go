@@ -14,13 +14,14 @@ import (
 	plain "text/template"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 //go:embed text
 var texts embed.FS
 
 // kinds are the files of words, text/NAME.LANGUAGE.txt, of each kind of e-mail.
-var kinds = map[puntuale.MailKind]string{puntuale.MailReset: "reset", puntuale.MailInvitation: "invitation"}
+var kinds = map[puntuale.MailKind]string{puntuale.MailReset: "reset", puntuale.MailInvitation: "invitation", puntuale.MailNotices: "notice"}
 
 // languages are those of the files; the first is the default.
 var languages = []string{"it", "en"}
@@ -69,7 +70,21 @@ type letterContent struct {
 	Language string
 	To       string
 	Link     string
+	Notices  []noticeContent
+	More     int
 }
+
+// noticeContent is a notice as the templates show it.
+type noticeContent struct {
+	Title, Text, Link string
+	At                string
+}
+
+// saying are how the languages say a reason and a moment.
+var saying = map[string]struct {
+	catalogue.Language
+	moment string
+}{"it": {catalogue.Italian, "02/01/2006, 15:04"}, "en": {catalogue.English, "2 January 2006, 15:04"}}
 
 // standardColour is the product's own.
 const standardColour = "#0b6e63"
@@ -84,7 +99,11 @@ func (w layoutTable) content(l puntuale.Letter) (content, error) {
 	}
 	s := letterContent{
 		Brand: oneLine(cmp.Or(l.Host.Brand.Name, l.Host.Partner.Name)), Colour: cmp.Or(l.Host.Brand.Colour, standardColour),
-		Language: l.Language, To: l.To, Link: l.Link,
+		Language: l.Language, To: l.To, Link: l.Link, More: l.More,
+	}
+	in := saying[l.Language]
+	for _, n := range l.Notices {
+		s.Notices = append(s.Notices, noticeContent{oneLine(in.Say(n.Title)), oneLine(in.Say(n.Text)), n.Link, n.At.Format(in.moment)})
 	}
 	s.Ink = inkOn(s.Colour)
 	c := content{Sender: s.Brand}

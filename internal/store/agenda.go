@@ -135,6 +135,9 @@ const clientVersion = `select
   order by g.message_id desc limit 200) as x),
  y.n, y.t from (select count(*) as n, coalesce(sum(o.n % 1000003), 0) as t from (select m.next_at as n` + openIn + ` limit ` + openWithin + `) as o) as y`
 
+// noticesVersion has the notice that people were told last.
+const noticesVersion = `select n.id, n.due_at from notice n where n.client_id = $1 and n.due_at <= $2 order by n.client_id desc, n.partner_id desc, n.due_at desc, n.id desc limit 1`
+
 // repliesVersion has the latest reply and the number of unread replies.
 const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
@@ -149,7 +152,11 @@ func (t tenant) Version(ctx context.Context) (string, error) {
 	if _, err := engine.QueryOne(ctx, t.lists(), repliesVersion, []any{t.id}, &reply, &unread); err != nil {
 		return "", engine.PublicError(fmt.Errorf("look for changes of replies: %w", err))
 	}
-	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x", run, done, told, open, sum, reply, unread), nil
+	var notice, due int64
+	if _, err := engine.QueryOne(ctx, t.lists(), noticesVersion, []any{t.id, engine.Micros(t.s.Config.Clock.Now())}, &notice, &due); err != nil {
+		return "", engine.PublicError(fmt.Errorf("look for new notices: %w", err))
+	}
+	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x.%x.%x", run, done, told, open, sum, reply, unread, notice, due), nil
 }
 
 const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.phone, g.content, g.received_at, g.copies

@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/queue"
 )
 
@@ -68,6 +69,9 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	}
 	if _, err := a.Exec(ctx, endSessions+` and deleted_at = 0`, id, engine.Micros(now), []byte{}); err != nil {
 		return fmt.Errorf("delete a client's sessions: %w", err)
+	}
+	if err := notice.ClientDeleted(ctx, a, id); err != nil {
+		return err
 	}
 	for _, statement := range []string{
 		`delete from mail where login_id in (select id from login where client_id = $1)`,
@@ -281,6 +285,9 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		}
 	}
 	if err := forgetTemplates(ctx, a, d.tenant.id); err != nil {
+		return false, err
+	}
+	if err := notice.SessionDeleted(ctx, a, d.tenant.id, d.id, d.now); err != nil {
 		return false, err
 	}
 	return false, account.Changed(ctx, a, d.tenant.id)

@@ -14,6 +14,7 @@ var (
 	_ puntuale.GatewayStore    = (*Store)(nil)
 	_ puntuale.PushStore       = (*Store)(nil)
 	_ puntuale.MailStore       = (*Store)(nil)
+	_ puntuale.NoticeStore     = (*Store)(nil)
 	_ puntuale.IntakeStore     = (*Store)(nil)
 	_ puntuale.KnownPersons    = (*Store)(nil)
 	_ puntuale.OutboxStore     = (*Store)(nil)

@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
@@ -32,6 +33,7 @@ type Store struct {
 	*account.Accounts
 	*person.Persons
 	*event.Events
+	*notice.Notices
 	*automation.Rules
 
 	lastContact atomic.Pointer[contactKey] // the row of table contact that Maintain looked at last; nil: Maintain begins with the first
@@ -53,7 +55,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

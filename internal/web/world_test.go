@@ -165,7 +165,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		}, Wakeup: w.wake})
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
-		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
+		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
 	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Caller: outbox.NewCaller(outbox.CallerConfig{
 		Clock: w.clock, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Unseal: func(h *puntuale.Webhook, sealed []byte) ([]byte, error) {

@@ -35,6 +35,7 @@ type SignInStores struct {
 	Invitations puntuale.InvitationStore
 	Visits      puntuale.VisitStore
 	Tries       puntuale.TryStore
+	Notices     puntuale.NoticeStore
 }
 
 // Accounts does what partners ask, and what people who sign in ask. It also keeps the limits of clients. It has no

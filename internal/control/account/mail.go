@@ -108,6 +108,8 @@ func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale
 		letter, err = c.resetLetter(ctx, m)
 	case puntuale.MailInvitation:
 		letter, err = c.invitationLetter(ctx, m)
+	case puntuale.MailNotices:
+		letter, err = c.noticeLetter(ctx, m)
 	default:
 		err = fmt.Errorf("an e-mail of kind %d: a newer version queued it", m.Kind)
 	}
@@ -147,7 +149,7 @@ func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.L
 	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
 		return puntuale.Letter{}, errNoLetter
 	}
-	letter, err := c.letterTo(ctx, m, asked.Language)
+	letter, _, err := c.letterTo(ctx, m, asked.Language)
 	if err != nil {
 		return letter, err
 	}
@@ -165,7 +167,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	if c.openMail(sealedInvitation, m.Sealed, &waiting) != nil {
 		return puntuale.Letter{}, errNoLetter
 	}
-	letter, err := c.letterTo(ctx, m, waiting.Language)
+	letter, _, err := c.letterTo(ctx, m, waiting.Language)
 	if err != nil {
 		return letter, err
 	}
@@ -182,18 +184,18 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 }
 
 // letterTo begins a letter to the user. It is in the user's language, or in the given one if the user chose none.
-func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, error) {
+func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, puntuale.User, error) {
 	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return puntuale.Letter{}, errNoLetter
+		return puntuale.Letter{}, u, errNoLetter
 	case err != nil:
-		return puntuale.Letter{}, fmt.Errorf("read a user: %w", err)
+		return puntuale.Letter{}, u, fmt.Errorf("read a user: %w", err)
 	}
 	if u.Language != "" {
 		language = u.Language
 	}
-	return puntuale.Letter{Kind: m.Kind, To: u.Email, Language: language, Host: host}, nil
+	return puntuale.Letter{Kind: m.Kind, To: u.Email, Language: language, Host: host}, u, nil
 }
 
 // site returns the address of a partner's pages. It is at the partner's confirmed host name, or else at the service's

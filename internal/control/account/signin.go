@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 )
 
 // How many attempts to sign in need no wait. Attempts are counted three times: for an account from one address, for an
@@ -168,8 +169,18 @@ const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8m
 // clipped shortens a password before it is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
-// Arrived notes that the person signed in.
-func (p *Person) Arrived(ctx context.Context) error {
+// Arrived notes that the person signed in. It tells the person if others may have done so: the person was here before, and the browser with
+// this cookie is new to them.
+func (p *Person) Arrived(ctx context.Context, cookie string, from netip.Addr) error {
+	patch := puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}
+	if _, known := p.accounts.visitorOf([]puntuale.User{p.user}, cookie); !known && !p.user.Seen.IsZero() {
+		patch.NewPlace = puntuale.ChangeTo(control.AddressText(from))
+	}
+	return p.change(ctx, patch, nil)
+}
+
+// ArrivedByTicket is Arrived for a sign-in by a ticket of the server's operator, of which nobody is told.
+func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) error {
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 )
 
 // Codes of the faults that this file finds.
@@ -109,10 +110,17 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 		if err := p.checkKeyQuota(ctx, a, client, `k.expires_at = 0`); err != nil {
 			return nil, err
 		}
-		id, err = insertKey(ctx, a, p.id, client, k)
-		return id, err
+		if id, err = insertKey(ctx, a, p.id, client, k); err != nil {
+			return nil, err
+		}
+		return id, p.tellOfKey(ctx, a, client, id, k)
 	})
 	return id, err
+}
+
+// tellOfKey tells the owners that their side has a new key.
+func (p Partner) tellOfKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.KeyID, k puntuale.Key) error {
+	return notice.Add(ctx, a, puntuale.Notice{Partner: p.id, Client: client, Kind: puntuale.NoticeKeyCreated, Subject: int64(id), At: k.Created})
 }
 
 func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
@@ -149,7 +157,10 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 		return 0, fmt.Errorf("rotate a key: %w", err)
 	}
 	id, err := insertKey(ctx, a, p.id, client, next)
-	if err != nil || client == 0 {
+	if err != nil {
+		return id, err
+	}
+	if err := p.tellOfKey(ctx, a, client, id, next); err != nil || client == 0 {
 		return id, err
 	}
 	return id, Changed(ctx, a, client)

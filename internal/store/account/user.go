@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 )
 
 const userColumns = `l.id, l.partner_id, l.client_id, l.email, l.name, l.password, l.role, l.language, l.stamp, l.second, l.second_last,
@@ -147,6 +148,12 @@ func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id pu
 			}
 			u.Joined, u.Invited = u.Password != "", time.Time{}
 		}
+		if patch.NewPlace.Set {
+			if err := notice.Add(ctx, a, puntuale.Notice{Partner: p.id, Client: client, User: id, Kind: puntuale.NoticeSignIn,
+				Detail: puntuale.NoticeDetail{Address: patch.NewPlace.To}, At: u.Seen}); err != nil {
+				return err
+			}
+		}
 		return storeUser(ctx, a, u)
 	})
 	if err != nil {
@@ -219,7 +226,12 @@ func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id pu
 		if err := endInvitation(ctx, a, id); err != nil {
 			return err
 		}
-		if err := dropMails(ctx, a, id, puntuale.MailReset); err != nil {
+		for _, kind := range []puntuale.MailKind{puntuale.MailReset, puntuale.MailNotices} {
+			if err := dropMails(ctx, a, id, kind); err != nil {
+				return err
+			}
+		}
+		if err := notice.UserDeleted(ctx, a, u); err != nil {
 			return err
 		}
 		_, err = a.Exec(ctx, `delete from login where id = $1`, id)

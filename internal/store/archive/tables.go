@@ -79,6 +79,9 @@ var MovedTables = []movedTable{
 	{Name: "chatwoot_link", Columns: "client_id session_id webhook_id account_id inbox_id"},
 	{Name: "chatwoot_conversation", Columns: "client_id phone webhook_id contact_id conversation_id posting assigned_at"},
 	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
+	{Name: "notice", Columns: "id partner_id client_id login_id kind subject detail at due_at open mailed", Serial: "id"},
+	{Name: "notice_read", Columns: "login_id notice_id"},
+	{Name: "notice_choice", Columns: "login_id on_kinds off_kinds mails mails_from"},
 	{Name: "automation", Columns: "client_id id name active kind sequence_id wants trigger_text conditions actions stamp created_at updated_at armed_at fired fired_at" +
 		" scanned_to secret sealed payload payload_form payload_phone payload_at"},
 	{Name: "automation_client", Columns: "client_id wanted since"},

@@ -3,12 +3,14 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 )
 
 // Fact is something that a transaction makes true.
@@ -125,6 +127,14 @@ func MoreSubjects(more string) (all []int64, err error) {
 // wants it. A fact without a client is about a webhook of a partner, whose row names the partner. No program gets an
 // event about it.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
+	for _, f := range facts {
+		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
+			continue // people are told the worse
+		}
+		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
+			return err
+		}
+	}
 	return Emit(ctx, a, at, facts)
 }
 

@@ -50,6 +50,7 @@ var suite = []func(*testing.T, *World){
 	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testRemember,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitationMails, testMails, testMailsTogether, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
+	testNotices, testIncidents, testNoticesBounded, testNoticesForgotten, testNoticeMails, testNoticeMailsBounded,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testAutomations, testHooks,

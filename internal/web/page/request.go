@@ -387,5 +387,8 @@ func (v *Request) settle() {
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
 		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows none
 	}
+	if v.Person != nil && !v.Partial() {
+		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MostUnread) // likewise
+	}
 	f.Nav = v.Site.navigation(v)
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -112,8 +113,8 @@ func (v *Request) identify() error {
 }
 
 // Begin signs a person in, and gives the visit a new token. The old token is not valid any more, because somebody else
-// may know it.
-func (v *Request) Begin(p *account.Person) error {
+// may know it. arrived notes the sign-in. It gets the browser's cookie and address.
+func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (v *Request) Begin(p *account.Person) error {
 	m.Put(ctx, keyBegun, v.Now().Unix())
 	m.Put(ctx, keySeen, v.Now().Unix())
 	v.Person = p
-	if err := p.Arrived(ctx); err != nil {
+	if err := arrived(ctx, v.Device(), v.Caller().Address); err != nil {
 		return err
 	}
 	if err := v.keepDevice(); err != nil {

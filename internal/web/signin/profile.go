@@ -3,6 +3,8 @@ package signin
 import (
 	"encoding/json"
 
+	"github.com/a-h/templ"
+
 	"puntuale"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
@@ -21,13 +23,28 @@ var profileRoutes = []page.Route{
 }
 
 // mine returns the page's content, except its forms.
-func mine(v *page.Request) Mine {
+func mine(v *page.Request) (Mine, error) {
 	on, codes := v.Person.Second()
-	return Mine{User: v.Person.User(), Second: on, Codes: codes}
+	choices, err := noticeChoices(v)
+	return Mine{User: v.Person.User(), Second: on, Codes: codes, Notices: choices}, err
 }
 
 func me(v *page.Request) error {
-	return v.Show(Me(mine(v)))
+	m, err := mine(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(Me(m))
+}
+
+// again shows the profile with a form that was refused.
+func again(v *page.Request, refused error, f *view.Form, set func(*Mine), part func(Mine) templ.Component, fields ...string) error {
+	m, err := mine(v)
+	if err != nil {
+		return err
+	}
+	set(&m)
+	return v.Again(refused, f, part(m), Me(m), fields...)
 }
 
 func rename(v *page.Request) error {
@@ -36,9 +53,7 @@ func rename(v *page.Request) error {
 		return err
 	}
 	if err := v.Person.Rename(v.Ctx(), f.Value("name")); err != nil {
-		m := mine(v)
-		m.NameForm = f
-		return v.Again(err, f, NameForm(m), Me(m), "name")
+		return again(v, err, f, func(m *Mine) { m.NameForm = f }, NameForm, "name")
 	}
 	v.Say("me.name_done", "")
 	return v.Redirect("/me")
@@ -49,11 +64,9 @@ func changePassword(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	m := mine(v)
-	m.PasswordForm = f
 	stamp, err := v.Person.ChangePassword(v.Ctx(), f.Value("present"), f.Value("password"))
 	if err != nil {
-		return v.Again(err, f, PasswordForm(m), Me(m), "present", "password")
+		return again(v, err, f, func(m *Mine) { m.PasswordForm = f }, PasswordForm, "present", "password")
 	}
 	if err := v.Restamp(stamp); err != nil {
 		return err
@@ -152,9 +165,7 @@ func endSecond(v *page.Request) error {
 	}
 	if err := v.Person.EndSecond(v.Ctx(), f.Value("present"), f.Value("code")); err != nil {
 		f.Values.Del("code")
-		m := mine(v)
-		m.SecondForm = f
-		return v.Again(err, f, SecondOffForm(m), Me(m), "present", "code")
+		return again(v, err, f, func(m *Mine) { m.SecondForm = f }, SecondOffForm, "present", "code")
 	}
 	v.Say("me.second_off_done", "")
 	return v.Redirect("/me")
@@ -168,9 +179,7 @@ func renewCodes(v *page.Request) error {
 	codes, err := v.Person.RenewRecovery(v.Ctx(), f.Value("present"), f.Value("code"))
 	if err != nil {
 		f.Values.Del("code")
-		m := mine(v)
-		m.CodesForm = f
-		return v.Again(err, f, CodesForm(m), Me(m), "present", "code")
+		return again(v, err, f, func(m *Mine) { m.CodesForm = f }, CodesForm, "present", "code")
 	}
 	return v.Whole(RecoveryCodes(codes))
 }

@@ -6,4 +6,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(signinRoutes, resetRoutes, invitationRoutes, profileRoutes)
+var Routes = slices.Concat(signinRoutes, resetRoutes, invitationRoutes, profileRoutes, noticeRoutes)

@@ -182,9 +182,14 @@ func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error
 // arrive signs a person in, and leads to the page that the person wanted to see.
 func arrive(v *page.Request, p *account.Person) error {
 	next := v.Visits.PopString(v.Ctx(), page.KeyNext)
-	if err := v.Begin(p); err != nil {
+	if err := v.Begin(p, p.Arrived); err != nil {
 		return err
 	}
+	return onward(v, p, next)
+}
+
+// onward leads a person who has signed in to where they wanted to go.
+func onward(v *page.Request, p *account.Person, next string) error {
 	keepLooks(v, p)
 	if !page.OwnAddress(next) {
 		next = homeOf(p)
@@ -318,7 +323,11 @@ func ticket(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return arrive(v, p)
+	next := v.Visits.PopString(v.Ctx(), page.KeyNext)
+	if err := v.Begin(p, p.ArrivedByTicket); err != nil {
+		return err
+	}
+	return onward(v, p, next)
 }
 
 func logout(v *page.Request) error {

@@ -153,13 +153,15 @@
     setTimeout(() => delete form.dataset.sent, 4000);
   });
 
-  // Parts that renew themselves contain the number of people who wait for a reader. The menu shows this number.
+  // Parts that renew themselves contain the number of people who wait for a reader, and of unread notices. The menu and the bell show them.
   const countUnread = () => {
-    const told = document.querySelector("[data-unread-now]")?.dataset.unreadNow;
-    if (told === undefined) return;
-    for (const place of document.querySelectorAll("[data-unread]")) {
-      place.hidden = told === "0";
-      place.firstElementChild.textContent = told;
+    const told = document.querySelector("[data-unread-now]")?.dataset;
+    if (!told) return;
+    for (const [places, number] of [["[data-unread]", told.unreadNow], ["[data-notices]", told.noticesNow]]) {
+      for (const place of document.querySelectorAll(places)) {
+        place.hidden = number === "0";
+        place.firstElementChild.textContent = number;
+      }
     }
   };
 

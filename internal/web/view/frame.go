@@ -24,6 +24,7 @@ type Frame struct {
 	Back     []string // in a list: the cursors of the pages before, oldest first; "" is the cursor of the first page
 	Toasts   []Toast
 	Unread   int    // how many people have replies that nobody has read, at most [MostUnread]
+	Notices  int    // how many notices the reader did not read, at most [MostUnread]
 	Request  string // the request's id, for a reader who asks for help
 }
 

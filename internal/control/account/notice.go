@@ -1,0 +1,143 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+)
+
+// Notices are the newest that the person sees, newest first, at most [puntuale.ListedNotices].
+func (p *Person) Notices(ctx context.Context) ([]puntuale.Notice, error) {
+	return p.accounts.signIns.Notices.LatestNotices(ctx, p.user, p.accounts.clock.Now())
+}
+
+// UnreadNotices counts what the person did not read, at most so many.
+func (p *Person) UnreadNotices(ctx context.Context, most int) (int, error) {
+	return p.accounts.signIns.Notices.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), most)
+}
+
+// ReadNotice marks a notice as read. An id that the person does not see changes nothing.
+func (p *Person) ReadNotice(ctx context.Context, id string) error {
+	n, err := puntuale.ParseID[puntuale.NoticeID](id)
+	if err != nil || n <= 0 {
+		return nil //nolint:nilerr // as for a notice that is gone
+	}
+	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
+}
+
+// ReadNotices marks as read what the person was told by a moment, such as when a page showed it.
+func (p *Person) ReadNotices(ctx context.Context, by time.Time) error {
+	if now := p.accounts.clock.Now(); by.After(now) {
+		by = now
+	}
+	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, by)
+}
+
+// MailedNotices are the kinds that the person gets by e-mail, of those that the person gets.
+func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.NoticeSet, err error) {
+	c, err := p.accounts.signIns.Notices.NoticeChoice(ctx, p.user)
+	return c.Mailed(p.user), p.user.Notices(), err
+}
+
+// ChooseNotices sets the kinds that the person gets by e-mail, by their names. Codes: invalid.
+func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
+	var f request.Faults
+	var on puntuale.NoticeSet
+	all := p.user.Notices()
+	for _, name := range names {
+		kind, err := puntuale.ParseNoticeKind(name)
+		if err != nil || !all.Has(kind) {
+			f.Add("body.mailed", puntuale.FaultNotOneOf, name, "disconnected, …")
+			break
+		}
+		on |= puntuale.NoticesOf(kind)
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	return p.accounts.signIns.Notices.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: on, Off: all &^ on})
+}
+
+// NoticePath is the page that mends what a notice tells of.
+func NoticePath(n puntuale.Notice) string {
+	base := "/partner"
+	if n.Client != 0 {
+		base = "/c/" + n.Client.String()
+	}
+	subject := idText(n.Subject)
+	switch n.Kind {
+	case puntuale.NoticeDisconnected, puntuale.NoticeReconnected:
+		return base + "/sessions/" + subject
+	case puntuale.NoticeCampaignDone, puntuale.NoticeCampaignPaused:
+		return base + "/campaigns/" + subject
+	case puntuale.NoticeCreditLow, puntuale.NoticeCreditOut, puntuale.NoticeCapReached, puntuale.NoticeExpiring:
+		return base + "/usage"
+	case puntuale.NoticeKeyCreated:
+		return base + "/keys"
+	case puntuale.NoticeWebhookDisabled:
+		return base + "/webhooks/" + subject
+	case puntuale.NoticeClientExpiring:
+		return "/partner/clients/" + subject
+	}
+	return "/me"
+}
+
+// QueueNotices puts e-mails about notices into the queue, if the service sends e-mails.
+func (c *Accounts) QueueNotices(ctx context.Context) error {
+	if !c.Mails() {
+		return nil
+	}
+	for ctx.Err() == nil {
+		n, err := c.signIns.Notices.QueueNotices(ctx, c.clock.Now())
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Accounts) noticeLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
+	letter, u, err := c.letterTo(ctx, m, "")
+	if err != nil {
+		return letter, err
+	}
+	all, more, err := c.signIns.Notices.QueuedNotices(ctx, u, m)
+	if err != nil {
+		return letter, fmt.Errorf("read notices: %w", err)
+	}
+	if len(all) == 0 {
+		return letter, errNoLetter
+	}
+	zone, err := c.zoneOf(ctx, u)
+	if err != nil {
+		return letter, err
+	}
+	site := c.site(letter.Host)
+	letter.Link, letter.More = site+"/me#notices", more
+	for _, n := range all {
+		letter.Notices = append(letter.Notices, puntuale.LetterNotice{Title: n.Title(), Text: n.Text(), Link: site + NoticePath(n), At: n.At.In(zone)})
+	}
+	return letter, nil
+}
+
+// partnersZone is the zone of pages that belong to no client.
+const partnersZone = "Europe/Rome"
+
+// zoneOf is the zone of a user's pages.
+func (c *Accounts) zoneOf(ctx context.Context, u puntuale.User) (*time.Location, error) {
+	name := partnersZone
+	if u.Client != 0 {
+		account, err := c.tenants.Partner(u.Partner).Client(ctx, u.Client)
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+			return nil, errNoLetter
+		case err != nil:
+			return nil, fmt.Errorf("read an account: %w", err)
+		}
+		name = account.Zone
+	}
+	return c.zones.Load(name)
+}

@@ -1,0 +1,157 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Fact is something that a transaction makes true. The fields are as in package outbox.
+type Fact struct {
+	Client  puntuale.ClientID
+	Type    puntuale.EventType
+	Subject int64
+	Detail  string
+}
+
+// ofEvents are the kinds of notices that facts make. Other facts make none.
+var ofEvents = map[puntuale.EventType]puntuale.NoticeKind{
+	puntuale.EventSessionOffline:    puntuale.NoticeDisconnected,
+	puntuale.EventSessionUnlinked:   puntuale.NoticeDisconnected,
+	puntuale.EventSessionRestricted: puntuale.NoticeDisconnected,
+	puntuale.EventSessionOnline:     puntuale.NoticeReconnected,
+	puntuale.EventCreditLow:         puntuale.NoticeCreditLow,
+	puntuale.EventCreditOut:         puntuale.NoticeCreditOut,
+	puntuale.EventCapReached:        puntuale.NoticeCapReached,
+	puntuale.EventAccountExpiring:   puntuale.NoticeExpiring,
+	puntuale.EventAccountExpired:    puntuale.NoticeExpiring,
+	puntuale.EventCampaignDone:      puntuale.NoticeCampaignDone,
+	puntuale.EventCampaignPaused:    puntuale.NoticeCampaignPaused,
+	puntuale.EventWebhookDisabled:   puntuale.NoticeWebhookDisabled,
+}
+
+// Tell writes the notices of a fact, in the transaction that makes it true. A fact without a client is about a webhook of a partner. Locks:
+// the open notice of the session, which only transactions about that session lock.
+func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
+	kind, ok := ofEvents[f.Type]
+	if !ok {
+		return nil
+	}
+	n := puntuale.Notice{Client: f.Client, Kind: kind, Subject: f.Subject, At: at}
+	if f.Detail != "" {
+		if err := json.Unmarshal([]byte(f.Detail), &n.Detail); err != nil {
+			return fmt.Errorf("read the detail of a fact: %w", err)
+		}
+	}
+	state := n.Detail.State
+	switch {
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to strangers
+		return nil
+	case kind == puntuale.NoticeDisconnected:
+		n.Detail = puntuale.NoticeDetail{Event: f.Type}
+		return disconnected(ctx, a, n)
+	case kind == puntuale.NoticeReconnected:
+		n.Detail = puntuale.NoticeDetail{}
+		return reconnected(ctx, a, n)
+	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // a person did it
+		return nil
+	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // a person did it
+		return nil
+	case kind == puntuale.NoticeExpiring:
+		n.Detail.Event = f.Type
+		return expiring(ctx, a, n)
+	case f.Client == 0:
+		return ofPartnersWebhook(ctx, a, n)
+	}
+	return insert(ctx, a, n, 0)
+}
+
+// Add writes a notice that is due at once. It sets the partner where the notice has a client.
+func Add(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	if n.Client == 0 {
+		return insertOfPartner(ctx, a, n)
+	}
+	return insert(ctx, a, n, 0)
+}
+
+// insert writes a notice to a client's users. One that waits is open.
+func insert(ctx context.Context, a engine.Querier, n puntuale.Notice, wait time.Duration) error {
+	detail, err := engine.ToJSON(n.Detail)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Exec(ctx, `insert into notice (partner_id, client_id, login_id, kind, subject, detail, at, due_at, open)
+ select k.partner_id, k.id, $2::bigint, $3::smallint, $4::bigint, $5::text, $6::bigint, $7::bigint, $8::smallint from client k where k.id = $1 and k.deleted_at = 0`,
+		n.Client, n.User, int64(n.Kind), n.Subject, detail, engine.Micros(n.At), engine.Micros(n.At.Add(wait)), engine.Bit(wait > 0)); err != nil {
+		return fmt.Errorf("write a notice: %w", err)
+	}
+	return nil
+}
+
+func insertOfPartner(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	detail, err := engine.ToJSON(n.Detail)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Exec(ctx, `insert into notice (partner_id, client_id, login_id, kind, subject, detail, at, due_at) values ($1, 0, $2, $3, $4, $5, $6, $6)`,
+		n.Partner, n.User, int64(n.Kind), n.Subject, detail, engine.Micros(n.At)); err != nil {
+		return fmt.Errorf("write a notice: %w", err)
+	}
+	return nil
+}
+
+// disconnected begins an incident, or brings the one that is open up to date.
+func disconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	detail, err := engine.ToJSON(n.Detail)
+	if err != nil {
+		return err
+	}
+	changed, err := a.Exec(ctx, `update notice set detail = $3 where client_id = $1 and subject = $2 and open = 1`, n.Client, n.Subject, detail)
+	if err != nil {
+		return fmt.Errorf("change a notice: %w", err)
+	}
+	if changed > 0 {
+		return nil
+	}
+	return insert(ctx, a, n, puntuale.NoticeWait)
+}
+
+// reconnected ends an incident.
+func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3 and mailed = 0`, n.Client, n.Subject, engine.Micros(n.At)); err != nil {
+		return fmt.Errorf("delete a notice: %w", err)
+	}
+	told, err := a.Exec(ctx, `update notice set open = 0 where client_id = $1 and subject = $2 and open = 1`, n.Client, n.Subject)
+	if err != nil {
+		return fmt.Errorf("close a notice: %w", err)
+	}
+	if told == 0 {
+		return nil
+	}
+	return insert(ctx, a, n, 0)
+}
+
+// expiring tells the client's users and the partner's.
+func expiring(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	if err := insert(ctx, a, n, 0); err != nil {
+		return err
+	}
+	found, err := engine.QueryOne(ctx, a, `select k.partner_id from client k where k.id = $1 and k.deleted_at = 0`, []any{n.Client}, &n.Partner)
+	if err != nil || !found {
+		return err
+	}
+	n.Kind, n.Subject, n.Client = puntuale.NoticeClientExpiring, int64(n.Client), 0
+	return insertOfPartner(ctx, a, n)
+}
+
+func ofPartnersWebhook(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
+	found, err := engine.QueryOne(ctx, a, `select w.partner_id from webhook w where w.id = $1`, []any{n.Subject}, &n.Partner)
+	if err != nil || !found {
+		return err
+	}
+	return insertOfPartner(ctx, a, n)
+}
