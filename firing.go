@@ -50,7 +50,9 @@ const (
 type AutomationFacts struct {
 	Contact  *Contact                   // nil: the person is no contact
 	Answered time.Time                  // when the client's people wrote last; zero: never
-	Wrote    bool                       // the person wrote before
+	Assigned bool                       // an agent in Chatwoot has the conversation
+	First    ReplyID                    // the first reply ever that is kept; 0: none
+	Replied  bool                       // only for a timer: the person wrote since it was set
 	Reached  int                        // starts and sends of automations within AutomatedWithin
 	Acted    map[AutomationID]time.Time // when each rule acted last for the person, within MaxCooldownHours
 	Running  map[SequenceID]bool        // something of the sequence is pending

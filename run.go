@@ -15,6 +15,7 @@ type Run struct {
 	Session   SessionID
 	Phone     string // "+…", or the id of a group
 	Origin    Origin
+	Depth     int        // how often automations triggered each other until this run; 0: no automation started it
 	Campaign  CampaignID // campaign that started the run; 0: none
 	Name      string     // name of a single or mass send; "" for a sequence
 	Reference string     // the caller's own name of what the run is about, at most [MaxReference] characters; "": none

@@ -5,17 +5,18 @@ import (
 	"sync"
 
 	"puntuale"
+	"puntuale/internal/automation"
 	"puntuale/internal/campaign"
 	"puntuale/internal/store"
 )
 
-// feeding is the campaigns' feeder while it runs.
+// feeding is the campaigns' feeder and the runner of automations while they run.
 type feeding struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed campaigns, for the sessions that this server owns.
+// startFeeding begins to feed campaigns, for the sessions that this server owns. It also runs automations.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
@@ -24,6 +25,10 @@ func (s *server) startFeeding(cfg serverConfig) {
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.store.Tenant(id) },
 	})
 	s.feeding.done.Go(func() { f.Run(ctx) })
+	rules := automation.New(automation.Config{
+		Store: s.store, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger,
+	})
+	s.feeding.done.Go(func() { rules.Run(ctx) })
 }
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"puntuale"
+	"puntuale/internal/hook"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/metrics"
@@ -95,6 +96,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 		there[method+" "+puntuale.OfficialWebhooks] = true
 	}
 	there["POST "+puntuale.GatewayWebhooks], there["POST "+puntuale.ChatwootWebhooks] = true, true
+	there[hook.Route] = true
 	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
 		there["GET "+path] = true
 	}

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 
@@ -14,10 +15,10 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds further routes to the API: the operator's routes, the metrics (m nil: another address has them) and the
-// pages (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
+// routes adds further routes to the API. These are the operator's routes, the metrics (m nil: another address has them), the pages, the
+// webhooks and the hooks (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
 // paths that are not clean, and the redirect would repeat the key in the address.
-func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
@@ -33,6 +34,10 @@ func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Met
 		}
 		if webhooks != nil && strings.HasPrefix(path, "/webhooks/") {
 			webhooks.ServeHTTP(w, r)
+			return
+		}
+		if hooks != nil && strings.HasPrefix(path, automation.HookPath) {
+			hooks.ServeHTTP(w, r)
 			return
 		}
 		if pages != nil && page.Takes(r) {

@@ -20,6 +20,7 @@ import (
 	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
@@ -58,6 +59,7 @@ type server struct {
 	chatwoot *chatwoot.Bridge
 	agents   *chatwoot.Webhook // what agents write in Chatwoot
 	desk     *webhook.Webhooks
+	rules    *automation.Automations
 	control  *control.Control
 	accounts *account.Accounts
 	mailer   *mail.Mailer // nil: no e-mail is sent
@@ -152,6 +154,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.desk = webhook.New(webhook.Config{
 		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL,
 	})
+	s.rules = automation.New(automation.Config{Control: s.control, Tenants: s.store, Hooks: s.store, Vault: vault, Clock: cfg.Clock, Media: cfg.Media})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -255,7 +258,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	if cfg.MetricsAddr != "" {
 		shown = nil
 	}
-	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
+	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.hooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
 	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a whole request, so that a stop can close these
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	return server, nil
@@ -283,7 +286,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.Answered(route, status)
@@ -300,7 +303,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Automations: s.rules, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

@@ -40,6 +40,31 @@ func TestEveryDocumentIsListed(t *testing.T) {
 	}
 }
 
+// TestEveryDecisionIsListed: docs/decisions/README.md has a link to each decision, with the title of its page.
+func TestEveryDecisionIsListed(t *testing.T) {
+	t.Parallel()
+	const folder = "../../docs/decisions/"
+	index, err := os.ReadFile(folder + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := fs.Glob(os.DirFS(folder), "0*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d decisions, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(folder + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		title := strings.TrimLeft(first, "#0123456789. ")
+		if !strings.Contains(string(index), title+"]("+page+")") {
+			t.Errorf("docs/decisions/README.md does not list %s with its title %q", page, title)
+		}
+	}
+}
+
 // TestBrokenLinksAreFound shows that the check can fail.
 func TestBrokenLinksAreFound(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ const (
 	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook must know the phone
 	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action names tags
 	faultNotFieldDate   puntuale.ReasonCode = "automation.not_anchor"     // no step of the sequence counts from this date
-	faultNotPath        puntuale.ReasonCode = "automation.not_path"    // it is not a path to a member
+	faultNotPath        puntuale.ReasonCode = "automation.not_path"       // it is not a path to a member
 	faultNotSequence    puntuale.ReasonCode = "automation.not_sequence"   // it is no id of a sequence
 	faultOtherKind      puntuale.ReasonCode = "automation.other_kind"     // a member that another kind has
 	faultSessionless    puntuale.ReasonCode = "automation.sessionless"    // this trigger comes through no session

@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
@@ -23,17 +24,18 @@ const DocumentPath = "/openapi.json"
 
 // Config is what [New] needs. All members except Observe, Rate, Admit and Refuse must be set.
 type Config struct {
-	Control  *control.Control
-	Accounts *account.Accounts
-	Webhooks *webhook.Webhooks
-	Logger   *slog.Logger
-	Now      func() time.Time                                   // the clock of the access log and of the rate
-	Rate     float64                                            // how many calls a second one key may make; 0: no limit
-	Observe  func(route string, status int, took time.Duration) // called for every answer; nil: not called
-	Admit    admission.Limits                                   // shared with the dashboards and the webhooks
-	Refuse   *admission.RefusalPacer                            // delays refusals, so that refusals cannot take all of the server's time; nil: no refusal is delayed
-	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Scratch  string                                             // the folder of answers that are too long for memory, made when it is first needed; "": the system's folder
+	Control     *control.Control
+	Accounts    *account.Accounts
+	Webhooks    *webhook.Webhooks
+	Automations *automation.Automations
+	Logger      *slog.Logger
+	Now         func() time.Time                                   // the clock of the access log and of the rate
+	Rate        float64                                            // how many calls a second one key may make; 0: no limit
+	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
+	Admit       admission.Limits                                   // shared with the dashboards and the webhooks
+	Refuse      *admission.RefusalPacer                            // delays refusals, so that refusals cannot take all of the server's time; nil: no refusal is delayed
+	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Scratch     string                                             // the folder of answers that are too long for memory, made when it is first needed; "": the system's folder
 }
 
 // pacedKey is a key whose rate is limited.
@@ -45,16 +47,17 @@ type pacedKey struct {
 // api is the state that operations share while they are registered.
 type api struct {
 	huma.API
-	control    *control.Control
-	accounts   *account.Accounts
-	webhooks   *webhook.Webhooks
-	logger     *slog.Logger
-	pace       *admission.RateLimiter[pacedKey]
-	admits     admission.Limits
-	refusal    *admission.RefusalPacer
-	callerKeys callerKeys
-	scratch    string
-	now        func() time.Time
+	control     *control.Control
+	accounts    *account.Accounts
+	webhooks    *webhook.Webhooks
+	automations *automation.Automations
+	logger      *slog.Logger
+	pace        *admission.RateLimiter[pacedKey]
+	admits      admission.Limits
+	refusal     *admission.RefusalPacer
+	callerKeys  callerKeys
+	scratch     string
+	now         func() time.Time
 
 	strictBodies map[string]bool // schemas of bodies that may have only documented members
 }
@@ -69,7 +72,7 @@ func init() {
 // missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, automations: cfg.Automations, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)
@@ -95,6 +98,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerRestore(a)
 	registerDevices(a)
 	registerCampaigns(a)
+	registerAutomations(a)
 	a.open()
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err

@@ -140,21 +140,12 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 
 // refuseRead refuses a call after its body could not be read, or after it got no seat when the body had arrived.
 func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, err error) {
-	unread := false
 	switch puntuale.CodeOf(err) {
-	case puntuale.CodeTooLarge:
-		unread = true
-		err = c.confirmed(ctx, err)
 	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
-		unread = c.body == nil
 	default:
 		err = c.confirmed(ctx, err)
 	}
 	c.pass.Rest()
-	if unread {
-		a.refuse(w, r, err)
-		return
-	}
 	a.refuse(w, r, err)
 }
 

@@ -77,12 +77,5 @@ func (op operation) priority() admission.Priority {
 // turnAway refuses a call before any part of it was checked. Its line in the access log has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
-	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
-		a.refuse(w, r, err)
-		return
-	}
 	a.refuse(w, r, err)
 }
-
-// smallBody is the length, in bytes, up to which net/http reads and drops a body before it answers.
-const smallBody = 16 << 10

@@ -13,6 +13,10 @@ var bodyExamples = map[string]json.RawMessage{
 	"addRecipients":         []byte(`{"recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}]}`),
 	"closeUnknownMessages":  []byte(`{"all": true}`),
 	"resendUnknownMessages": []byte(`{"all": true}`),
+	"createAutomation":      automationExample,
+	"replaceAutomation":     []byte(`{"name": "Modulo", "trigger": {"kind": "hook", "map": {"phone": "cliente.telefono", "nome": "cliente.nome"}}, "actions": [{"kind": "send", "text": "Ciao {{nome|}}, abbiamo la tua richiesta."}]}`),
+	"switchAutomation":      []byte(`{"active": false}`),
+	"tryAutomation":         []byte(`{"payload": {"phone": "+39 333 123 4567"}}`),
 	"createCampaign":        campaignExample,
 	"replaceCampaign":       []byte(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "pace": {"per_minute": 300}}`),
 	"mapRecipients":         []byte(`{"columns": "phone:phone,nome:nome"}`),
@@ -53,10 +57,11 @@ var bodyExamples = map[string]json.RawMessage{
 }
 
 var (
-	campaignExample = json.RawMessage(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}], "pace": {"per_minute": 600}}`)
-	personExample   = json.RawMessage(`{"phone": "+39 333 123 4567"}`)
-	templateExample = json.RawMessage(`{"name": "Grazie", "text": "Grazie, {{nome|e a presto}}!"}`)
-	sequenceExample = json.RawMessage(`{"name": "Benvenuto", "steps": [` +
+	campaignExample   = json.RawMessage(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}], "pace": {"per_minute": 600}}`)
+	automationExample = json.RawMessage(`{"name": "Info", "trigger": {"kind": "reply", "words": ["info"]}, "conditions": {"cooldown_hours": 1}, "actions": [{"kind": "send", "text": "Siamo aperti dalle 9 alle 18."}]}`)
+	personExample     = json.RawMessage(`{"phone": "+39 333 123 4567"}`)
+	templateExample   = json.RawMessage(`{"name": "Grazie", "text": "Grazie, {{nome|e a presto}}!"}`)
+	sequenceExample   = json.RawMessage(`{"name": "Benvenuto", "steps": [` +
 		`{"text": "Ciao {{nome|gentile cliente}}!", "timing": {"anchor": "start", "offset": {"amount": 0}}}, ` +
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )

@@ -96,10 +96,8 @@ func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	}
 }
 
-const faultCallNoPath puntuale.ReasonCode = "call.no_path"
-
 func noSuchPath() error {
-	return &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultCallNoPath)}
+	return &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(puntuale.FaultCallNoPath)}
 }
 
 // refuse answers with an error.

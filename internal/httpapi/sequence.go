@@ -227,14 +227,18 @@ func readTiming(o *object) puntuale.Timing {
 			Direction: puntuale.Direction(offset.text("direction")),
 		}
 	}
-	if window := o.object("window"); window != nil {
-		t.Window = &puntuale.Window{
-			Weekdays: window.wholes("weekdays"), From: window.text("from"), To: window.text("to"),
-			Holidays: window.text("holidays"),
-		}
-	}
+	t.Window = readWindow(o)
 	t.ValidFor = o.validity()
 	return t
+}
+
+// readWindow reads the member window; nil: there is none.
+func readWindow(o *object) *puntuale.Window {
+	window := o.object("window")
+	if window == nil {
+		return nil
+	}
+	return &puntuale.Window{Weekdays: window.wholes("weekdays"), From: window.text("from"), To: window.text("to"), Holidays: window.text("holidays")}
 }
 
 // validity reads the member valid_for. It returns nil if there is none.

@@ -22,6 +22,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/intake"
 	"puntuale/internal/store/storetest"
@@ -47,6 +48,7 @@ type service struct {
 	owner    *owner
 	intake   *intake.Intake
 	outbox   puntuale.OutboxStore
+	rules    *automation.Automations
 }
 
 // databases runs a test on both databases, each time with a new service.
@@ -107,6 +109,7 @@ func newService(t *testing.T, o options) *service {
 			s.owner.wake(id, due)
 		},
 	})
+	s.rules = automation.New(automation.Config{Control: s.control, Tenants: operator, Hooks: opened, Vault: vault, Clock: s.clock})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
 	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
@@ -114,7 +117,7 @@ func newService(t *testing.T, o options) *service {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, !o.internet), Automations: s.rules, Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // of the session with devices
-	contact, webhook                                                                                            string
+	contact, webhook, automation                                                                                string
 	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that was started
 }
 
@@ -65,6 +65,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
+	s.must(&made, "POST", "/api/automations", c.key, `{"name":"`+email+`","trigger":{"kind":"hook","map":{"phone":"phone"}},"actions":[{"kind":"tag","add":["`+email+`"]}]}`)
+	c.automation = made.ID
 	s.must(nil, "PUT", "/api/sessions/"+c.session+"/chatwoot", c.key, `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`)
 	c.campaign = s.newCampaign(c.key, email)
 	c.ready = s.newCampaign(c.key, email)
@@ -219,6 +221,15 @@ var operations = map[string]struct {
 	"importContacts":        {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
 	"exportContacts":        {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
+	"listAutomations":       {"GET", "/api/automations", "", false, "", false},
+	"createAutomation":      {"POST", "/api/automations", `{"name":"Altra","trigger":{"kind":"reply_to","sequence":"{sequence}"},"actions":[{"kind":"send","text":"Grazie"}]}`, false, "422", false},
+	"getAutomation":         {"GET", "/api/automations/{automation}", "", false, "404", false},
+	"replaceAutomation":     {"PUT", "/api/automations/{automation}", `{"name":"Modulo","trigger":{"kind":"hook","map":{"phone":"phone"}},"actions":[{"kind":"tag","add":["x"]}]}`, false, "404", false},
+	"switchAutomation":      {"PATCH", "/api/automations/{automation}", `{"active":false}`, false, "404", false},
+	"deleteAutomation":      {"DELETE", "/api/automations/{automation}", "", false, "404", true},
+	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
+	"tryAutomation":         {"POST", "/api/automations/{automation}/try", `{"payload":{"phone":"3331234567"}}`, false, "404", false},
+	"listFirings":           {"GET", "/api/automations/{automation}/firings?limit=10", "", false, "404", false},
 	"linkChatwoot":          {"PUT", "/api/sessions/{session}/chatwoot", `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`, false, "404", false},
 	"getChatwoot":           {"GET", "/api/sessions/{session}/chatwoot", "", false, "404", false},
 	"unlinkChatwoot":        {"DELETE", "/api/sessions/{session}/chatwoot", "", false, "404", true},
@@ -252,7 +263,7 @@ var operations = map[string]struct {
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -351,7 +362,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

@@ -299,10 +299,10 @@ func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost [
 
 const insertRuns = `
 insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request,
- client_name, sequence_name, content, campaign_id, reference)
-select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t, u.g, u.e
+ client_name, sequence_name, content, campaign_id, reference, depth)
+select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t, u.g, u.e, u.y
 from $u(c bigint, i bigint, q bigint, s bigint, p text, o smallint, m smallint, n text, z text, r bigint, b bytea,
- cn text, sn text, t text, g bigint, e text)`
+ cn text, sn text, t text, g bigint, e text, y smallint)`
 
 const insertMessages = `
 insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, campaign_id, priority, purpose)
@@ -354,6 +354,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 		engine.Column(runs, func(s *S) string { return (*s).steps }),
 		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Campaign) }),
 		engine.Column(runs, func(s *S) string { return (*s).Run.Reference }),
+		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Depth) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert runs: %w", err)
 	}

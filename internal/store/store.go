@@ -43,7 +43,7 @@ type Store struct {
 
 // kinds has the kinds of tasks, with names for the metrics.
 type kinds struct {
-	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed, act *engine.Kind
 }
 
 // Open opens the store, and creates or migrates it if cfg allows that. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation
@@ -71,7 +71,7 @@ func newKinds() kinds {
 	heard.Background = true       // networks may send replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
+		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/control/request"
 )
 
@@ -84,6 +85,16 @@ func (w *world) everything(client puntuale.ClientID) things {
 	replies, _, err := c.Replies(ctx, "+393337654321", false, request.Page{})
 	w.must(err)
 	has["replies"] = replies[0].ID.String()
+	rule, err := w.rules.Of(c, "").Create(ctx, automation.Draft{Automation: puntuale.Automation{Name: "Modulo del sito", Active: true,
+		Trigger:    puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "cliente.telefono", "nome": "cliente.nome"}},
+		Conditions: puntuale.Conditions{Tags: []string{"cliente"}, Fields: []puntuale.FieldCondition{{Name: "nome", Op: puntuale.FieldFilled}}, CooldownHours: 24},
+		Actions:    []puntuale.Action{{Kind: puntuale.ActionSend, Text: "Ciao {{nome|}}!"}, {Kind: puntuale.ActionTag, Add: []string{"sito"}}}}}, control.Once[automation.Rule]{})
+	w.must(err)
+	has["automations"] = rule.ID.String()
+	hook, err := w.rules.HookOf(ctx, strings.TrimPrefix(rule.Path, automation.HookPath))
+	w.must(err)
+	_, err = w.rules.Call(ctx, hook, automation.HookRequest{Body: []byte(`{"cliente":{"nome":"Lucia","telefono":"333 7654321"},"righe":[{"key":"a","valore":1},{"key":"b","valore":2}]}`)})
+	w.must(err)
 	w.number()
 	has["webhooks"], has["deliveries"] = mine.ID.String(), w.failed(own, mine.ID)
 	has["partner-webhooks"] = theirs.ID.String()

@@ -32,6 +32,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/intake"
@@ -51,6 +52,7 @@ type world struct {
 	store    *store.Store
 	control  *control.Control
 	accounts *account.Accounts
+	rules    *automation.Automations
 	webhooks *webhook.Webhooks // of receivers on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
@@ -163,6 +165,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Wakeup: w.wake})
+	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -261,6 +264,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
+	cfg.Automations = w.rules
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)

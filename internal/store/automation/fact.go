@@ -13,9 +13,10 @@ import (
 const (
 	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) join person p on p.client_id = $1 and p.phone = u.p`
 	answeredOf = `select g.phone, g.answered_at from $u(p text) join conversation g on g.client_id = $1 and g.phone = u.p where g.answered_at > 0`
+	assignedOf = `select c.phone from $u(p text) join chatwoot_conversation c on c.client_id = $1 and c.phone = u.p where c.assigned_at > 0`
 	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.at > $2 and f.reached > 0 group by f.phone`
 	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.acted = 1 group by f.phone, f.rule_id`
-	wroteOf    = `select u.p from $u(p text) where exists (select 1 from reply y where y.client_id = $1 and y.phone = u.p and y.own = 0 and y.id < $2)`
+	firstOf    = `select u.p, min(y.id) from $u(p text) join reply y on y.client_id = $1 and y.phone = u.p where y.own = 0 group by u.p`
 	// runningOf finds the pending messages of sequences; "intent >= 0" means open.
 	runningOf = `
 select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
@@ -25,15 +26,12 @@ select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cr
 where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 )
 
-// FactsOf reads what decisions about persons of a client need. Replies up to before do not count as written before; 0: all count.
-func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, before puntuale.ReplyID, now time.Time,
+// FactsOf reads what decisions about persons of a client need.
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
 		all[p] = &puntuale.AutomationFacts{Acted: map[puntuale.AutomationID]time.Time{}, Running: map[puntuale.SequenceID]bool{}}
-	}
-	if before == 0 {
-		before = puntuale.MaxID
 	}
 	column := engine.Columns{phones}
 	var phone string
@@ -59,6 +57,13 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
+		{assignedOf, []any{client, column}, func(r engine.Row) error {
+			err := r.Scan(&phone)
+			if err == nil {
+				all[phone].Assigned = true
+			}
+			return err
+		}},
 		{reachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
 			var n int
 			err := r.Scan(&phone, &n)
@@ -74,10 +79,11 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{wroteOf, []any{client, before, column}, func(r engine.Row) error {
-			err := r.Scan(&phone)
+		{firstOf, []any{client, column}, func(r engine.Row) error {
+			var id puntuale.ReplyID
+			err := r.Scan(&phone, &id)
 			if err == nil {
-				all[phone].Wrote = true
+				all[phone].First = id
 			}
 			return err
 		}},
@@ -116,7 +122,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 }
 
 func (s RuleStore) AutomationFacts(ctx context.Context, phone string, sequences []puntuale.SequenceID, now time.Time) (puntuale.AutomationFacts, error) {
-	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, sequences, 0, now)
+	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, sequences, now)
 	if err != nil {
 		return puntuale.AutomationFacts{}, engine.PublicError(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
-	"puntuale/internal/store/outbox"
 )
 
 const hookColumns = `a.client_id, a.id, a.active, a.trigger_text, a.sealed, a.payload, a.payload_form, a.payload_at`
@@ -37,7 +36,7 @@ func (s *Rules) HookOf(ctx context.Context, hash puntuale.KeyHash) (puntuale.Hoo
 		hex.EncodeToString(hash[:]))
 }
 
-// hookOccurrence is the occurrence of a hook's call. The call itself has no phone there, so it happens once for all persons.
+// hookOccurrence is the occurrence of a hook's call. The call itself is another one, without a phone, so it happens once for all persons.
 func hookOccurrence(key string) string { return "hook:" + key }
 
 func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntuale.HookCall) (fresh bool, err error) {
@@ -55,7 +54,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 		until := engine.Micros(c.At.Add(puntuale.HookRepeat))
 		n, err = a.Exec(ctx, `insert into automation_occurrence as o (client_id, rule_id, phone, occurrence, keep_until) values ($1, $2, '', $3, $4)
  on conflict (client_id, rule_id, phone, occurrence) do update set keep_until = excluded.keep_until where o.keep_until <= $5::bigint`,
-			client, c.Automation, hookOccurrence(c.Key), until, at)
+			client, c.Automation, "call:"+c.Key, until, at)
 		if err != nil {
 			return fmt.Errorf("note a hook's call: %w", err)
 		}
@@ -64,7 +63,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 		}
 		_, err = a.Exec(ctx, `insert into automation_trigger (client_id, kind, subject, phone, detail, occurrence, at, next_at)
  select w.client_id, $2::smallint, $3::bigint, $4::text, $5::text, $6::text, $7::bigint, $7::bigint from automation_client w where w.client_id = $1
- and w.wanted & (1::bigint << $2::integer) <> 0`, client, outbox.HookCalled, c.Automation, c.Phone, fields, hookOccurrence(c.Key), at)
+ and w.wanted & (1::bigint << $2::integer) <> 0`, client, int64(puntuale.FactHook), c.Automation, c.Phone, fields, hookOccurrence(c.Key), at)
 		if err != nil {
 			return fmt.Errorf("write a trigger: %w", err)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
-	"puntuale/internal/store/outbox"
 )
 
 // Rules keeps the rules of all clients. It implements [puntuale.AutomationQueue] but for what acts.
@@ -48,9 +47,9 @@ func wants(t puntuale.Trigger) int64 {
 	case puntuale.TriggerNoReply:
 		return 1 << puntuale.EventMessageSent
 	case puntuale.TriggerDate:
-		return 1 << outbox.ContactChanged
+		return 1 << puntuale.FactContact
 	case puntuale.TriggerHook:
-		return 1 << outbox.HookCalled
+		return 1 << puntuale.FactHook
 	case puntuale.TriggerOutcome:
 		return 1 << map[puntuale.OutcomeStatus]puntuale.EventType{
 			puntuale.OutcomeCompleted: puntuale.EventMessageSent, puntuale.OutcomeFailed: puntuale.EventMessageFailed, puntuale.OutcomeRead: puntuale.EventMessageRead,

@@ -9,12 +9,6 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Facts that trigger rules, and are no events. Their numbers follow those of event types.
-const (
-	ContactChanged = 40
-	HookCalled     = 41
-)
-
 // triggering are the events that may trigger rules.
 var triggering = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageRead)
 

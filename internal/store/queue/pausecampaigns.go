@@ -85,7 +85,8 @@ func prefixed(sign, text string) string {
 	return sign + text
 }
 
-// PauseCampaigns pauses all campaigns that send. It stores the reason for the person who resumes them.
+// PauseCampaigns pauses all campaigns that send, and lets automations miss earlier facts. It stores the reason for the person who resumes
+// them.
 func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err
@@ -93,6 +94,10 @@ func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now ti
 	_, err := a.Exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, engine.Micros(now))
 	if err != nil {
 		return fmt.Errorf("pause campaigns: %w", err)
+	}
+	// What rules did lately may be lost, too. So they leave alone what came before.
+	if _, err := a.Exec(ctx, `update automation_client set since = $1`, engine.Micros(now)); err != nil {
+		return fmt.Errorf("let rules miss what came before: %w", err)
 	}
 	return nil
 }

@@ -117,3 +117,69 @@ func testHooks(t *testing.T, w *World) {
 		t.Errorf("the former address: %v", err)
 	}
 }
+
+// theirRule is a rule of a client, which is made once.
+func (c *Client) theirRule() puntuale.Automation {
+	all, err := c.Automations(context.Background())
+	if err != nil {
+		c.w.t.Fatalf("list rules: %v", err)
+	}
+	if len(all) > 0 {
+		return all[0]
+	}
+	a := c.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}})
+	if a.ID, err = c.CreateAutomation(context.Background(), a, &puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("s")}, nil); err != nil {
+		c.w.t.Fatalf("create a rule: %v", err)
+	}
+	return a
+}
+
+// ofRules are the methods about rules; see foreignCalls.
+var ofRules = map[string]foreign{
+	"CreateAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
+		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // the other client's sequence is a fault of the request
+			return nil, puntuale.NotFound(puntuale.NoSequence)
+		}
+		return nil, err
+	},
+	"UpdateAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		a := other.theirRule()
+		a.Actions = []puntuale.Action{{Kind: puntuale.ActionBlacklist}}
+		return nil, mine.UpdateAutomation(context.Background(), a)
+	},
+	"Automation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Automation(context.Background(), other.theirRule().ID)
+	},
+	"Automations": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.theirRule()
+		return mine.Automations(context.Background())
+	},
+	"DeleteAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.DeleteAutomation(context.Background(), other.theirRule().ID)
+	},
+	"Firings": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		a := other.theirRule()
+		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, '+39333', 4, 'x', 1)", other.ID, a.ID)
+		all, _, err := mine.Firings(context.Background(), a.ID, puntuale.Page{})
+		return all, err
+	},
+	"AutomationFacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		f, err := mine.AutomationFacts(context.Background(), wrote, []puntuale.SequenceID{other.Sequence}, Begin)
+		return f.Contact, errors.Join(err, notZero(f.First))
+	},
+	"Hook": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Hook(context.Background(), other.theirRule().ID)
+	},
+	"SetHookSecret": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.SetHookSecret(context.Background(), other.theirRule().ID, puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("m")})
+	},
+}
+
+// notZero is an error if a reply was found.
+func notZero(id puntuale.ReplyID) error {
+	if id == 0 {
+		return nil
+	}
+	return errors.New("a reply of another client was found")
+}

@@ -523,6 +523,9 @@ func testTenantsApart(t *testing.T, w *World) {
 		if !known {
 			call, known = ofReplies[name]
 		}
+		if !known {
+			call, known = ofRules[name]
+		}
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
 				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) { return about(theirs, told) }

@@ -34,6 +34,7 @@ var items = []item{
 	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
 	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true, also: "/c/{client}/start"},
 	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
+	{title: "nav.automations", icon: "sparkles", path: "/c/{client}/automations"},
 	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
 	{title: "nav.replies", icon: "inbox", path: "/c/{client}/replies", counts: true},
 	{title: "nav.contacts", icon: "user", path: "/c/{client}/contacts", also: "/c/{client}/person"},

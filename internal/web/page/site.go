@@ -14,6 +14,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
@@ -23,34 +24,36 @@ import (
 // Config is what [NewHandler] needs. All members except Observe must be set. Accounts must have its SignIn stores.
 // Accounts and Control must have a Vault.
 type Config struct {
-	Control  *control.Control
-	Accounts *account.Accounts
-	Webhooks *webhook.Webhooks
-	Logger   *slog.Logger
-	Now      func() time.Time                                   // for the access log
-	Observe  func(route string, status int, took time.Duration) // called for every answer; may be nil
-	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Admit    admission.Limits                                   // shared with the API and the webhooks
+	Control     *control.Control
+	Accounts    *account.Accounts
+	Webhooks    *webhook.Webhooks
+	Automations *automation.Automations
+	Logger      *slog.Logger
+	Now         func() time.Time                                   // for the access log
+	Observe     func(route string, status int, took time.Duration) // called for every answer; may be nil
+	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Admit       admission.Limits                                   // shared with the API and the webhooks
 }
 
 // Site has what all pages share.
 type Site struct {
-	Control    *control.Control
-	Accounts   *account.Accounts
-	Webhooks   *webhook.Webhooks
-	logger     *slog.Logger
-	plain      *scs.SessionManager // manages visits over http, as on one's own machine
-	secure     *scs.SessionManager // manages visits over https
-	mux        *http.ServeMux
-	routes     []Route
-	cross      *http.CrossOriginProtection
-	admits     admission.Limits
-	priorities map[string]admission.Priority // by pattern
+	Control     *control.Control
+	Accounts    *account.Accounts
+	Webhooks    *webhook.Webhooks
+	Automations *automation.Automations
+	logger      *slog.Logger
+	plain       *scs.SessionManager // manages visits over http, as on one's own machine
+	secure      *scs.SessionManager // manages visits over https
+	mux         *http.ServeMux
+	routes      []Route
+	cross       *http.CrossOriginProtection
+	admits      admission.Limits
+	priorities  map[string]admission.Priority // by pattern
 }
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Webhooks: cfg.Webhooks, Automations: cfg.Automations, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]

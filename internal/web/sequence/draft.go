@@ -188,8 +188,6 @@ func (s stepReader) number(part string) int {
 	return n
 }
 
-const faultNotNumber puntuale.ReasonCode = "fault.not_number"
-
 func (s stepReader) degrees(part string) *float64 {
 	text := strings.Replace(s.word(part), ",", ".", 1)
 	if text == "" {
@@ -197,7 +195,7 @@ func (s stepReader) degrees(part string) *float64 {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		s.refuse(part, faultNotNumber)
+		s.refuse(part, puntuale.FaultNotNumber)
 	}
 	return &x
 }

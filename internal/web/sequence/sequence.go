@@ -155,6 +155,14 @@ func beginning(v *page.Request) puntuale.Sequence {
 			{Text: v.T("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, v.T("sequence.field.appointment"), "09:00")},
 			{Text: v.T("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, v.T("sequence.field.appointment"), "18:00")},
 		}}
+	case "birthday":
+		return puntuale.Sequence{Name: v.T("sequence.like.birthday"), Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.birthday_1"), Timing: timing(0, puntuale.Days, puntuale.After, v.T("automation.field.birthday"), "09:00")},
+		}}
+	case "renewal":
+		return puntuale.Sequence{Name: v.T("sequence.like.renewal"), Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.renewal_1"), Timing: timing(14, puntuale.Days, puntuale.Before, v.T("automation.field.renewal"), "09:30")},
+		}}
 	case "welcome":
 		return puntuale.Sequence{Name: v.T("sequence.like.welcome"), Steps: []puntuale.Step{
 			{Text: v.T("sequence.like.welcome_1"), Timing: now},

@@ -47,7 +47,7 @@
 
   // While a person types, the focus must not move, and a fault that may be corrected already must not be read aloud.
   document.addEventListener("input", (event) => {
-    const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form");
+    const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form, #automation-form");
     if (!form) return;
     for (const field of form.querySelectorAll("[data-focus]")) field.removeAttribute("data-focus");
     const step = event.target.closest(".step-bad");

@@ -1,0 +1,188 @@
+package automation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+const (
+	datesEvery = 10 * time.Second // between two rounds of dates
+	dateRest   = 2                // while calls arrive, a rest is this many times as long as the transaction took
+	dateWithin = 5 * time.Second  // how long one rule is worked on before the next one
+)
+
+func (r *Runner) runDates(ctx context.Context) {
+	for ctx.Err() == nil {
+		more, err := r.Dates(ctx)
+		if err != nil {
+			r.failed(ctx, "dates of automations failed", err)
+		}
+		wait := datesEvery
+		if more {
+			wait = 0
+		}
+		if err != nil {
+			wait = failWait
+		}
+		if r.Clock.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// Dates works on each rule for dates, and reports whether there is more to do at once.
+func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
+	rules, err := r.Store.DateRules(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list rules for dates: %w", err)
+	}
+	var first error
+	for i := range rules {
+		some, err := r.dates(ctx, rules[i])
+		if err != nil && first == nil {
+			first = fmt.Errorf("rule %d: %w", rules[i].Rule.ID, err)
+		}
+		more = more || some
+	}
+	return more, first
+}
+
+// dates reads contacts that the rule does not know yet, and plans the dates that are near enough.
+func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dateWithin+callWithin)
+	defer cancel()
+	now := r.Clock.Now().Truncate(time.Microsecond)
+	end := now.Add(dateWithin)
+	clients, err := r.Store.AutomatedClients(ctx, []puntuale.ClientID{d.Client})
+	if err != nil || clients[d.Client] == nil {
+		return false, err
+	}
+	w := &clientWork{Runner: r, id: d.Client, now: now, client: clients[d.Client]}
+	if err := w.open(ctx); err != nil || w.refusal != "" {
+		return false, err // an expired client plans again once it may
+	}
+	today := puntuale.DateOf(now.In(w.settings.Zone))
+	for more = !d.Scanned; more; {
+		if more, err = r.Store.ScanDates(ctx, d, now, func(value string) puntuale.Date { return NextDay(d.Rule.Trigger.Repeat, value, today) }); err != nil {
+			return false, err
+		}
+		if more && r.Clock.Now().After(end) {
+			return true, nil
+		}
+	}
+	p, err := w.planOf(ctx, &d.Rule.Automation, &d.Rule.Actions[0], Occasion{})
+	if err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+			return false, nil // the sequence is gone: nothing is planned until the rule names another
+		}
+		return false, err
+	}
+	ahead := lookAhead(d.Rule.Trigger.Field, p.Steps())
+	for {
+		begun := r.Clock.Now()
+		rows, calls := r.Bound()
+		limit := max(1, rows/(2+len(p.Steps())))
+		due, err := r.Store.DueDates(ctx, d, today.AddDays(ahead), limit)
+		if err != nil || len(due) == 0 {
+			return false, err
+		}
+		w.now = r.Clock.Now().Truncate(time.Microsecond)
+		stale, err := w.actDates(ctx, &d.Rule, due, ahead)
+		if err != nil || stale {
+			return stale, err
+		}
+		if calls {
+			if err := r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun)); err != nil {
+				return false, err
+			}
+		}
+		if r.Clock.Now().After(end) {
+			return true, nil
+		}
+	}
+}
+
+// actDates plans some dates in one transaction. It reports whether the rule changed meanwhile.
+func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomation, due []puntuale.AutomationDate, ahead int) (stale bool, err error) {
+	phones := make([]string, len(due))
+	for i := range due {
+		phones[i] = due[i].Contact.Phone
+	}
+	var sequences []puntuale.SequenceID
+	if id := rule.Conditions.NotIn.ID(); id != 0 {
+		sequences = append(sequences, id)
+	}
+	known, err := w.Store.PersonFacts(ctx, w.id, phones, sequences, w.now)
+	if err != nil {
+		return false, err
+	}
+	batch := &puntuale.ActBatch{Client: w.id, Now: w.now, Day: puntuale.DateOf(w.now.In(w.settings.Zone))}
+	for i := range due {
+		act, err := w.planDate(ctx, rule, &due[i], ahead, known[due[i].Contact.Phone])
+		if err != nil {
+			return false, err
+		}
+		batch.Acts = append(batch.Acts, act)
+	}
+	if err := w.Store.Act(ctx, batch); err != nil {
+		return false, err
+	}
+	w.wake(batch)
+	return !slices.ContainsFunc(batch.Acts, func(act *puntuale.AutomationAct) bool { return act.Outcome != puntuale.ActAgain }), nil
+}
+
+// planDate plans a contact's date. It is planned as of the moment when it should have been, at most a day back, so what an outage delayed leaves
+// late. A date that the rule learned later is planned as of then.
+func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomation, d *puntuale.AutomationDate, ahead int, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
+	a := &rule.Automation
+	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))
+	act := &puntuale.AutomationAct{
+		Rule: a.ID, Stamp: rule.Stamp, Phone: d.Contact.Phone, Occurrence: fmt.Sprintf("%s/%d", d.Day, d.Version),
+		Keep: d.Day.At(0, w.settings.Zone).Add(keepFor), Contact: &d.Contact, Date: d, Sequences: nil,
+	}
+	if id := a.Conditions.NotIn.ID(); id != 0 {
+		act.Sequences = []puntuale.SequenceID{id}
+	}
+	o := Occasion{Kind: a.Trigger.Kind, Fields: map[string]string{a.Trigger.Field: dateValue(d.Value, d.Day)}}
+	ideal := d.Day.AddDays(-ahead).At(0, w.settings.Zone)
+	asOf := latest(ideal, d.Since, w.now.Add(-puntuale.AutomationCatchUp))
+	if asOf.After(w.now) {
+		asOf = w.now
+	}
+	learned := d.Since.Before(w.client.Since) && ideal.Before(w.client.Since)
+	switch {
+	case !w.client.Since.IsZero() && learned:
+		act.Reason = puntuale.FiringMissed
+	default:
+		act.Reason = Decide(a, o, *f, w.settings, w.now)
+	}
+	if act.Reason != "" {
+		return act, nil
+	}
+	reason, detail, err := w.actions(ctx, a, o, &d.Contact, act, asOf)
+	if err != nil {
+		return nil, err
+	}
+	if reason == puntuale.FiringPast && ideal.After(d.Since) {
+		reason = puntuale.FiringMissed // the outage was too long
+	}
+	if act.Reason, act.Detail = reason, detail; reason != "" {
+		return act, nil
+	}
+	settings, now, whole := w.settings, w.now, *a
+	act.Decide = func(f puntuale.AutomationFacts) puntuale.ReasonCode { return Decide(&whole, o, f, settings, now) }
+	return act, nil
+}
+
+func latest(all ...time.Time) (t time.Time) {
+	for _, x := range all {
+		if x.After(t) {
+			t = x
+		}
+	}
+	return t
+}

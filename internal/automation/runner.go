@@ -1,0 +1,574 @@
+package automation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/keyword"
+)
+
+// Queue is all that a runner asks the store.
+type Queue interface {
+	puntuale.AutomationQueue
+	puntuale.DateQueue
+}
+
+// Config is what a [Runner] needs. All must be set.
+type Config struct {
+	Store   Queue
+	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // not_found; forbidden
+	// Bound returns how many rows one transaction may write, and whether calls arrive. Then the runner of dates rests after each.
+	Bound  func() (rows int, calls bool)
+	Wakeup puntuale.Wakeup
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Runner acts for the rules of all clients. Any number of nodes run at once.
+type Runner struct{ Config }
+
+// New returns a runner; it does nothing before Run.
+func New(cfg Config) *Runner { return &Runner{cfg} }
+
+const (
+	takeAtOnce = 200 // triggers and timers of one round
+	pollEvery  = 100 * time.Millisecond
+	failWait   = time.Second // after a failure
+	callWithin = 15 * time.Second
+	planTries  = 3 // how often an act is planned again because something changed meanwhile
+	keepFor    = 60 * 24 * time.Hour
+)
+
+// Run acts until ctx ends. Dates have a loop of their own, so that many birthdays keep no reply waiting.
+func (r *Runner) Run(ctx context.Context) {
+	var dates sync.WaitGroup
+	dates.Go(func() { r.runDates(ctx) })
+	defer dates.Wait()
+	for ctx.Err() == nil {
+		wait := pollEvery
+		n, err := r.Round(ctx)
+		switch {
+		case err != nil:
+			r.failed(ctx, "automations failed", err)
+			wait = failWait
+		case n == takeAtOnce:
+			wait = 0
+		}
+		if r.Clock.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// failed logs a failure. A runner takes the triggers again after their lease.
+func (r *Runner) failed(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		r.Logger.Warn(what, "error", err) //nolint:sloglint // the callers give constants
+	}
+}
+
+// Round takes triggers and timers once, and returns the larger number.
+func (r *Runner) Round(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	now := r.Clock.Now().Truncate(time.Microsecond)
+	triggers, err := r.Store.TakeTriggers(ctx, now, takeAtOnce)
+	if err != nil {
+		return 0, fmt.Errorf("take triggers: %w", err)
+	}
+	timers, err := r.Store.DueTimers(ctx, now, takeAtOnce)
+	if err != nil {
+		return 0, fmt.Errorf("look for timers: %w", err)
+	}
+	if len(triggers)+len(timers) == 0 {
+		return 0, nil
+	}
+	byClient, order := map[puntuale.ClientID]*clientWork{}, []puntuale.ClientID{}
+	work := func(id puntuale.ClientID) *clientWork {
+		if byClient[id] == nil {
+			byClient[id] = &clientWork{Runner: r, id: id, now: now}
+			order = append(order, id)
+		}
+		return byClient[id]
+	}
+	for i := range triggers {
+		w := work(triggers[i].Client)
+		w.triggers = append(w.triggers, triggers[i])
+	}
+	for i := range timers {
+		w := work(timers[i].Client)
+		w.timers = append(w.timers, timers[i])
+	}
+	clients, err := r.Store.AutomatedClients(ctx, order)
+	if err != nil {
+		return 0, fmt.Errorf("read rules: %w", err)
+	}
+	var failures []error
+	for _, id := range order {
+		w := byClient[id]
+		if w.client = clients[id]; w.client == nil {
+			w.client = &puntuale.AutomatedClient{ID: id}
+		}
+		if err := w.run(ctx); err != nil {
+			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
+		}
+	}
+	return max(len(triggers), len(timers)), errors.Join(failures...)
+}
+
+// clientWork is what one round does for a client.
+type clientWork struct {
+	*Runner
+	id       puntuale.ClientID
+	now      time.Time
+	client   *puntuale.AutomatedClient
+	triggers []puntuale.TakenTrigger
+	timers   []puntuale.AutomationTimer
+
+	planner  Planner
+	refusal  puntuale.ReasonCode // why nothing can be planned
+	settings Client
+	plans    map[string]Plan
+}
+
+// job is one rule with one trigger or timer.
+type job struct {
+	rule    *puntuale.ActiveAutomation
+	trigger *puntuale.TakenTrigger
+	timer   *puntuale.AutomationTimer
+	missed  bool
+	tries   int
+}
+
+func (j *job) phone() string {
+	if j.timer != nil {
+		return j.timer.Phone
+	}
+	return j.trigger.Phone
+}
+
+func (w *clientWork) run(ctx context.Context) error {
+	var contacts []puntuale.TakenTrigger
+	var jobs []*job
+	var set []puntuale.AutomationTimer
+	left := map[int64]int{} // jobs of each trigger
+	for i := range w.triggers {
+		t := &w.triggers[i]
+		if t.Fact == puntuale.FactContact {
+			contacts = append(contacts, *t)
+			continue
+		}
+		some, timers := w.jobs(t)
+		jobs, set = append(jobs, some...), append(set, timers...)
+		left[t.ID] = len(some)
+	}
+	var idle []puntuale.TakenTrigger // no rule acts on them
+	for _, t := range w.triggers {
+		if t.Fact != puntuale.FactContact && left[t.ID] == 0 {
+			idle = append(idle, t)
+		}
+	}
+	if err := w.Store.SetTimers(ctx, set, idle); err != nil {
+		return err
+	}
+	if len(contacts) > 0 {
+		if err := w.followContacts(ctx, contacts); err != nil {
+			return err
+		}
+	}
+	timed, gone := w.timed()
+	if err := w.Store.DropTimers(ctx, gone); err != nil {
+		return err
+	}
+	return w.act(ctx, append(jobs, timed...), left)
+}
+
+// followContacts brings the dates of contacts up to date.
+func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTrigger) error {
+	zone, err := time.LoadLocation(w.client.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	today := puntuale.DateOf(w.now.In(zone))
+	return w.Store.FollowContacts(ctx, w.id, w.client.Rules, all, w.now, func(rule puntuale.ActiveAutomation, value string) puntuale.Date {
+		return NextDay(rule.Trigger.Repeat, value, today)
+	})
+}
+
+// jobs returns the rules that wait for a trigger, and the timers that it sets.
+func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntuale.AutomationTimer) {
+	if t.Fact != puntuale.FactHook && silent(t) {
+		return nil, nil
+	}
+	missed := t.At.Before(w.client.Since)
+	for i := range w.client.Rules {
+		a := &w.client.Rules[i]
+		switch {
+		case t.At.Before(a.Armed):
+		case t.Fact == puntuale.FactHook:
+			if a.ID == puntuale.AutomationID(t.Subject) {
+				jobs = append(jobs, &job{rule: a, trigger: t, missed: missed})
+			}
+		case a.Trigger.Kind == puntuale.TriggerNoReply:
+			if t.Fact == puntuale.FactSent && t.Ended && t.Sequence != 0 && t.Sequence == a.Trigger.Sequence.ID() {
+				timers = append(timers, puntuale.AutomationTimer{Client: w.id, Rule: a.ID, Run: t.Run, Phone: t.Phone, Since: t.At,
+					Due: t.At.Add(time.Duration(a.Trigger.Hours) * time.Hour)})
+			}
+		case Fits(a.Trigger, t):
+			jobs = append(jobs, &job{rule: a, trigger: t, missed: missed})
+		}
+	}
+	return jobs, timers
+}
+
+// silent reports whether a trigger triggers nothing: nobody is there any more, a group, an opt-out, a reaction or a call.
+func silent(t *puntuale.TakenTrigger) bool {
+	return !isPerson(t.Phone) || t.Effect == puntuale.ReplyOptOut || t.Reply == puntuale.ReplyReaction || t.Reply == puntuale.ReplyCall
+}
+
+// isPerson reports whether a recipient is one person, and no group.
+func isPerson(recipient string) bool {
+	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
+}
+
+// timed returns the jobs of timers, and the timers whose rules are not active any more.
+func (w *clientWork) timed() (jobs []*job, gone []puntuale.AutomationTimer) {
+	for i := range w.timers {
+		t := &w.timers[i]
+		var rule *puntuale.ActiveAutomation
+		for k := range w.client.Rules {
+			if a := &w.client.Rules[k]; a.ID == t.Rule && a.Trigger.Kind == puntuale.TriggerNoReply {
+				rule = a
+			}
+		}
+		if rule == nil || !isPerson(t.Phone) {
+			gone = append(gone, *t)
+			continue
+		}
+		jobs = append(jobs, &job{rule: rule, timer: t, missed: t.Since.Before(w.client.Since)})
+	}
+	return jobs, gone
+}
+
+// act does jobs, in transactions with one job for a person. The jobs of a person keep their order.
+func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) error {
+	stuck := map[int64]bool{} // triggers that stay, because something of theirs could not be done
+	for len(jobs) > 0 {
+		batch := &puntuale.ActBatch{Client: w.id, Now: w.now}
+		var round, rest []*job
+		seen := map[string]bool{}
+		rows, _ := w.Bound()
+		for _, j := range jobs {
+			if seen[j.phone()] || len(round) >= max(1, rows/4) {
+				rest = append(rest, j)
+			} else {
+				round = append(round, j)
+			}
+			seen[j.phone()] = true
+		}
+		planned, err := w.plan(ctx, round, batch)
+		if err != nil {
+			return err
+		}
+		for _, j := range round {
+			if t := j.trigger; t != nil {
+				if left[t.ID]--; left[t.ID] == 0 && !stuck[t.ID] {
+					batch.Triggers = append(batch.Triggers, *t)
+				}
+			}
+		}
+		if err := w.Store.Act(ctx, batch); err != nil {
+			if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+				return w.Store.SetTimers(ctx, nil, w.triggers) // the client is gone
+			}
+			return err
+		}
+		again, err := w.again(ctx, planned, batch, left, stuck)
+		if err != nil {
+			return err
+		}
+		jobs = append(again, rest...)
+		w.wake(batch)
+	}
+	return nil
+}
+
+// again returns the jobs that are planned again, with the rules as they are now.
+func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.ActBatch, left map[int64]int, stuck map[int64]bool) (again []*job, err error) {
+	for i, act := range batch.Acts {
+		j := planned[i]
+		if act.Outcome != puntuale.ActAgain {
+			continue
+		}
+		if j.tries++; j.tries >= planTries {
+			if j.trigger != nil {
+				stuck[j.trigger.ID] = true
+			}
+			continue
+		}
+		if len(again) == 0 {
+			clients, err := w.Store.AutomatedClients(ctx, []puntuale.ClientID{w.id})
+			if err != nil || clients[w.id] == nil {
+				return nil, err
+			}
+			w.client, w.planner, w.plans = clients[w.id], nil, nil
+		}
+		j.rule = w.ruleNow(j.rule)
+		if j.rule == nil { // it was switched off, or deleted
+			if j.trigger != nil && left[j.trigger.ID] == 0 {
+				if err := w.Store.SetTimers(ctx, nil, []puntuale.TakenTrigger{*j.trigger}); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if j.trigger != nil {
+			left[j.trigger.ID]++
+		}
+		again = append(again, j)
+	}
+	return again, nil
+}
+
+func (w *clientWork) ruleNow(old *puntuale.ActiveAutomation) *puntuale.ActiveAutomation {
+	for k := range w.client.Rules {
+		if w.client.Rules[k].ID == old.ID {
+			return &w.client.Rules[k]
+		}
+	}
+	return nil
+}
+
+// wake tells the dispatcher what was started.
+func (w *clientWork) wake(batch *puntuale.ActBatch) {
+	for _, act := range batch.Acts {
+		if len(act.Message) == 0 {
+			continue
+		}
+		for _, s := range act.Starts {
+			var first time.Time
+			for _, m := range s.Messages {
+				if first.IsZero() || m.Due.Before(first) {
+					first = m.Due
+				}
+			}
+			w.Wakeup(s.Run.Session, first)
+		}
+	}
+}
+
+// open reads what all plans of the client need. A client that may not start has a reason instead.
+func (w *clientWork) open(ctx context.Context) error {
+	if w.planner != nil || w.refusal != "" {
+		return nil
+	}
+	p, err := w.Planner(ctx, w.id)
+	switch puntuale.CodeOf(err) {
+	case "":
+	case puntuale.CodeForbidden, puntuale.CodeNotFound:
+		w.refusal = puntuale.FiringAccount
+		w.settings = Client{Settings: w.client.Settings, Zone: time.UTC}
+		return nil
+	default:
+		return fmt.Errorf("read a client: %w", err)
+	}
+	zone, err := p.Zone()
+	if err != nil {
+		return err
+	}
+	w.planner, w.plans = p, map[string]Plan{}
+	w.settings = Client{Settings: w.client.Settings, Zone: zone, Closed: p.Closed()}
+	return nil
+}
+
+// plan makes the acts of jobs, and returns those that have one.
+func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActBatch) (planned []*job, err error) {
+	if err := w.open(ctx); err != nil {
+		return nil, err
+	}
+	batch.Day = puntuale.DateOf(w.now.In(w.settings.Zone))
+	var phones []string
+	var sequences []puntuale.SequenceID
+	for _, j := range jobs {
+		phones = append(phones, j.phone())
+		if id := j.rule.Conditions.NotIn.ID(); id != 0 {
+			sequences = append(sequences, id)
+		}
+	}
+	known, err := w.Store.PersonFacts(ctx, w.id, phones, sequences, w.now)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		f := known[j.phone()]
+		if j.rule.Trigger.First && f.First != puntuale.ReplyID(j.trigger.Subject) {
+			continue // the trigger does not fit
+		}
+		act, err := w.planJob(ctx, j, f)
+		if err != nil {
+			return nil, err
+		}
+		batch.Acts, planned = append(batch.Acts, act), append(planned, j)
+	}
+	return planned, nil
+}
+
+// planJob plans what one rule does. What keeps it from acting becomes the act's reason.
+func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
+	a := &j.rule.Automation
+	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Trigger: j.trigger, Timer: j.timer}
+	o := Occasion{Kind: a.Trigger.Kind}
+	if t := j.trigger; t != nil {
+		act.Occurrence, act.Depth = t.Occurrence, t.Depth
+		o.Session, o.Depth, o.Fields, o.Whole = t.Session, t.Depth, t.Fields, keyword.Whole(t.Text)
+	}
+	if t := j.timer; t != nil {
+		act.Occurrence, act.Depth = puntuale.MessageID(t.Run).String(), t.Depth
+		o.Session, o.Depth, o.Since, o.Silent = t.Session, t.Depth, t.Since, !t.Answered
+	}
+	if id := a.Conditions.NotIn.ID(); id != 0 {
+		act.Sequences = []puntuale.SequenceID{id}
+	}
+	switch {
+	case j.missed:
+		act.Reason = puntuale.FiringMissed
+	case !isPerson(act.Phone):
+		act.Reason = puntuale.FiringNoPhone
+	case w.refusal != "":
+		act.Reason = w.refusal
+	default:
+		act.Reason = Decide(a, o, *f, w.settings, w.now)
+	}
+	if act.Reason != "" {
+		return act, nil
+	}
+	settings, now, rule := w.settings, w.now, *a
+	act.Decide = func(f puntuale.AutomationFacts) puntuale.ReasonCode {
+		o := o
+		if o.Kind == puntuale.TriggerNoReply {
+			o.Silent = !f.Replied
+		}
+		return Decide(&rule, o, f, settings, now)
+	}
+	reason, detail, err := w.actions(ctx, a, o, f.Contact, act, w.now)
+	if act.Reason, act.Detail = reason, detail; reason != "" {
+		act.Decide = nil
+	}
+	return act, err
+}
+
+// actions plans the actions of a rule. If one cannot be planned, the rule does nothing.
+func (w *clientWork) actions(ctx context.Context, a *puntuale.Automation, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (reason puntuale.ReasonCode, detail string, err error) {
+	for i := range a.Actions {
+		x := &a.Actions[i]
+		switch x.Kind {
+		case puntuale.ActionStop:
+			id := x.Sequence.ID()
+			if x.Sequence == puntuale.SequenceDefault {
+				if _, id, err = w.planner.DefaultPair(ctx, o.Session); err != nil {
+					return gone(err)
+				}
+				if id == 0 {
+					return puntuale.FiringNoDefault, "", nil
+				}
+			}
+			act.Stops = append(act.Stops, id)
+		case puntuale.ActionStart, puntuale.ActionSend:
+			if reason, detail, err = w.start(ctx, a, x, o, c, act, asOf); reason != "" || err != nil {
+				return reason, detail, err
+			}
+		case puntuale.ActionTag:
+			act.Add, act.Remove = append(act.Add, x.Add...), append(act.Remove, x.Remove...)
+		case puntuale.ActionBlacklist:
+			act.Blacklist = &puntuale.BlacklistEntry{Phone: act.Phone, Mark: w.planner.Mark(act.Phone), Reason: a.Name, Added: w.now}
+		}
+	}
+	return "", "", nil
+}
+
+// gone tells a missing thing as a reason.
+func gone(err error) (puntuale.ReasonCode, string, error) {
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return puntuale.FiringGone, "", nil
+	}
+	return "", "", err
+}
+
+// start plans a start or a send.
+func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (puntuale.ReasonCode, string, error) {
+	p, err := w.planOf(ctx, a, x, o)
+	if err != nil {
+		return gone(err)
+	}
+	if p == nil {
+		return puntuale.FiringNoDefault, "", nil
+	}
+	values := fields(o, c, p.Fields())
+	run, err := p.Plan(Recipient{
+		Phone: act.Phone, Fields: values, Name: a.Name, Depth: act.Depth + 1, Request: request(a.ID, act.Occurrence, act.Phone, values),
+		Now: w.now, AsOf: asOf, Seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
+	})
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return puntuale.FiringRefused, faultOf(err), nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if len(run.Messages) == 0 {
+		return puntuale.FiringPast, "", nil
+	}
+	for _, other := range act.Starts {
+		if other.Run.Sequence != 0 && other.Run.Sequence == run.Run.Sequence {
+			return "", "", nil // the default sequence is one that the rule names
+		}
+	}
+	act.Starts = append(act.Starts, run)
+	return "", "", nil
+}
+
+// planOf returns the plan of an action, nil if the session has no default sequence. Plans serve a whole round.
+func (w *clientWork) planOf(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion) (Plan, error) {
+	key := fmt.Sprintf("send %d %p %d", a.ID, x, o.Session)
+	id := x.Sequence.ID()
+	if x.Kind == puntuale.ActionStart {
+		if x.Sequence == puntuale.SequenceDefault {
+			var err error
+			if id, _, err = w.planner.DefaultPair(ctx, o.Session); err != nil || id == 0 {
+				return nil, err
+			}
+		}
+		key = "start " + id.String()
+	}
+	if p, ok := w.plans[key]; ok {
+		return p, nil
+	}
+	var p Plan
+	var err error
+	if x.Kind == puntuale.ActionStart {
+		p, err = w.planner.Sequence(ctx, id)
+	} else {
+		p, err = w.planner.Send(ctx, o.Session, *x)
+	}
+	if err == nil {
+		w.plans[key] = p
+	}
+	return p, err
+}
+
+// faultOf is the first fault of a refused plan: the field and what is wrong with it.
+func faultOf(err error) string {
+	refused, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || len(refused.Faults) == 0 {
+		return ""
+	}
+	f := refused.Faults[0]
+	return puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(f.Location, "body."), f.Reason().Stored()).Stored()
+}

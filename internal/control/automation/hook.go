@@ -1,0 +1,218 @@
+package automation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control"
+	"puntuale/internal/payload"
+)
+
+// HookPath begins the path of every hook; its secret follows.
+const HookPath = "/hooks/"
+
+// phoneField is the field of a mapping that names the person.
+const phoneField = "phone"
+
+// sealedHook is the purpose for which the secrets of hooks are sealed.
+const sealedHook = "hook"
+
+// sealPlace is the place of a hook's secret: its client, and the moment when its automation was made.
+func (r *Rules) sealPlace(created time.Time) string {
+	return "hook of " + r.client.ID().String() + ", " + strconv.FormatInt(created.UnixMicro(), 10)
+}
+
+// newSecret makes the secret of a hook: the path that has it, and what a store keeps.
+func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecret, err error) {
+	plain, hash, err := auth.NewHookSecret()
+	if err != nil {
+		return "", nil, fmt.Errorf("make the address of a hook: %w", err)
+	}
+	return HookPath + plain, &puntuale.HookSecret{Hash: hash, Sealed: r.all.cfg.Vault.Seal(sealedHook, r.sealPlace(created), []byte(plain))}, nil
+}
+
+// open returns the path of a hook. It is "" if this server cannot open the secret: then its owner needs a new one.
+func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
+	plain, err := r.all.cfg.Vault.Open(sealedHook, r.sealPlace(created), sealed)
+	if err != nil {
+		return "", nil //nolint:nilerr // as after a restore without its key
+	}
+	return HookPath + string(plain), nil
+}
+
+// Rotate gives the hook of an automation a new address. The former one is unknown at once. Codes: not_found, also for one without a hook.
+func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
+	rule, err := r.Rule(ctx, id)
+	if err != nil {
+		return rule, err
+	}
+	if rule.Trigger.Kind != puntuale.TriggerHook {
+		return rule, puntuale.NotFound(puntuale.NoAutomation)
+	}
+	path, secret, err := r.newSecret(rule.Created)
+	if err != nil {
+		return rule, err
+	}
+	if err := r.store.SetHookSecret(ctx, rule.ID, *secret); err != nil {
+		return rule, fmt.Errorf("replace the address of automation %d: %w", rule.ID, err)
+	}
+	rule.Path = path
+	return rule, nil
+}
+
+// LastPayload is the payload of the last call of a hook.
+type LastPayload struct {
+	At      time.Time // zero: nobody called yet
+	Content []byte    // JSON, also of a form; nil: none yet, or it was removed
+	Members []payload.Member
+}
+
+// mostMembers bounds the members of a payload that are shown.
+const mostMembers = 200
+
+// LastPayload returns the payload of the hook's last call, for its mapping. Codes: not_found.
+func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error) {
+	n, err := automationID(id)
+	if err != nil {
+		return LastPayload{}, err
+	}
+	h, err := r.store.Hook(ctx, n)
+	if err != nil {
+		return LastPayload{}, fmt.Errorf("read the hook of automation %d: %w", n, err)
+	}
+	last := LastPayload{At: h.PayloadAt, Content: h.Payload}
+	if p, err := payload.Parse("", h.Payload); err == nil {
+		last.Members = p.Members(mostMembers)
+	}
+	return last, nil
+}
+
+// HookOf finds the hook of a secret. Codes: not_found. A text that no secret can be costs no look into the database.
+func (d *Automations) HookOf(ctx context.Context, secret string) (puntuale.Hook, error) {
+	hash, ok := auth.ParseHookSecret(secret)
+	if !ok {
+		return puntuale.Hook{}, puntuale.NotFound(puntuale.NoAutomation)
+	}
+	h, err := d.cfg.Hooks.HookOf(ctx, hash)
+	if err != nil {
+		return h, fmt.Errorf("find a hook: %w", err)
+	}
+	return h, nil
+}
+
+// HookRequest is what a program posts to a hook.
+type HookRequest struct {
+	Key         string // the header Idempotency-Key; "": the body tells repeats
+	ContentType string
+	Body        []byte
+}
+
+// HookResult is what became of a call.
+type HookResult struct {
+	Accepted bool             // the rule looks at it
+	Repeated bool             // an equal call came within [puntuale.HookRepeat]: nothing more happens
+	Faults   []puntuale.Fault // why the rule does not look at it
+}
+
+// Faults of this file.
+const (
+	faultHookKey      puntuale.ReasonCode = "hook.key"
+	faultHookOff      puntuale.ReasonCode = "hook.off"
+	faultNotPhone     puntuale.ReasonCode = "hook.not_phone"
+	faultNoPhone      puntuale.ReasonCode = "hook.no_phone"
+	faultPayloadEmpty puntuale.ReasonCode = "payload.empty"
+	faultPayloadForm  puntuale.ReasonCode = "payload.form"
+	faultPayloadMany  puntuale.ReasonCode = "payload.too_many"
+	faultPayloadUTF8  puntuale.ReasonCode = "payload.not_utf8"
+)
+
+// maxHookKey is the length of the header Idempotency-Key, in bytes.
+const maxHookKey = 255
+
+// Call takes one call of a hook. Its payload is kept as the last one, even if the rule is off or the payload lacks a phone. Codes: unreadable,
+// not_found.
+func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) (HookResult, error) {
+	key := "key " + r.Key
+	if r.Key == "" {
+		sum := sha256.Sum256(r.Body)
+		key = "body " + hex.EncodeToString(sum[:])
+	}
+	if len(r.Key) > maxHookKey || strings.ContainsFunc(r.Key, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return HookResult{}, unreadable(puntuale.Because(faultHookKey, strconv.Itoa(maxHookKey)).At("header.Idempotency-Key", nil))
+	}
+	p, err := readPayload(r.ContentType, r.Body)
+	if err != nil {
+		return HookResult{}, err
+	}
+	client, err := d.cfg.Control.OfNetwork(ctx, h.Client)
+	if err != nil {
+		return HookResult{}, fmt.Errorf("call a hook: %w", err)
+	}
+	call := puntuale.HookCall{Automation: h.Automation, Key: key, Payload: p.JSON(), At: d.cfg.Clock.Now()}
+	if len(call.Payload) > puntuale.MaxHookBody {
+		call.Payload = nil // JSON may be longer than the form that it was
+	}
+	var faults []puntuale.Fault
+	call.Phone, call.Fields, faults = mapped(client, h.Map, p)
+	if !h.Active {
+		faults = append(faults, puntuale.Because(faultHookOff).At("automation", nil))
+	}
+	fresh, err := d.cfg.Hooks.CallHook(ctx, h.Client, call)
+	if err != nil {
+		return HookResult{}, fmt.Errorf("call the hook of automation %d: %w", h.Automation, err)
+	}
+	return HookResult{Accepted: len(faults) == 0, Repeated: !fresh, Faults: faults}, nil
+}
+
+// mapped finds the phone and the fields of a payload.
+func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
+	fields = map[string]string{}
+	for name, text := range m {
+		path, err := payload.ParsePath(text)
+		if err != nil {
+			continue // a stored mapping has only paths
+		}
+		value := strings.TrimSpace(p.Text(path))
+		switch {
+		case name != phoneField && value != "":
+			fields[name] = value
+		case name == phoneField && value == "":
+			faults = append(faults, puntuale.Because(faultNoPhone, text).At("body", nil))
+		case name == phoneField:
+			if phone, err = c.Recipient(value); err != nil || !strings.HasPrefix(phone, "+") {
+				phone = "" // a group starts nothing
+				faults = append(faults, puntuale.Because(faultNotPhone, text).At("body", nil))
+			}
+		}
+	}
+	return phone, fields, faults
+}
+
+// readPayload reads a payload. Codes: unreadable.
+func readPayload(contentType string, body []byte) (payload.Payload, error) {
+	p, err := payload.Parse(contentType, body)
+	for _, known := range payloadFaults {
+		if errors.Is(err, known.err) {
+			return p, unreadable(puntuale.Because(known.code).At("body", nil))
+		}
+	}
+	return p, err
+}
+
+var payloadFaults = []struct {
+	err  error
+	code puntuale.ReasonCode
+}{{payload.ErrEmpty, faultPayloadEmpty}, {payload.ErrEncoding, faultPayloadUTF8}, {payload.ErrTooMany, faultPayloadMany}, {payload.ErrForm, faultPayloadForm}}
+
+func unreadable(faults ...puntuale.Fault) error {
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: faults[0].Reason(), Faults: slices.Clone(faults)}
+}

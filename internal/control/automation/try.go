@@ -1,0 +1,175 @@
+package automation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/automation"
+	"puntuale/internal/control/request"
+	"puntuale/internal/keyword"
+)
+
+// Trial asks what an automation would do now. Its trigger is taken as given.
+type Trial struct {
+	Phone   string // the person; not with a hook, whose payload names the person
+	Text    string // of a reply; "": any that fits
+	Payload []byte // of a hook: JSON, or a form
+	Faults  []puntuale.Fault
+}
+
+// Verdict is what an automation would do, and why.
+type Verdict struct {
+	Would   bool
+	Phone   string
+	Fields  map[string]string // that a hook's mapping found
+	Why     []Condition
+	Actions []puntuale.Action // in the order of their effects: stops come first
+}
+
+// Condition is one thing that decides. Reason is what the log would say if it does not hold.
+type Condition struct {
+	Reason puntuale.ReasonCode
+	Value  string // what was compared, such as a tag; ""
+	Held   bool
+}
+
+// Try says what a stored automation would do. Nothing is stored or sent. Codes: not_found, invalid, unreadable (the payload).
+func (r *Rules) Try(ctx context.Context, id string, t Trial) (Verdict, error) {
+	rule, err := r.Rule(ctx, id)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return r.TryDraft(ctx, rule.Automation, t)
+}
+
+// TryDraft is [Rules.Try] for an automation that need not be stored.
+func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (Verdict, error) {
+	f := request.Faults(t.Faults)
+	o := automation.Occasion{Kind: a.Trigger.Kind, Silent: true}
+	o.Session, _ = puntuale.ParseID[puntuale.SessionID](a.Conditions.Session) // as if it came through the right one
+	var v Verdict
+	var err error
+	if a.Trigger.Kind == puntuale.TriggerHook {
+		v.Phone, v.Fields, err = r.fromPayload(&f, a, t)
+		o.Fields = v.Fields
+	} else {
+		v.Phone, err = r.client.Recipient(t.Phone)
+		if strings.TrimSpace(t.Phone) == "" {
+			f.Add("body.phone", puntuale.FaultRequired, nil)
+			err = nil
+		}
+		for _, fault := range request.FaultsOf(err) {
+			f.Because("body.phone", fault.Reason(), t.Phone)
+		}
+	}
+	f.Text("body.text", t.Text, puntuale.MaxText)
+	if err := f.Err(); err != nil {
+		return v, err
+	}
+	if err != nil {
+		return v, err
+	}
+	return r.decide(ctx, a, t, o, v)
+}
+
+// fromPayload maps the payload of a trial.
+func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
+	if len(t.Payload) > puntuale.MaxHookBody {
+		f.Add("body.payload", puntuale.FaultLongerThanBytes, nil, fmt.Sprint(puntuale.MaxHookBody))
+		return "", nil, nil
+	}
+	p, err := readPayload("", t.Payload)
+	if puntuale.CodeOf(err) == puntuale.CodeUnreadable {
+		for _, fault := range request.FaultsOf(err) {
+			f.Because("body.payload", fault.Reason(), nil)
+		}
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	phone, fields, faults := mapped(r.client, a.Trigger.Map, p)
+	for _, fault := range faults {
+		f.Because("body.payload", fault.Reason(), nil)
+	}
+	return phone, fields, nil
+}
+
+// decide explains a decision with what the store knows now.
+func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o automation.Occasion, v Verdict) (Verdict, error) {
+	now := r.all.cfg.Clock.Now()
+	settings, err := r.client.Settings(ctx)
+	if err != nil {
+		return v, err
+	}
+	zone, err := r.zone()
+	if err != nil {
+		return v, err
+	}
+	var running []puntuale.SequenceID
+	if id := a.Conditions.NotIn.ID(); id != 0 {
+		running = append(running, id)
+	}
+	facts, err := r.store.AutomationFacts(ctx, v.Phone, running, now)
+	if err != nil {
+		return v, fmt.Errorf("read what an automation decides by: %w", err)
+	}
+	v.Why = replyHeld(a.Trigger, t.Text, settings)
+	for _, h := range automation.Explain(&a, o, facts, automation.Client{Settings: settings, Zone: zone, Closed: r.client.Account().Closed}, now) {
+		v.Why = append(v.Why, Condition(h))
+	}
+	if err := r.defaultsHeld(ctx, a, &v); err != nil {
+		return v, err
+	}
+	v.Would = !slices.ContainsFunc(v.Why, func(h Condition) bool { return !h.Held })
+	v.Actions = slices.Clone(a.Actions)
+	slices.SortStableFunc(v.Actions, func(x, y puntuale.Action) int { return stopsFirst(x) - stopsFirst(y) })
+	return v, nil
+}
+
+func stopsFirst(x puntuale.Action) int {
+	if x.Kind == puntuale.ActionStop {
+		return 0
+	}
+	return 1
+}
+
+// replyHeld says whether a text is a reply that the trigger waits for.
+func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all []Condition) {
+	if text == "" || t.Kind != puntuale.TriggerReply && t.Kind != puntuale.TriggerReplyTo {
+		return nil
+	}
+	words := s.OptOutWords
+	if words == nil {
+		words = puntuale.DefaultOptOutWords()
+	}
+	whole := keyword.Whole(text)
+	all = append(all, Condition{puntuale.FiringOptOut, text, !keyword.In(whole, words)})
+	if len(t.Words) > 0 {
+		all = append(all, Condition{puntuale.FiringOtherWords, text, keyword.In(whole, t.Words)})
+	}
+	return all
+}
+
+// defaultsHeld says whether the default session has the default sequences that the actions mean.
+func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, v *Verdict) error {
+	start := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
+		return x.Kind == puntuale.ActionStart && x.Sequence == puntuale.SequenceDefault
+	})
+	stop := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
+		return x.Kind == puntuale.ActionStop && x.Sequence == puntuale.SequenceDefault
+	})
+	if !start && !stop {
+		return nil
+	}
+	sessions, _, err := r.client.Sessions(ctx, request.Page{Limit: fmt.Sprint(request.MaxPageRows)})
+	for _, s := range sessions {
+		if s.Default {
+			v.Why = append(v.Why, Condition{puntuale.FiringNoDefault, s.Name, (!start || s.Start != 0) && (!stop || s.Stop != 0)})
+		}
+	}
+	return err
+}

@@ -1,0 +1,379 @@
+package automation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
+)
+
+// ActTransaction is the part of an acting transaction that knows rules, and knows neither runs nor messages.
+type ActTransaction struct {
+	*puntuale.ActBatch
+	A engine.Querier
+
+	Live []*puntuale.AutomationAct // still to be done
+}
+
+// Lock locks the client's row of automations. One transaction at a time acts for a client.
+func (x *ActTransaction) Lock(ctx context.Context) error {
+	x.Live = x.Live[:0]
+	for _, act := range x.Acts {
+		act.Outcome, act.Message = puntuale.ActDone, nil
+		x.Live = append(x.Live, act)
+	}
+	var n int64
+	if _, err := engine.QueryOne(ctx, x.A, `select client_id from automation_client w where w.client_id = $1 for update of w`, []any{x.Client}, &n); err != nil {
+		return fmt.Errorf("lock a client's automations: %w", err)
+	}
+	return nil
+}
+
+// drop takes acts out.
+func (x *ActTransaction) drop(outcome puntuale.ActOutcome, which func(*puntuale.AutomationAct) bool) {
+	x.Live = slices.DeleteFunc(x.Live, func(act *puntuale.AutomationAct) bool {
+		gone := which(act)
+		if gone {
+			act.Outcome = outcome
+		}
+		return gone
+	})
+}
+
+// Unchanged keeps the acts whose rules and contacts are as they were when the acts were planned. It locks the contacts.
+func (x *ActTransaction) Unchanged(ctx context.Context) error {
+	stamps := map[puntuale.AutomationID]int64{}
+	if err := x.A.Query(ctx, `select a.id, a.stamp from $u(i bigint) join automation a on a.client_id = $1 and a.id = u.i where a.active = 1`, []any{x.Client, engine.Columns{
+		engine.Column(x.Live, func(act **puntuale.AutomationAct) int64 { return int64((*act).Rule) }),
+	}}, func(r engine.Row) error {
+		var id puntuale.AutomationID
+		var stamp int64
+		err := r.Scan(&id, &stamp)
+		stamps[id] = stamp
+		return err
+	}); err != nil {
+		return fmt.Errorf("read rules: %w", err)
+	}
+	x.drop(puntuale.ActAgain, func(act *puntuale.AutomationAct) bool { return stamps[act.Rule] != act.Stamp })
+	if len(x.Live) == 0 {
+		return nil
+	}
+	_, err := engine.QueryAll(ctx, x.A, `select p.id from person p where p.client_id = $1 and p.phone in (select u.p from $u(p text)) order by p.client_id, p.id for share of p`,
+		[]any{x.Client, engine.Columns{x.phones()}}, engine.ScanOne[int64])
+	if err != nil {
+		return fmt.Errorf("lock contacts: %w", err)
+	}
+	return nil
+}
+
+func (x *ActTransaction) phones() []string {
+	return engine.Column(x.Live, func(act **puntuale.AutomationAct) string { return (*act).Phone })
+}
+
+// Begin keeps the acts whose trigger, timer or date is still there, and whose occurrence is new. It moves dates on.
+func (x *ActTransaction) Begin(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{x.triggers, x.timers, x.dates, x.occurrences} {
+		if len(x.Live) == 0 {
+			return nil
+		}
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *ActTransaction) triggers(ctx context.Context) error {
+	some := slices.DeleteFunc(slices.Clone(x.Live), func(act *puntuale.AutomationAct) bool { return act.Trigger == nil })
+	if len(some) == 0 {
+		return nil
+	}
+	there := map[int64]bool{}
+	if err := x.A.Query(ctx, `select t.id from $u(i bigint, n bigint) join automation_trigger t on t.id = u.i and t.next_at = u.n for update of t`, []any{engine.Columns{
+		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return (*act).Trigger.ID }),
+		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return (*act).Trigger.Lease }),
+	}}, func(r engine.Row) error {
+		var id int64
+		err := r.Scan(&id)
+		there[id] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("lock triggers: %w", err)
+	}
+	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool { return act.Trigger != nil && !there[act.Trigger.ID] })
+	return nil
+}
+
+type timerKey struct {
+	rule puntuale.AutomationID
+	run  puntuale.RunID
+}
+
+func (x *ActTransaction) timers(ctx context.Context) error {
+	some := slices.DeleteFunc(slices.Clone(x.Live), func(act *puntuale.AutomationAct) bool { return act.Timer == nil })
+	if len(some) == 0 {
+		return nil
+	}
+	columns := engine.Columns{
+		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return int64((*act).Timer.Rule) }),
+		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return int64((*act).Timer.Run) }),
+		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return engine.Micros((*act).Timer.Due) }),
+	}
+	there := map[timerKey]bool{}
+	if err := x.A.Query(ctx, `select t.rule_id, t.run_id, case when `+Answered+` then 1 else 0 end
+ from $u(r bigint, i bigint, d bigint) join automation_timer t on t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d`, []any{x.Client, columns}, func(r engine.Row) error {
+		var k timerKey
+		var answered bool
+		err := r.Scan(&k.rule, &k.run, engine.ScanBool(&answered))
+		there[k] = true
+		for _, act := range some {
+			if act.Timer.Rule == k.rule && act.Timer.Run == k.run {
+				act.Timer.Answered = answered
+			}
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for timers: %w", err)
+	}
+	if _, err := x.A.Exec(ctx, `delete from automation_timer where client_id = $1 and (rule_id, run_id, due_at) in (select u.r, u.i, u.d from $u(r bigint, i bigint, d bigint))`,
+		x.Client, columns); err != nil {
+		return fmt.Errorf("remove timers: %w", err)
+	}
+	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool {
+		return act.Timer != nil && !there[timerKey{act.Timer.Rule, act.Timer.Run}]
+	})
+	return nil
+}
+
+type dateKey struct {
+	rule   puntuale.AutomationID
+	person puntuale.ContactID
+}
+
+func (x *ActTransaction) dates(ctx context.Context) error {
+	some := slices.DeleteFunc(slices.Clone(x.Live), func(act *puntuale.AutomationAct) bool { return act.Date == nil })
+	if len(some) == 0 {
+		return nil
+	}
+	type A = *puntuale.AutomationAct
+	there := map[dateKey]bool{}
+	if err := x.A.Query(ctx, `update automation_date set day = u.n from $u(r bigint, p bigint, v bigint, d integer, n integer)
+ where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p and automation_date.version = u.v and automation_date.day = u.d
+ returning automation_date.rule_id, automation_date.person_id`, []any{x.Client, engine.Columns{
+		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Rule) }),
+		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
+		engine.Column(some, func(a *A) int64 { return (*a).Date.Version }),
+		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Day.Int()) }),
+		engine.Column(some, func(a *A) int64 { return dayNumber((*a).Date.Next) }),
+	}}, func(r engine.Row) error {
+		var k dateKey
+		err := r.Scan(&k.rule, &k.person)
+		there[k] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("move dates on: %w", err)
+	}
+	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool {
+		return act.Date != nil && !there[dateKey{act.Date.Rule, act.Date.Contact.ID}]
+	})
+	return nil
+}
+
+// noDay is a day that never comes.
+const noDay = 99999999
+
+func dayNumber(d puntuale.Date) int64 {
+	if d.IsZero() {
+		return noDay
+	}
+	return int64(d.Int())
+}
+
+func (x *ActTransaction) occurrences(ctx context.Context) error {
+	type A = *puntuale.AutomationAct
+	fresh := map[string]bool{}
+	if err := x.A.Query(ctx, `insert into automation_occurrence (client_id, rule_id, phone, occurrence, keep_until)
+ select $1::bigint, u.r, u.p, u.o, u.k from $u(r bigint, p text, o text, k bigint) where true
+ on conflict (client_id, rule_id, phone, occurrence) do nothing returning phone`, []any{x.Client, engine.Columns{
+		engine.Column(x.Live, func(a *A) int64 { return int64((*a).Rule) }),
+		engine.Column(x.Live, func(a *A) string { return (*a).Phone }),
+		engine.Column(x.Live, func(a *A) string { return (*a).Occurrence }),
+		engine.Column(x.Live, func(a *A) int64 { return engine.Micros((*a).Keep) }),
+	}}, func(r engine.Row) error {
+		var phone string
+		err := r.Scan(&phone)
+		fresh[phone] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("note occurrences: %w", err)
+	}
+	x.drop(puntuale.ActDropped, func(act *puntuale.AutomationAct) bool { return !fresh[act.Phone] })
+	return nil
+}
+
+// Decide decides each act with what is known now. Acts whose contact changed since they were planned are done again later.
+func (x *ActTransaction) Decide(ctx context.Context) error {
+	if len(x.Live) == 0 {
+		return nil
+	}
+	var sequences []puntuale.SequenceID
+	for _, act := range x.Live {
+		sequences = append(sequences, act.Sequences...)
+	}
+	slices.Sort(sequences)
+	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), slices.Compact(sequences), x.Now)
+	if err != nil {
+		return err
+	}
+	var again []*puntuale.AutomationAct
+	for _, act := range x.Live {
+		f := known[act.Phone]
+		if !sameContact(f.Contact, act.Contact) {
+			again = append(again, act)
+			continue
+		}
+		if act.Timer != nil {
+			f.Replied = act.Timer.Answered
+		}
+		if act.Reason == "" && act.Decide != nil {
+			act.Reason = act.Decide(*f)
+		}
+	}
+	return x.takeBack(ctx, again)
+}
+
+func sameContact(a, b *puntuale.Contact) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ID == b.ID && a.Changed.Equal(b.Changed)
+}
+
+// takeBack undoes what Begin wrote for acts that are planned again.
+func (x *ActTransaction) takeBack(ctx context.Context, again []*puntuale.AutomationAct) error {
+	if len(again) == 0 {
+		return nil
+	}
+	type A = *puntuale.AutomationAct
+	x.drop(puntuale.ActAgain, func(act *puntuale.AutomationAct) bool { return slices.Contains(again, act) })
+	if _, err := x.A.Exec(ctx, `delete from automation_occurrence where client_id = $1 and (rule_id, phone, occurrence) in (select u.r, u.p, u.o from $u(r bigint, p text, o text))`, x.Client, engine.Columns{
+		engine.Column(again, func(a *A) int64 { return int64((*a).Rule) }),
+		engine.Column(again, func(a *A) string { return (*a).Phone }),
+		engine.Column(again, func(a *A) string { return (*a).Occurrence }),
+	}); err != nil {
+		return fmt.Errorf("take occurrences back: %w", err)
+	}
+	for _, act := range again {
+		if d := act.Date; d != nil {
+			if _, err := x.A.Exec(ctx, `update automation_date set day = $4::integer where client_id = $1 and rule_id = $2 and person_id = $3`, x.Client, d.Rule, d.Contact.ID, d.Day.Int()); err != nil {
+				return fmt.Errorf("take a date back: %w", err)
+			}
+		}
+		if t := act.Timer; t != nil {
+			if _, err := x.A.Exec(ctx, `insert into automation_timer (client_id, rule_id, run_id, phone, since, due_at) values ($1, $2, $3, $4, $5, $6)`,
+				x.Client, t.Rule, t.Run, t.Phone, engine.Micros(t.Since), engine.Micros(t.Due)); err != nil {
+				return fmt.Errorf("take a timer back: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// End writes the log, the events and the counts, keeps the runs of dates, and removes the triggers whose acts are all done.
+func (x *ActTransaction) End(ctx context.Context) error {
+	if err := x.log(ctx); err != nil {
+		return err
+	}
+	return RemoveTriggers(ctx, x.A, slices.DeleteFunc(slices.Clone(x.Triggers), func(t puntuale.TakenTrigger) bool {
+		return slices.ContainsFunc(x.Acts, func(act *puntuale.AutomationAct) bool {
+			return act.Outcome == puntuale.ActAgain && act.Trigger != nil && act.Trigger.ID == t.ID
+		})
+	}))
+}
+
+func (x *ActTransaction) log(ctx context.Context) error {
+	if len(x.Live) == 0 {
+		return nil
+	}
+	type A = *puntuale.AutomationAct
+	messages := make([]string, len(x.Live))
+	fired := map[puntuale.AutomationID]int64{}
+	var facts []outbox.Fact
+	var dated []A
+	for i, act := range x.Live {
+		if len(act.Message) > 0 {
+			messages[i] = "[" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(act.Message)), ","), "[]") + "]"
+		}
+		if act.Reason != "" {
+			continue
+		}
+		fired[act.Rule]++
+		detail, err := firedDetail(act)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, outbox.Fact{Client: x.Client, Type: puntuale.EventAutomationFired, Subject: int64(act.Rule), Detail: detail})
+		if act.Date != nil && len(act.Message) > 0 {
+			dated = append(dated, act)
+		}
+	}
+	if _, err := x.A.Exec(ctx, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted, reached, reason, detail, depth, messages)
+ select $1::bigint, u.r, u.p, $2::bigint, u.o, u.a, u.n, u.w, u.d, u.y, u.m from $u(r bigint, p text, o text, a smallint, n smallint, w text, d text, y smallint, m text)`, x.Client, engine.Micros(x.Now), engine.Columns{
+		engine.Column(x.Live, func(a *A) int64 { return int64((*a).Rule) }),
+		engine.Column(x.Live, func(a *A) string { return (*a).Phone }),
+		engine.Column(x.Live, func(a *A) string { return (*a).Occurrence }),
+		engine.Column(x.Live, func(a *A) int64 { return engine.Bit((*a).Reason == "") }),
+		engine.Column(x.Live, func(a *A) int64 { return int64(len((*a).Message)) }),
+		engine.Column(x.Live, func(a *A) string { return string((*a).Reason) }),
+		engine.Column(x.Live, func(a *A) string { return (*a).Detail }),
+		engine.Column(x.Live, func(a *A) int64 { return int64((*a).Depth) }),
+		messages,
+	}); err != nil {
+		return fmt.Errorf("write the log of rules: %w", err)
+	}
+	for rule, n := range fired {
+		if _, err := x.A.Exec(ctx, `update automation set fired = automation.fired + $3::bigint, fired_at = $4::bigint where client_id = $1 and id = $2`, x.Client, rule, n, engine.Micros(x.Now)); err != nil {
+			return fmt.Errorf("count firings: %w", err)
+		}
+	}
+	if len(dated) > 0 {
+		if _, err := x.A.Exec(ctx, `update automation_date set run_id = u.i from $u(r bigint, p bigint, i bigint)
+ where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p`, x.Client, engine.Columns{
+			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Rule) }),
+			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
+			engine.Column(dated, func(a *A) int64 { return int64((*a).Message[0]) }),
+		}); err != nil {
+			return fmt.Errorf("keep runs of dates: %w", err)
+		}
+	}
+	return outbox.Emit(ctx, x.A, x.Now, facts)
+}
+
+// firedDetail is what an event tells of a firing. It names nobody: a receiver finds the person by the messages.
+func firedDetail(act *puntuale.AutomationAct) (string, error) {
+	ids := make([]string, len(act.Message))
+	for i, id := range act.Message {
+		ids[i] = id.String()
+	}
+	text, err := json.Marshal(map[string]any{"automation": act.Rule.String(), "messages": ids})
+	if err != nil {
+		return "", fmt.Errorf("write an event: %w", err)
+	}
+	return string(text), nil
+}
+
+// Blacklisted are the entries that acts add.
+func (x *ActTransaction) Blacklisted() (all []puntuale.BlacklistEntry) {
+	for _, act := range x.Live {
+		if act.Reason == "" && act.Blacklist != nil {
+			all = append(all, *act.Blacklist)
+		}
+	}
+	slices.SortFunc(all, func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
+	return all
+}

@@ -1,0 +1,259 @@
+package automation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+)
+
+const dateRules = `select a.client_id, a.stamp, a.armed_at, a.scanned_to, ` + ruleColumns + ` from automation a join client c on c.id = a.client_id
+ where a.kind = 4 and a.active = 1 and c.deleted_at = 0 order by a.client_id, a.id`
+
+func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dateRules, nil, func(r engine.Row, d *puntuale.DateRule) error {
+		var to int64
+		err := r.Scan(append([]any{&d.Client, &d.Rule.Stamp, engine.ScanTime(&d.Rule.Armed), &to}, ruleFields(&d.Rule.Automation)...)...)
+		d.Scanned = to == puntuale.MaxID
+		return err
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list rules for dates: %w", err))
+	}
+	return all, nil
+}
+
+// scanAtOnce is how many contacts one transaction looks at.
+const scanAtOnce = 500
+
+func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string) puntuale.Date) (more bool, err error) {
+	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
+		more = false
+		if err := lockClient(ctx, a, d.Client); err != nil {
+			return err
+		}
+		var from int64
+		found, err := engine.QueryOne(ctx, a, `select scanned_to from automation where client_id = $1 and id = $2 and stamp = $3 and active = 1`, []any{d.Client, d.Rule.ID, d.Rule.Stamp}, &from)
+		if err != nil || !found || from == puntuale.MaxID {
+			return err
+		}
+		ids, err := engine.QueryAll(ctx, a, `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{d.Client, from, scanAtOnce}, engine.ScanOne[puntuale.ContactID])
+		if err != nil {
+			return fmt.Errorf("read contacts: %w", err)
+		}
+		to := int64(puntuale.MaxID)
+		if more = len(ids) == scanAtOnce; more {
+			to = int64(ids[len(ids)-1])
+		}
+		f := &dateFollower{a: a, client: d.Client, now: now, next: func(_ puntuale.ActiveAutomation, value string) puntuale.Date { return next(value) }}
+		if err := f.follow(ctx, []puntuale.ActiveAutomation{d.Rule}, ids); err != nil {
+			return err
+		}
+		if _, err := a.Exec(ctx, `update automation set scanned_to = $3 where client_id = $1 and id = $2`, d.Client, d.Rule.ID, to); err != nil {
+			return fmt.Errorf("keep how far contacts were read: %w", err)
+		}
+		return nil
+	}).Of(int64(d.Client)), false)
+	return more, err
+}
+
+func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+	var n int64
+	if _, err := engine.QueryOne(ctx, a, `select client_id from automation_client w where w.client_id = $1 for update of w`, []any{client}, &n); err != nil {
+		return fmt.Errorf("lock a client's automations: %w", err)
+	}
+	return nil
+}
+
+func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, rules []puntuale.ActiveAutomation, triggers []puntuale.TakenTrigger, now time.Time,
+	next func(puntuale.ActiveAutomation, string) puntuale.Date,
+) error {
+	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if err := s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
+		if err := lockClient(ctx, a, client); err != nil {
+			return err
+		}
+		f := &dateFollower{a: a, client: client, now: now, next: next}
+		if err := f.follow(ctx, rules, ids); err != nil {
+			return err
+		}
+		return RemoveTriggers(ctx, a, triggers)
+	}).Of(int64(client)), false); err != nil {
+		return fmt.Errorf("follow contacts: %w", err)
+	}
+	return nil
+}
+
+// dateFollower brings rows of dates up to date with contacts, in one transaction.
+type dateFollower struct {
+	a      engine.Querier
+	client puntuale.ClientID
+	now    time.Time
+	next   func(puntuale.ActiveAutomation, string) puntuale.Date
+
+	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
+	people map[puntuale.ContactID]puntuale.Contact
+	rows   map[dateKey]dateRow
+	sets   []dateRow
+	gone   []dateRow
+	ended  []dateRow // whose runs are cancelled
+}
+
+type dateRow struct {
+	dateKey
+	value   string
+	version int64
+	day     int64
+	run     puntuale.RunID
+}
+
+func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutomation, ids []puntuale.ContactID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := f.read(ctx, ids); err != nil {
+		return err
+	}
+	f.rules = map[puntuale.AutomationID]puntuale.ActiveAutomation{}
+	for _, r := range rules {
+		if r.Trigger.Kind == puntuale.TriggerDate {
+			f.rules[r.ID] = r
+		}
+	}
+	for _, id := range ids {
+		for _, r := range f.rules {
+			f.compare(r, id)
+		}
+	}
+	return f.write(ctx)
+}
+
+func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error {
+	column := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
+	f.people, f.rows = map[puntuale.ContactID]puntuale.Contact{}, map[dateKey]dateRow{}
+	if err := f.a.Query(ctx, `select p.id, p.phone, p.fields from person p where p.client_id = $1 and p.id in (select u.i from $u(i bigint)) order by p.client_id, p.id for share of p`,
+		[]any{f.client, column}, func(r engine.Row) error {
+			var c puntuale.Contact
+			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields))
+			f.people[c.ID] = c
+			return err
+		}); err != nil {
+		return fmt.Errorf("read contacts: %w", err)
+	}
+	if err := f.a.Query(ctx, `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(i bigint) join automation_date d on d.client_id = $1 and d.person_id = u.i`,
+		[]any{f.client, column}, func(r engine.Row) error {
+			var d dateRow
+			err := r.Scan(&d.rule, &d.person, &d.value, &d.version, &d.day, &d.run)
+			f.rows[d.dateKey] = d
+			return err
+		}); err != nil {
+		return fmt.Errorf("read dates: %w", err)
+	}
+	return nil
+}
+
+// compare notes what changes for a rule and a contact. The version is the moment of the change, so it grows even if the row was removed meanwhile.
+func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactID) {
+	key := dateKey{r.ID, id}
+	row, known := f.rows[key]
+	value := ""
+	if field, ok := f.people[id].Fields[r.Trigger.Field]; ok && field.Kind == puntuale.FieldDate {
+		value = field.Value
+	}
+	if value == row.value && known || value == "" && !known {
+		return
+	}
+	if row.run != 0 {
+		f.ended = append(f.ended, row)
+	}
+	if value == "" {
+		f.gone = append(f.gone, row)
+		return
+	}
+	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), day: dayNumber(f.next(r, value))})
+}
+
+func (f *dateFollower) write(ctx context.Context) error {
+	if err := f.cancel(ctx); err != nil {
+		return err
+	}
+	type D = dateRow
+	if len(f.gone) > 0 {
+		if _, err := f.a.Exec(ctx, `delete from automation_date where client_id = $1 and (rule_id, person_id) in (select u.r, u.p from $u(r bigint, p bigint))`, f.client, engine.Columns{
+			engine.Column(f.gone, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.gone, func(d *D) int64 { return int64(d.person) }),
+		}); err != nil {
+			return fmt.Errorf("delete dates: %w", err)
+		}
+	}
+	if len(f.sets) == 0 {
+		return nil
+	}
+	if _, err := f.a.Exec(ctx, `insert into automation_date as d (client_id, rule_id, person_id, value, version, since, day)
+ select $1::bigint, u.r, u.p, u.v, u.n, $2::bigint, u.d from $u(r bigint, p bigint, v text, n bigint, d integer) where true
+ on conflict (client_id, rule_id, person_id) do update set value = excluded.value, version = excluded.version, since = excluded.since, day = excluded.day, run_id = 0`,
+		f.client, engine.Micros(f.now), engine.Columns{
+			engine.Column(f.sets, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.sets, func(d *D) int64 { return int64(d.person) }),
+			engine.Column(f.sets, func(d *D) string { return d.value }), engine.Column(f.sets, func(d *D) int64 { return d.version }), engine.Column(f.sets, func(d *D) int64 { return d.day }),
+		}); err != nil {
+		return fmt.Errorf("keep dates: %w", err)
+	}
+	return nil
+}
+
+const messagesOfRuns = `
+select m.client_id, m.id from $u(i bigint) cross join run r cross join message m
+where r.client_id = $1 and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union all
+select m.client_id, m.id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
+
+// cancel cancels the messages for former dates, and logs it.
+func (f *dateFollower) cancel(ctx context.Context) error {
+	if len(f.ended) == 0 {
+		return nil
+	}
+	refs, err := engine.QueryAll(ctx, f.a, messagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, queue.ScanRef)
+	if err != nil {
+		return fmt.Errorf("look for messages of former dates: %w", err)
+	}
+	slices.SortFunc(refs, queue.CompareRefs)
+	done, err := queue.CancelOpen(ctx, f.a, refs, f.now)
+	if err != nil || len(done) == 0 {
+		return err
+	}
+	if _, err := f.a.Exec(ctx, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted, reason)
+ select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
+		engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.rule) }),
+		engine.Column(f.ended, func(d *dateRow) string { return f.people[d.person].Phone }),
+		engine.Column(f.ended, func(d *dateRow) string { return d.value }),
+	}); err != nil {
+		return fmt.Errorf("log changed dates: %w", err)
+	}
+	return nil
+}
+
+const dueDates = `
+select d.value, d.version, d.since, d.day, d.run_id, p.id, p.phone, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
+from (select * from automation_date x where x.client_id = $1 and x.rule_id = $2 and x.day <= $3 order by x.day limit $4) d
+join person p on p.client_id = d.client_id and p.id = d.person_id`
+
+func (s *Rules) DueDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit int) ([]puntuale.AutomationDate, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueDates, []any{d.Client, d.Rule.ID, by.Int(), limit}, func(r engine.Row, x *puntuale.AutomationDate) error {
+		var day int
+		x.Client, x.Rule = d.Client, d.Rule.ID
+		c := &x.Contact
+		err := r.Scan(&x.Value, &x.Version, engine.ScanTime(&x.Since), &day, &x.Run, &c.ID, &c.Phone, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags),
+			engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
+		x.Day = puntuale.DateFromInt(day)
+		return err
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for dates: %w", err))
+	}
+	return all, nil
+}

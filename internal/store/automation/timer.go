@@ -1,0 +1,89 @@
+package automation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+func (s *Rules) SetTimers(ctx context.Context, all []puntuale.AutomationTimer, triggers []puntuale.TakenTrigger) error {
+	if len(all) == 0 && len(triggers) == 0 {
+		return nil
+	}
+	type T = puntuale.AutomationTimer
+	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+		if len(all) > 0 {
+			// A timer of a rule that acted for the run would never act again.
+			if _, err := a.Exec(ctx, `insert into automation_timer as x (client_id, rule_id, run_id, phone, since, due_at)
+ select u.c, u.r, u.i, u.p, u.s, u.d from $u(c bigint, r bigint, i bigint, p text, s bigint, d bigint)
+ where not exists (select 1 from automation_occurrence o where o.client_id = u.c and o.rule_id = u.r and o.phone = u.p and o.occurrence = cast(u.i as text))
+ on conflict (client_id, rule_id, run_id) do update set since = greatest(x.since, excluded.since), due_at = greatest(x.due_at, excluded.due_at)`, engine.Columns{
+				engine.Column(all, func(t *T) int64 { return int64(t.Client) }),
+				engine.Column(all, func(t *T) int64 { return int64(t.Rule) }),
+				engine.Column(all, func(t *T) int64 { return int64(t.Run) }),
+				engine.Column(all, func(t *T) string { return t.Phone }),
+				engine.Column(all, func(t *T) int64 { return engine.Micros(t.Since) }),
+				engine.Column(all, func(t *T) int64 { return engine.Micros(t.Due) }),
+			}); err != nil {
+				return fmt.Errorf("set timers: %w", err)
+			}
+		}
+		return RemoveTriggers(ctx, a, triggers)
+	}), false); err != nil {
+		return fmt.Errorf("set timers: %w", err)
+	}
+	return nil
+}
+
+// RemoveTriggers removes triggers that are still taken by the caller.
+func RemoveTriggers(ctx context.Context, a engine.Querier, all []puntuale.TakenTrigger) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := a.Exec(ctx, `delete from automation_trigger where (id, next_at) in (select u.i, u.n from $u(i bigint, n bigint))`, engine.Columns{
+		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.ID }),
+		engine.Column(all, func(t *puntuale.TakenTrigger) int64 { return t.Lease }),
+	}); err != nil {
+		return fmt.Errorf("remove triggers: %w", err)
+	}
+	return nil
+}
+
+// dueTimers also looks for a reply since then, under each name of the person.
+const dueTimers = `
+select t.client_id, t.rule_id, t.run_id, t.phone, t.since, t.due_at, coalesce(r.session_id, 0), coalesce(r.depth, 0), case when ` + Answered + ` then 1 else 0 end
+from (select * from automation_timer d where d.due_at <= $1 order by d.due_at limit $2) t left join run r on r.client_id = t.client_id and r.id = t.run_id`
+
+// Answered is whether the person of a timer t wrote since it was set. Reactions and calls are no answers.
+const Answered = `(exists (select 1 from reply y where y.client_id = t.client_id and y.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call'))
+ or exists (select 1 from alias g join reply y on y.client_id = g.client_id and y.phone = g.alias
+  where g.client_id = t.client_id and g.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call')))`
+
+func (s *Rules) DueTimers(ctx context.Context, now time.Time, limit int) ([]puntuale.AutomationTimer, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueTimers, []any{engine.Micros(now), limit}, func(r engine.Row, t *puntuale.AutomationTimer) error {
+		return r.Scan(&t.Client, &t.Rule, &t.Run, &t.Phone, engine.ScanTime(&t.Since), engine.ScanTime(&t.Due), &t.Session, &t.Depth, engine.ScanBool(&t.Answered))
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for timers: %w", err))
+	}
+	return all, nil
+}
+
+func (s *Rules) DropTimers(ctx context.Context, all []puntuale.AutomationTimer) error {
+	if len(all) == 0 {
+		return nil
+	}
+	type T = puntuale.AutomationTimer
+	return s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `delete from automation_timer where (client_id, rule_id, run_id, due_at) in (select u.c, u.r, u.i, u.d from $u(c bigint, r bigint, i bigint, d bigint))`, engine.Columns{
+			engine.Column(all, func(t *T) int64 { return int64(t.Client) }),
+			engine.Column(all, func(t *T) int64 { return int64(t.Rule) }),
+			engine.Column(all, func(t *T) int64 { return int64(t.Run) }),
+			engine.Column(all, func(t *T) int64 { return engine.Micros(t.Due) }),
+		})
+		return err
+	}), false)
+}

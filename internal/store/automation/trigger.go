@@ -1,0 +1,144 @@
+package automation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// takeTriggers moves the next attempt of triggers on, so that no other runner takes them meanwhile.
+const takeTriggers = `
+with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1 order by t.next_at, t.id limit $3 for update of t skip locked)
+update automation_trigger set next_at = $2 where id in (select id from picked)
+returning id, client_id, kind, subject, phone, detail, occurrence, at`
+
+// TakeTriggers reads what the triggers are about only after it took them. So it reads what an erasure left.
+func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
+	var one int
+	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, `select 1 from automation_trigger where next_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !due {
+		return nil, engine.PublicError(err)
+	}
+	lease := engine.Micros(now.Add(puntuale.TriggerLease))
+	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) (err error) {
+		all, err = engine.QueryAll(ctx, a, takeTriggers, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
+			var detail string
+			t.Lease = lease
+			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At))
+			if err == nil && detail != "" {
+				err = json.Unmarshal([]byte(detail), &t.Fields)
+			}
+			return err
+		})
+		return err
+	}), false); err != nil {
+		return nil, fmt.Errorf("take triggers: %w", err)
+	}
+	return all, engine.PublicError(s.fill(ctx, all))
+}
+
+const (
+	triggerReplies = `
+select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0), coalesce(r.received_at, 0)
+from $u(n bigint, c bigint, s bigint) join reply y on y.client_id = u.c and y.id = u.s left join run r on r.client_id = y.client_id and r.id = y.run_id and y.run_id <> 0`
+
+	triggerMessages = `
+select u.n, m.phone, m.session_id, m.run_id, r.sequence_id, r.depth,
+ case when exists (select 1 from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages and o.state = 0)
+  or exists (select 1 from message o where o.client_id = r.client_id and o.run_id = r.id and o.resent_from <> 0 and o.state = 0) then 0 else 1 end
+from $u(n bigint, c bigint, s bigint) cross join message m cross join run r
+where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = m.run_id`
+)
+
+// fill reads the replies and messages of triggers. One whose subject is gone keeps the phone "".
+func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
+	for _, part := range []struct {
+		text string
+		of   func(f puntuale.TriggerFact) bool
+		scan func(r engine.Row) error
+	}{
+		{triggerReplies, func(f puntuale.TriggerFact) bool { return f == puntuale.FactReply }, func(r engine.Row) error {
+			var n int
+			var x puntuale.TakenTrigger
+			var at, started time.Time
+			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Reply, &x.Text, &x.Effect, &x.Occurrence, &x.Run, engine.ScanTime(&at), &x.Sequence, &x.Depth, engine.ScanTime(&started)); err != nil {
+				return err
+			}
+			t := &all[n]
+			t.Phone, t.Session, t.Reply, t.Text, t.Effect, t.Run, t.Sequence = x.Phone, x.Session, x.Reply, x.Text, x.Effect, x.Run, x.Sequence
+			if t.Occurrence = x.Occurrence; t.Occurrence == "" {
+				t.Occurrence = puntuale.ReplyID(t.Subject).String()
+			}
+			if at.Sub(started) < puntuale.DepthWithin {
+				t.Depth = x.Depth
+			}
+			return nil
+		}},
+		{triggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactContact && f != puntuale.FactReply }, func(r engine.Row) error {
+			var n int
+			var x puntuale.TakenTrigger
+			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended)); err != nil {
+				return err
+			}
+			t := &all[n]
+			t.Phone, t.Session, t.Run, t.Sequence, t.Depth, t.Ended = x.Phone, x.Session, x.Run, x.Sequence, x.Depth, x.Ended
+			t.Occurrence = runOccurrence(x.Run)
+			return nil
+		}},
+	} {
+		var n, clients, subjects []int64
+		for i := range all {
+			if part.of(all[i].Fact) {
+				n, clients, subjects = append(n, int64(i)), append(clients, int64(all[i].Client)), append(subjects, all[i].Subject)
+			}
+		}
+		if len(n) == 0 {
+			continue
+		}
+		if err := s.db.DispatchReads.Query(ctx, part.text, []any{engine.Columns{n, clients, subjects}}, part.scan); err != nil {
+			return fmt.Errorf("read what triggers are about: %w", err)
+		}
+	}
+	return nil
+}
+
+func runOccurrence(id puntuale.RunID) string { return puntuale.MessageID(id).String() }
+
+const automatedClients = `
+select c.id, c.zone, w.since, coalesce(s.keep_replies, 'known'), coalesce(s.takeover_hours, 12), coalesce(s.automated_most, 5)
+from $u(c bigint) join automation_client w on w.client_id = u.c join client c on c.id = u.c left join client_setting s on s.client_id = u.c where c.deleted_at = 0`
+
+func (s *Rules) AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]*puntuale.AutomatedClient, error) {
+	all := map[puntuale.ClientID]*puntuale.AutomatedClient{}
+	column := engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}
+	err := s.db.DispatchReads.Query(ctx, automatedClients, []any{column}, func(r engine.Row) error {
+		c := &puntuale.AutomatedClient{Settings: puntuale.DefaultSettings()}
+		err := r.Scan(&c.ID, &c.Zone, engine.ScanTime(&c.Since), &c.Settings.KeepReplies, &c.Settings.TakeoverHours, &c.Settings.AutomatedMost)
+		all[c.ID] = c
+		return err
+	})
+	if err == nil {
+		err = s.db.DispatchReads.Query(ctx, `select a.client_id, a.stamp, a.armed_at, `+ruleColumns+` from $u(c bigint) join automation a on a.client_id = u.c
+ where a.active = 1 order by a.client_id, a.id`, []any{column}, func(r engine.Row) error {
+			var client puntuale.ClientID
+			var a puntuale.ActiveAutomation
+			err := r.Scan(append([]any{&client, &a.Stamp, engine.ScanTime(&a.Armed)}, ruleFields(&a.Automation)...)...)
+			if c := all[client]; c != nil {
+				c.Rules = append(c.Rules, a)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read rules: %w", err))
+	}
+	return all, nil
+}
+
+func (s *Rules) PersonFacts(ctx context.Context, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, now time.Time) (map[string]*puntuale.AutomationFacts, error) {
+	all, err := FactsOf(ctx, s.db.DispatchReads, client, phones, sequences, now)
+	return all, engine.PublicError(err)
+}

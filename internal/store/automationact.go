@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/store/automation"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/person"
+	"puntuale/internal/store/queue"
+)
+
+// newActKind is the kind of transactions in which rules act. After a lost answer, the writer cannot tell whether one was stored. Its runner
+// takes the trigger again, and the occurrence shows whether the rule acted.
+func newActKind() *engine.Kind {
+	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true,
+		Prepare: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+			x, ok := tasks[0].Body.(*actBatch)
+			if !ok || len(x.tasks) == 0 {
+				return nil
+			}
+			return prepareStarts(ctx, w, x.tasks)
+		},
+		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+			x, ok := tasks[0].Body.(*actBatch)
+			if !ok {
+				return tasks[0].Run(ctx, &w.Conn)
+			}
+			x.A = &w.Conn
+			return x.Run(ctx)
+		},
+	}
+}
+
+// actBatch is one transaction in which rules act. Locks: usage, the client's automations, persons, messages, runs, and what hangs on them.
+type actBatch struct {
+	automation.ActTransaction
+	s     *Store
+	tasks []*engine.Task // the starts of all acts
+	of    []*puntuale.AutomationAct
+}
+
+func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
+	x := &actBatch{ActTransaction: automation.ActTransaction{ActBatch: b}, s: s}
+	for _, act := range b.Acts {
+		for i := range act.Starts {
+			r := &act.Starts[i]
+			st := &start{StartRun: *r, client: b.Client, day: queue.UsageDay{Client: b.Client, Day: b.Day}}
+			var err error
+			if st.steps, err = engine.ToJSON(r.Run.Steps); err != nil {
+				return err
+			}
+			x.tasks, x.of = append(x.tasks, engine.Joined(s.kinds.free, len(r.Messages), st)), append(x.of, act)
+		}
+	}
+	t := &engine.Task{Kind: s.kinds.act, Weight: 1, Body: x, Done: make(chan error, 1)}
+	if err := s.FeedWriter.Do(ctx, t.Of(int64(b.Client)), false); err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	return nil
+}
+
+// errNotActing refuses a start of an act that is not done.
+var errNotActing = errors.New("the rule does not act")
+
+func (x *actBatch) Run(ctx context.Context) error {
+	for _, t := range x.tasks {
+		t.Refused, t.Later = nil, false
+	}
+	for _, act := range x.Acts {
+		if act.Decide != nil {
+			act.Reason, act.Detail = "", ""
+		}
+	}
+	if len(x.Acts) == 0 {
+		return automation.RemoveTriggers(ctx, x.A, x.Triggers)
+	}
+	starts := &startBatch{a: x.A, tasks: x.tasks, free: true}
+	if len(x.tasks) > 0 {
+		if err := starts.count(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := queue.CountAlways(ctx, x.A, queue.UsageDay{Client: x.Client, Day: x.Day}, 0); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{x.Lock, x.lockPeople, x.Unchanged, x.Begin, x.Decide, x.stop} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := x.start(ctx, starts); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{x.tag, x.blacklist, x.End} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockPeople locks the count of contacts if an act changes tags, because a change of contacts does so first.
+func (x *actBatch) lockPeople(ctx context.Context) error {
+	if !slices.ContainsFunc(x.Live, func(act *puntuale.AutomationAct) bool { return len(act.Add)+len(act.Remove) > 0 }) {
+		return nil
+	}
+	return x.s.Persons.Of(x.Client, 0).Lock(ctx, x.A)
+}
+
+// stopped are the messages of one person that a rule stops.
+const stopOfPhone = `
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = $2)
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union all
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = $2)
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+
+// stop stops sequences before others start.
+func (x *actBatch) stop(ctx context.Context) error {
+	by := map[puntuale.SequenceID][]string{}
+	for _, act := range x.Live {
+		if act.Reason == "" {
+			for _, id := range act.Stops {
+				by[id] = append(by[id], act.Phone)
+			}
+		}
+	}
+	var refs []puntuale.MessageRef
+	for id, phones := range by {
+		some, err := engine.QueryAll(ctx, x.A, stopOfPhone, []any{x.Client, id, engine.Columns{phones}}, queue.ScanRef)
+		if err != nil {
+			return fmt.Errorf("look for messages to stop: %w", err)
+		}
+		refs = append(refs, some...)
+	}
+	slices.SortFunc(refs, queue.CompareRefs)
+	_, err := queue.CancelOpen(ctx, x.A, slices.Compact(refs), x.Now)
+	return err
+}
+
+// start stores the runs. A start that if_running keeps back is told as the reason.
+func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
+	if len(x.tasks) == 0 {
+		return nil
+	}
+	for i, t := range x.tasks {
+		if act := x.of[i]; act.Reason != "" || !slices.Contains(x.Live, act) {
+			t.Refused = errNotActing
+		}
+	}
+	for _, step := range []func(context.Context) error{starts.findStale, starts.passActs, starts.decideRunning, starts.insert} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for i, t := range x.tasks {
+		st, act := t.Body.(*start), x.of[i]
+		switch {
+		case errors.Is(t.Refused, errNotActing):
+		case puntuale.CodeOf(t.Refused) == puntuale.CodeNotFound:
+			x.told(act, puntuale.FiringGone)
+		case t.Refused != nil, t.Later, len(st.answer.IDs) == 0, st.answer.IDs[0] != st.ref(0):
+			x.told(act, puntuale.FiringRunning)
+		default:
+			act.Message = append(act.Message, st.answer.IDs[0])
+		}
+	}
+	return nil
+}
+
+// told notes why a start of an act did not happen. If the act does something besides, it counts as done, and Detail says what it left out.
+func (x *actBatch) told(act *puntuale.AutomationAct, reason puntuale.ReasonCode) {
+	if len(act.Starts) > 1 || len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
+		act.Detail = puntuale.Because(reason).Stored()
+		return
+	}
+	act.Reason = reason
+}
+
+// passActs lets through the starts that are to happen. No cap counts them.
+func (b *startBatch) passActs(context.Context) error {
+	for _, t := range b.tasks {
+		st := t.Body.(*start)
+		if st.passed = t.Refused == nil; st.passed && st.gone != nil {
+			st.passed, t.Refused = false, st.gone
+		}
+	}
+	return nil
+}
+
+func (x *actBatch) tag(ctx context.Context) error {
+	var tags []person.TagChange
+	for _, act := range x.Live {
+		if act.Reason == "" && len(act.Add)+len(act.Remove) > 0 {
+			tags = append(tags, person.TagChange{Phone: act.Phone, Add: act.Add, Remove: act.Remove})
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	return x.s.Persons.Of(x.Client, 0).Tag(ctx, x.A, tags, x.Now)
+}
+
+func (x *actBatch) blacklist(ctx context.Context) error {
+	all := x.Blacklisted()
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := queue.AddAllBlacklisted(ctx, x.A, x.Client, all)
+	return err
+}

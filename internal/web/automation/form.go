@@ -1,0 +1,388 @@
+package automation
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control/automation"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// The form of an automation names its fields by the locations at which control reports faults: "trigger.hours", "actions[1].text". Words and
+// tags are one text with commas. A mapping is rows of a field and a path, "map[0].field" and "map[0].path"; the first row is the phone.
+// Fields that begin with "try." are the trial's.
+
+// Rows of the form that come several times, with the fields of each.
+var rowParts = map[string][]string{
+	"map":               {".field", ".path"},
+	"conditions.fields": {".name", ".op", ".value"},
+	"actions":           {".kind", ".sequence", ".what", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template", ".purpose", ".add", ".remove"},
+}
+
+// mostRows bounds the rows of each kind.
+var mostRows = map[string]int{"map": puntuale.MaxHookFields, "conditions.fields": puntuale.MaxConditionFields, "actions": puntuale.MaxActions}
+
+// rowName is the name of a row: "actions[1]".
+func rowName(rows string, i int) string { return fmt.Sprintf("%s[%d]", rows, i) }
+
+// rowCount is how many rows of a kind a form has.
+func rowCount(f *view.Form, rows string) int {
+	n, err := strconv.Atoi(f.Value(rows + ".count"))
+	if err != nil {
+		return 0
+	}
+	return min(max(n, 0), mostRows[rows])
+}
+
+func setRowCount(f *view.Form, rows string, n int) {
+	f.Values.Set(rows+".count", strconv.Itoa(n))
+}
+
+// formFields names every field of a form, in reading order, for faults.
+func formFields(f *view.Form) []string {
+	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.repeat", "trigger.field", "trigger.map"}
+	add := func(rows string) {
+		all = append(all, rows)
+		for i := range rowCount(f, rows) {
+			all = append(all, rowName(rows, i))
+			for _, part := range rowParts[rows] {
+				all = append(all, rowName(rows, i)+part)
+			}
+		}
+	}
+	add("map")
+	all = append(all, "conditions.tags")
+	add("conditions.fields")
+	all = append(all, "conditions.id_sessione", "conditions.not_in", "conditions.cooldown_hours", "conditions.window.weekdays", "conditions.window.from", "conditions.window.to", "conditions.window.holidays")
+	add("actions")
+	return all
+}
+
+// Ways of the trigger reply.
+const (
+	anyReply   = "any"
+	firstReply = "first"
+	wordsReply = "words"
+)
+
+// formOf shows an automation in a form.
+func formOf(a puntuale.Automation) *view.Form {
+	f := view.NewForm("name", a.Name)
+	set := func(name, value string) {
+		if value != "" {
+			f.Values.Set(name, value)
+		}
+	}
+	if a.Active {
+		set("active", "on")
+	}
+	t, k := a.Trigger, a.Conditions
+	set("trigger.kind", string(t.Kind))
+	set("trigger.words", strings.Join(t.Words, ", "))
+	switch {
+	case t.First:
+		set("trigger.first", firstReply)
+	case len(t.Words) > 0:
+		set("trigger.first", wordsReply)
+	default:
+		set("trigger.first", anyReply)
+	}
+	set("trigger.sequence", string(t.Sequence))
+	set("trigger.hours", number(t.Hours))
+	set("trigger.field", t.Field)
+	set("trigger.repeat", string(t.Repeat))
+	set("trigger.is", string(t.Is))
+	fillMap(f, t.Map)
+	set("conditions.tags", strings.Join(k.Tags, ", "))
+	setRowCount(f, "conditions.fields", len(k.Fields))
+	for i, c := range k.Fields {
+		at := rowName("conditions.fields", i)
+		set(at+".name", c.Name)
+		set(at+".op", string(c.Op))
+		set(at+".value", c.Value)
+	}
+	set("conditions.id_sessione", k.Session)
+	set("conditions.not_in", string(k.NotIn))
+	set("conditions.cooldown_hours", number(k.CooldownHours))
+	fillWindow(f, k.Window)
+	setRowCount(f, "actions", len(a.Actions))
+	for i, x := range a.Actions {
+		fillAction(set, rowName("actions", i), x)
+	}
+	return f
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func fillMap(f *view.Form, m map[string]string) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(name string) bool { return name == phoneField })
+	setRowCount(f, "map", len(names)+1)
+	for i, name := range append([]string{phoneField}, names...) {
+		f.Values.Set(rowName("map", i)+".field", name)
+		f.Values.Set(rowName("map", i)+".path", m[name])
+	}
+}
+
+// phoneField is the field of a mapping that has the person's number.
+const phoneField = "phone"
+
+func fillWindow(f *view.Form, w *puntuale.Window) {
+	if w == nil {
+		return
+	}
+	const at = "conditions.window"
+	for _, day := range w.Weekdays {
+		f.Values.Add(at+".weekdays", strconv.Itoa(day))
+	}
+	f.Values.Set(at+".from", w.From)
+	f.Values.Set(at+".to", w.To)
+	if w.Holidays == puntuale.HolidaysAvoid {
+		f.Values.Set(at+".holidays", "on")
+	}
+}
+
+func fillAction(set func(name, value string), at string, x puntuale.Action) {
+	set(at+".kind", string(x.Kind))
+	set(at+".sequence", string(x.Sequence))
+	what := "text"
+	switch {
+	case x.Template != "":
+		what = "template"
+	case x.Media != "":
+		what = "media"
+	case x.Latitude != nil || x.Longitude != nil:
+		what = "location"
+	}
+	set(at+".what", what)
+	set(at+".text", x.Text)
+	set(at+".media", x.Media)
+	set(at+".media_name", x.MediaName)
+	set(at+".latitude", degrees(x.Latitude))
+	set(at+".longitude", degrees(x.Longitude))
+	set(at+".template", x.Template)
+	set(at+".purpose", view.Or(x.Purpose, puntuale.PurposeService.String()))
+	set(at+".add", strings.Join(x.Add, ", "))
+	set(at+".remove", strings.Join(x.Remove, ", "))
+}
+
+func degrees(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'f', -1, 64)
+}
+
+// reader reads an automation from its form. Fields that cannot be read are faults.
+type reader struct {
+	f      *view.Form
+	faults []puntuale.Fault
+}
+
+// readForm reads an automation from its form. It leaves out what the chosen kinds do not use: those fields are hidden.
+func readForm(f *view.Form) automation.Draft {
+	r := &reader{f: f}
+	a := puntuale.Automation{Name: r.word("name"), Active: f.Is("active", "on"), Trigger: r.trigger()}
+	a.Conditions = r.conditions(a.Trigger.Kind)
+	for i := range rowCount(f, "actions") {
+		a.Actions = append(a.Actions, r.action(rowName("actions", i)))
+	}
+	return automation.Draft{Automation: a, Known: page.Versions(f), Faults: r.faults}
+}
+
+func (r *reader) word(name string) string { return strings.TrimSpace(r.f.Value(name)) }
+
+func (r *reader) refuse(name string, code puntuale.ReasonCode) {
+	r.faults = append(r.faults, puntuale.Fault{Location: "body." + name, Code: code})
+}
+
+// list reads a text with commas, or several lines.
+func (r *reader) list(name string) (all []string) {
+	for _, text := range strings.FieldsFunc(r.f.Value(name), func(c rune) bool { return c == ',' || c == ';' || c == '\n' }) {
+		if text = strings.TrimSpace(text); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func (r *reader) number(name string) int {
+	text := r.word(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		r.refuse(name, puntuale.FaultNotWhole)
+	}
+	return n
+}
+
+func (r *reader) trigger() puntuale.Trigger {
+	t := puntuale.Trigger{Kind: puntuale.TriggerKind(r.word("trigger.kind"))}
+	sequence := func() { t.Sequence = puntuale.SequenceChoice(r.word("trigger.sequence")) }
+	switch t.Kind {
+	case puntuale.TriggerReply:
+		switch r.word("trigger.first") {
+		case firstReply:
+			t.First = true
+		case wordsReply:
+			if t.Words = r.list("trigger.words"); len(t.Words) == 0 {
+				r.refuse("trigger.words", puntuale.FaultRequired)
+			}
+		}
+	case puntuale.TriggerReplyTo:
+		sequence()
+	case puntuale.TriggerNoReply:
+		sequence()
+		t.Hours = r.number("trigger.hours")
+	case puntuale.TriggerDate:
+		t.Field, t.Repeat = r.word("trigger.field"), puntuale.Repeat(r.word("trigger.repeat"))
+	case puntuale.TriggerHook:
+		t.Map = r.mapping()
+	case puntuale.TriggerOutcome:
+		sequence()
+		t.Is = puntuale.OutcomeStatus(r.word("trigger.is"))
+	}
+	return t
+}
+
+// mapping reads the rows of a hook's mapping. Rows that are empty do not count.
+func (r *reader) mapping() map[string]string {
+	m := map[string]string{}
+	for i := range rowCount(r.f, "map") {
+		at := rowName("map", i)
+		name, from := strings.Trim(r.word(at+".field"), "{} "), r.word(at+".path")
+		_, twice := m[name]
+		switch {
+		case name == "" && from == "":
+		case name == "":
+			r.refuse(at+".field", puntuale.FaultRequired)
+		case twice:
+			r.refuse(at+".field", faultTwice)
+		default:
+			m[name] = from
+		}
+	}
+	return m
+}
+
+const faultTwice puntuale.ReasonCode = "automation.field_twice"
+
+func (r *reader) conditions(kind puntuale.TriggerKind) puntuale.Conditions {
+	k := puntuale.Conditions{Tags: r.list("conditions.tags"), NotIn: puntuale.SequenceChoice(r.word("conditions.not_in")), CooldownHours: r.number("conditions.cooldown_hours")}
+	if kind.Personal() {
+		k.Session = r.word("conditions.id_sessione")
+	}
+	if kind != puntuale.TriggerDate {
+		k.Window = page.ReadWindow(r.f, "conditions.window")
+	}
+	for i := range rowCount(r.f, "conditions.fields") {
+		at := rowName("conditions.fields", i)
+		c := puntuale.FieldCondition{Name: strings.Trim(r.word(at+".name"), "{} "), Op: puntuale.FieldOperator(r.word(at + ".op"))}
+		if c.Op != puntuale.FieldFilled && c.Op != puntuale.FieldEmpty {
+			c.Value = r.word(at + ".value")
+		}
+		k.Fields = append(k.Fields, c)
+	}
+	return k
+}
+
+func (r *reader) action(at string) puntuale.Action {
+	x := puntuale.Action{Kind: puntuale.ActionKind(r.word(at + ".kind"))}
+	switch x.Kind {
+	case puntuale.ActionStart, puntuale.ActionStop:
+		x.Sequence = puntuale.SequenceChoice(r.word(at + ".sequence"))
+	case puntuale.ActionSend:
+		r.content(at, &x)
+	case puntuale.ActionTag:
+		x.Add, x.Remove = r.list(at+".add"), r.list(at+".remove")
+	case puntuale.ActionBlacklist:
+	}
+	return x
+}
+
+func (r *reader) content(at string, x *puntuale.Action) {
+	x.Purpose = r.word(at + ".purpose")
+	what := r.word(at + ".what")
+	if what != "template" {
+		x.Text = r.f.Value(at + ".text")
+	}
+	switch what {
+	case "media":
+		if x.Media, x.MediaName = r.word(at+".media"), r.word(at+".media_name"); x.Media == "" {
+			r.refuse(at+".media", puntuale.FaultRequired)
+		}
+	case "location":
+		if x.Latitude, x.Longitude = r.degrees(at+".latitude"), r.degrees(at+".longitude"); x.Latitude == nil && x.Longitude == nil {
+			r.refuse(at+".latitude", puntuale.FaultRequired)
+		}
+	case "template":
+		if x.Template = r.word(at + ".template"); x.Template == "" {
+			r.refuse(at+".template", puntuale.FaultRequired)
+		}
+	}
+}
+
+func (r *reader) degrees(name string) *float64 {
+	text := strings.Replace(r.word(name), ",", ".", 1)
+	if text == "" {
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		r.refuse(name, puntuale.FaultNotNumber)
+	}
+	return &x
+}
+
+// change changes the rows of a form as a button says: "add:actions", "remove:actions:2". It returns the name of the row that is to have the
+// focus, "" for none.
+func change(f *view.Form, do string) string {
+	verb, rest, _ := strings.Cut(do, ":")
+	rows, at, _ := strings.Cut(rest, ":")
+	n := rowCount(f, rows)
+	switch i, err := strconv.Atoi(at); {
+	case mostRows[rows] == 0:
+	case verb == "add" && n < mostRows[rows]:
+		setRowCount(f, rows, n+1)
+		fillNew(f, rows, n)
+		return rowName(rows, n)
+	case verb == "remove" && err == nil && i >= 0 && i < n:
+		removeRow(f.Values, rows, i, n)
+		setRowCount(f, rows, n-1)
+	}
+	return ""
+}
+
+// fillNew gives a new row its beginning.
+func fillNew(f *view.Form, rows string, i int) {
+	switch rows {
+	case "actions":
+		fillAction(f.Values.Set, rowName(rows, i), puntuale.Action{Kind: puntuale.ActionSend})
+	case "conditions.fields":
+		f.Values.Set(rowName(rows, i)+".op", string(puntuale.FieldEqual))
+	}
+}
+
+// removeRow moves the rows after one to its place.
+func removeRow(values url.Values, rows string, i, n int) {
+	for ; i < n; i++ {
+		for _, part := range rowParts[rows] {
+			delete(values, rowName(rows, i)+part)
+			if next, there := values[rowName(rows, i+1)+part]; there && i+1 < n {
+				values[rowName(rows, i)+part] = next
+			}
+		}
+	}
+}

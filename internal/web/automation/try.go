@@ -1,0 +1,58 @@
+package automation
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control/automation"
+	"puntuale/internal/payload"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// try says what the rule of a form would do for the person, or the payload, in the form.
+func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
+	ask := automation.Trial{Phone: strings.TrimSpace(f.Value("try.phone")), Text: strings.TrimSpace(f.Value("try.text"))}
+	asked := ask.Phone
+	if d.Trigger.Kind == puntuale.TriggerHook {
+		asked = strings.TrimSpace(f.Value("try.payload"))
+		ask.Payload = []byte(asked)
+	}
+	if asked == "" {
+		return Trial{}, nil
+	}
+	verdict, err := rulesOf(v).TryDraft(v.Ctx(), d.Automation, ask)
+	t := Trial{Asked: true}
+	if e, invalid := errors.AsType[*puntuale.Error](err); invalid && e.Code == puntuale.CodeInvalid {
+		for _, fault := range e.Faults {
+			t.Faults = append(t.Faults, v.Frame.Language.Fault(fault.Reason()))
+		}
+		return t, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	n, err := namesOf(v, d.Automation)
+	if err != nil {
+		return t, err
+	}
+	ctx := view.With(v.Ctx(), v.Frame)
+	t.Would = verdict.Would
+	for _, h := range verdict.Why {
+		_, key, _ := strings.Cut(string(h.Reason), ".")
+		t.Checks = append(t.Checks, Check{h.Held, v.T("automation.check."+key, "Value", h.Value)})
+	}
+	for _, x := range verdict.Actions {
+		t.Actions = append(t.Actions, actionWords(ctx, x, n))
+	}
+	if d.Trigger.Kind == puntuale.TriggerHook {
+		t.Found = append(t.Found, payload.Member{Path: phoneField, Text: verdict.Phone})
+		for _, name := range slices.Sorted(maps.Keys(verdict.Fields)) {
+			t.Found = append(t.Found, payload.Member{Path: name, Text: verdict.Fields[name]})
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,156 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/automation"
+)
+
+// TestAutomationStory: somebody makes a rule from an example in one click, breaks it and mends it, and tries it. Then the list turns it off
+// and on.
+func TestAutomationStory(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/automations")
+		b.check("empty")
+		b.click(`main a[href$="like=info"]`)
+		b.until(`document.querySelector("#automation-form [name='trigger.words']").value === "info"`)
+		b.check("example")
+		b.fill("trigger.words", "")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`document.querySelector("[id='f-trigger.words-fault']") && document.activeElement.name === "trigger.words"`)
+		b.check("fault")
+		b.fill("trigger.words", "info, listino")
+		b.until(`document.querySelector("#automation-try .rule-says").textContent.includes("listino")`)
+		b.fill("try.phone", "333 1234567", "try.text", "Listino!")
+		b.until(`document.querySelector("#automation-try .note-ok")`)
+		b.check("would")
+		b.fill("try.text", "altro")
+		b.until(`document.querySelector("#automation-try .note-warn") && document.querySelector("#automation-try .check-not")`)
+		b.click(`button[value="add:conditions.fields"]`)
+		b.until(`document.querySelector("[name='conditions.fields[0].name']") === document.activeElement`)
+		b.fill("conditions.fields[0].name", "citta", "conditions.fields[0].value", "Torino")
+		b.click(`button[value="add:actions"]`)
+		b.until(`document.querySelectorAll(".rule-actions > li").length === 2`)
+		evaluate[string](b, `(() => { const s = document.querySelector("[name='actions[1].kind']"); s.value = "tag"; s.dispatchEvent(new Event("change", {bubbles: true})); return s.value })()`)
+		b.fill("actions[1].add", "interessato")
+		b.check("filled")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`/automations\/\d+$/.test(location.pathname) && document.querySelector(".rule-says")`)
+		b.reads("listino")
+		b.reads("interessato")
+		b.check("made")
+		b.click(`.head .switch`)
+		b.until(`document.querySelector(".head .switch[aria-checked=false]") && document.readyState === "complete"`)
+		b.open(w.pages + "/automations")
+		b.until(`document.querySelector("tbody .switch[aria-checked=false]")`)
+		b.check("list")
+		b.click(`tbody .switch`)
+		b.until(`document.querySelector("tbody .switch[aria-checked=true]") && document.readyState === "complete"`)
+		all, err := w.rules.Of(w.Client(), "").List(t.Context())
+		w.must(err)
+		if len(all) != 1 || !all[0].Active || len(all[0].Actions) != 2 || all[0].Conditions.Fields[0].Value != "Torino" || len(all[0].Trigger.Words) != 2 {
+			t.Errorf("stored: %+v", all)
+		}
+	})
+}
+
+// TestAutomationExamples: each example leads to an editor that shows no fault before somebody saves, and reads as a sentence.
+func TestAutomationExamples(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Owner])
+		for _, like := range []string{"birthday", "renewal", "noshow", "form"} {
+			b.open(w.pages + "/automations/new?like=" + like)
+			b.until(`document.querySelector("#automation-try .rule-says").textContent.length > 30`)
+			b.check(like)
+		}
+	})
+}
+
+// TestAutomationHook: the editor of a hook offers the paths of the last payload, and tries it. A new address replaces the former one.
+func TestAutomationHook(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		rules := w.rules.Of(w.Client(), "")
+		made, err := rules.Create(t.Context(), automation.Draft{Automation: puntuale.Automation{Name: "Modulo", Active: true,
+			Trigger: puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "telefono"}},
+			Actions: []puntuale.Action{{Kind: puntuale.ActionSend, Text: "Ciao {{nome|}}"}}}}, control.Once[automation.Rule]{})
+		w.must(err)
+		hook, err := w.rules.HookOf(t.Context(), strings.TrimPrefix(made.Path, automation.HookPath))
+		w.must(err)
+		_, err = w.rules.Call(t.Context(), hook, automation.HookRequest{Body: []byte(`{"cliente":{"nome":"Lucia","telefono":"333 7654321"},"righe":[{"key":"a","valore":1},{"key":"b","valore":2}]}`)})
+		w.must(err)
+		b.signIn(w.clients[puntuale.Owner])
+		at := w.pages + "/automations/" + made.ID.String()
+		b.open(at + "/edit")
+		b.reads("righe[key=b].valore")
+		b.until(`document.querySelector("#payload-members option[value='cliente.telefono']")`)
+		b.fill("map[0].path", "cliente.telefono")
+		b.click(`button[value="add:map"]`)
+		b.until(`document.querySelector("[name='map[1].field']")`)
+		b.fill("map[1].field", "nome", "map[1].path", "cliente..nome")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`document.querySelector("[id='f-map[1].path-fault']")`)
+		b.check("mapping-fault")
+		b.fill("map[1].path", "cliente.nome")
+		b.until(`document.querySelector("#automation-try .members")?.textContent.includes("Lucia") && document.querySelector("#automation-try .note-ok")`)
+		b.check("mapping")
+		b.click(`#automation-form .editor-save .btn-primary`)
+		b.until(`/automations\/\d+$/.test(location.pathname) && document.querySelector(".secret")`)
+		b.reads(made.Path)
+		b.check("address")
+		b.click(`[data-open=automation-rotate]`)
+		b.until(`document.querySelector("#automation-rotate[open]")`)
+		b.check("rotate")
+		b.click(`#automation-rotate .btn-danger`)
+		b.until(`document.querySelector(".secret code") && !document.body.innerText.includes(` + quote(made.Path) + `) && document.readyState === "complete"`)
+		if _, err := w.rules.HookOf(t.Context(), strings.TrimPrefix(made.Path, automation.HookPath)); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			t.Errorf("the former address: %v", err)
+		}
+	})
+}
+
+// TestAutomationPages: readers see rules without their addresses, and change nothing. A rule that somebody else changed meanwhile is not
+// overwritten. A stranger finds nothing.
+func TestAutomationPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	has := w.everything(w.client)
+	at := w.pages + "/automations/" + has["automations"]
+	owner, reader, stranger := w.visitor(w.clients[puntuale.Owner]), w.visitor(w.clients[puntuale.Reader]), w.visitor(w.foreignOwner)
+	if page := owner.get(at).body; !strings.Contains(page, "/hooks/hk_") {
+		t.Error("an owner does not see the address")
+	}
+	if page := reader.get(at); page.status != http.StatusOK || strings.Contains(page.body, "hk_") || strings.Contains(page.body, `action="`+at) {
+		t.Errorf("a reader: %d", page.status)
+	}
+	for _, path := range []string{"/switch", "/rotate", "/delete", ""} {
+		if got := reader.post(at+path, url.Values{"name": {"x"}}); got.status != http.StatusForbidden {
+			t.Errorf("a reader posts %s: %d", path, got.status)
+		}
+		if got := stranger.post(at+path, url.Values{"name": {"x"}}); got.status != http.StatusNotFound {
+			t.Errorf("a stranger posts %s: %d", path, got.status)
+		}
+	}
+	form := url.Values{"name": {"Modulo mio"}, "active": {"on"}, "trigger.kind": {"hook"}, "map.count": {"1"}, "map[0].field": {"phone"}, "map[0].path": {"tel"}, "version": {"former"},
+		"actions.count": {"1"}, "actions[0].kind": {"blacklist"}, "conditions.fields.count": {"0"}}
+	if got := owner.post(at, form); got.status != http.StatusConflict || !strings.Contains(got.body, "Modulo mio") || !strings.Contains(got.body, "Modulo del sito") {
+		t.Errorf("another version: %d", got.status)
+	}
+	rule, err := w.rules.Of(w.Client(), "").Rule(context.Background(), has["automations"])
+	w.must(err)
+	if rule.Name != "Modulo del sito" {
+		t.Errorf("it was overwritten: %s", rule.Name)
+	}
+	if got := owner.post(at+"/delete", nil); got.status != http.StatusSeeOther {
+		t.Errorf("deleted: %d", got.status)
+	}
+	if got := owner.get(at); got.status != http.StatusNotFound {
+		t.Errorf("after that: %d", got.status)
+	}
+}
