@@ -95,7 +95,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		there[method+" "+puntuale.OfficialWebhooks] = true
 	}
-	there["POST "+puntuale.GatewayWebhooks] = true
+	there["POST "+puntuale.GatewayWebhooks], there["POST "+puntuale.ChatwootWebhooks] = true, true
 	there[hook.Route] = true
 	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
 		there["GET "+path] = true

@@ -55,10 +55,10 @@ func New(cfg Config) *Bridge {
 var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
 // Tell tells one event; see [puntuale.ChatwootCaller].
-func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event) (puntuale.ChatwootAnswer, error) {
+func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, again bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e}
+	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, again: again}
 	err := w.tell(ctx)
 	var r *refusal
 	switch {
@@ -74,11 +74,13 @@ func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token stri
 
 // eventAttempt is one attempt.
 type eventAttempt struct {
-	b    *Bridge
-	s    *server
-	t    *puntuale.WebhookTarget
-	e    *puntuale.Event
-	told bool
+	b *Bridge
+	s *server
+	t *puntuale.WebhookTarget
+	e *puntuale.Event
+
+	again bool // an earlier attempt failed
+	told  bool
 }
 
 func (w *eventAttempt) tell(ctx context.Context) error {
@@ -332,17 +334,19 @@ type chatMessage struct {
 	name, media string              // the file's name and media type
 }
 
-// post posts a message once. Chatwoot keeps no promise about repeats. So the name of the post is on disk first, and an attempt that finds
-// the name there looks whether the post arrived.
+// post posts a message once. Chatwoot keeps no promise about repeats. So an attempt after a failed one looks whether the post arrived. A
+// server that ends in between counts no failure: therefore the name of the post is on disk first, and an attempt that finds it there looks,
+// too.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)
-	if c.Posting == name {
+	if w.again || c.Posting == name {
 		arrived, err := w.arrived(ctx, at, name)
 		if err != nil || arrived {
 			return err
 		}
-	} else {
+	}
+	if c.Posting != name {
 		c.Posting = name
 		if err := w.b.cfg.Store.KeepChatwoot(ctx, *c); err != nil {
 			return err

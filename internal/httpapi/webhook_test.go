@@ -50,7 +50,8 @@ func TestChatwootCalls(t *testing.T) {
 	a := s.newAccount("chatwoot@x", "full")
 	const one = "/api/sessions/1/chatwoot"
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"ftp://x","account_id":"x","inbox_id":"0"}`, "body.base_url", "body.api_access_token", "body.account_id", "body.inbox_id")
-	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"http://chat.example","api_access_token":"t","account_id":"3","acount":1}`, "body.acount", "body.base_url")
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"http://chat.example","api_access_token":"t","account_id":"3"}`, "body.base_url")
+	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"https://chat.example","api_access_token":"t","account_id":"3","acount":1}`, "body.acount")
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"https://chat.example","api_access_token":"wrong","account_id":"3"}`, "body.api_access_token")
 	if got := s.must(nil, "GET", one, a.Key, "").body; !strings.Contains(got, `"inbox_id":null,"active":false`) {
 		t.Error(got)

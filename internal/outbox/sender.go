@@ -181,6 +181,6 @@ type endedAttempt struct {
 
 // attempt makes one attempt and sends its result to the scheduler. It runs in its own goroutine.
 func (s *Sender) attempt(ctx context.Context, t puntuale.WebhookTarget, d puntuale.DueDelivery, begun time.Time) {
-	a := s.cfg.Caller.attempt(ctx, &t, &d.Event)
+	a := s.cfg.Caller.attempt(ctx, &t, &d.Event, d.Attempts > 0)
 	s.ended <- endedAttempt{delivery: d.Delivery, begun: begun, answer: a, cut: a.status == 0 && ctx.Err() != nil}
 }

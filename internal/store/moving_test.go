@@ -90,6 +90,8 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.Exec("insert into outbox_event (client_id, seq, type, subject, detail, at) values ($1, 4, 2, $2, '{}', 4)", c.ID, sent[0])
 	must(c.CreateWebhook(ctx, puntuale.Webhook{URL: "https://example.com/x", Session: c.Session, Description: "CRM"}, []byte("s\x00\xff"), storetest.Begin, nil))
 	in.Exec("insert into delivery (webhook_id, at, client_id, seq, type, state, attempts, next_at, status, answer) values (1, 4, $1, 4, 2, 1, 2, 9, 200, 'ok')", c.ID)
+	in.Exec("insert into chatwoot_link (client_id, session_id, webhook_id, account_id, inbox_id) values ($1, $2, 9, 3, 7)", c.ID, c.Session)
+	in.Exec("insert into chatwoot_conversation (client_id, phone, webhook_id, contact_id, conversation_id, posting, assigned_at) values ($1, '+393331234567', 9, 1, 2, 'p', 3)", c.ID)
 	in.Exec("insert into notice (partner_id, client_id, kind, subject, detail, at, due_at, open, mailed) values ($1, $2, 1, $3, '{}', 4, 5, 1, 1)", in.Partner, c.ID, c.Session)
 	in.Exec("insert into notice_read (login_id, notice_id) values (1, 7)")
 	in.Exec("insert into notice_choice (login_id, on_kinds, off_kinds, mails, mails_from) values (1, 2, 4, 3, 5)")

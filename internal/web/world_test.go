@@ -28,6 +28,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
@@ -35,6 +36,7 @@ import (
 	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/intake"
+	"puntuale/internal/media"
 	"puntuale/internal/outbox"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -166,12 +168,14 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w.rules = automation.New(automation.Config{Control: w.control, Tenants: w.store, Hooks: w.store, Vault: w.vault, Clock: w.clock})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
-	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Caller: outbox.NewCaller(outbox.CallerConfig{
-		Clock: w.clock, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Unseal: func(h *puntuale.Webhook, sealed []byte) ([]byte, error) {
-			return w.vault.Open(puntuale.SealedWebhook, h.SealPlace(), sealed)
-		},
-	})})
+	receivers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w.webhooks = webhook.New(webhook.Config{Tenants: w.store, Vault: w.vault, Clock: w.clock, Public: "https://puntuale.example",
+		Chatwoot: chatwoot.New(chatwoot.Config{HTTP: media.WebhookTransport(receivers, nil)}), Caller: outbox.NewCaller(outbox.CallerConfig{
+			Clock: w.clock, Allow: receivers,
+			Unseal: func(h *puntuale.Webhook, sealed []byte) ([]byte, error) {
+				return w.vault.Open(puntuale.SealedWebhook, h.SealPlace(), sealed)
+			},
+		})})
 	return w
 }
 

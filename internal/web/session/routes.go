@@ -1,5 +1,5 @@
-// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, devices, and the phone from which a person
-// sends by hand.
+// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, links to Chatwoot, devices, and the phone from
+// which a person sends by hand.
 package session
 
 import (
@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes)
+var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, chatwootRoutes)

@@ -122,6 +122,9 @@ func oneSession(v *page.Request, id string) (OneSession, error) {
 	if o.Devices, err = devicesOf(v, found); err == nil && o.ToMeta() {
 		o.Meta, err = metaSide(v, found)
 	}
+	if err == nil {
+		o.Chatwoot, err = chatwootLink(v, found.ID)
+	}
 	return o, err
 }
 

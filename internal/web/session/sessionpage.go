@@ -97,6 +97,7 @@ type OneSession struct {
 	Sequences []view.Option // the sequences to choose from
 	Meta      *MetaSide
 	Devices   *DeviceSide
+	Chatwoot  *puntuale.ChatwootLink // nil: there is none
 	PairForm  *view.Form
 	CodeForm  *view.Form
 	Pair      *view.Form // the form of the default sequences
