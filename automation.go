@@ -127,10 +127,10 @@ type Trigger struct {
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 
-// Words that a [SequenceChoice] may be besides an id.
+// A [SequenceChoice] is the id of a sequence, or one of these words.
 const (
 	SequenceDefault SequenceChoice = "default" // the sequence in the session's default pair
-	SequenceAll     SequenceChoice = "all"     // only of a stop
+	SequenceAll     SequenceChoice = "all"     // all sequences; allowed only for the action stop
 )
 
 // SequenceChoice is the id of a sequence as the wire shows it, or a word.

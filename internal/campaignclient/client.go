@@ -117,7 +117,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	})
 }
 
-// within ends a call when moved was not called for as long as limit.
+// The method within ends a call when moved was not called for as long as limit.
 func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	moves, watched := make(chan struct{}, 1), make(chan struct{})

@@ -141,7 +141,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// at is a moment at which a process may be killed, and reports whether it is dead.
+// The method at is a moment at which a process may be killed, and reports whether it is dead.
 func (w *world) at(own *life) (dead bool) {
 	w.locked(func() { dead = w.passed(own) })
 	return dead

@@ -235,7 +235,7 @@ func (c *caller) take(path string, body any, made []*promise, read func(answer) 
 	}
 }
 
-// until repeats a call until it is answered. Each try goes to any of the servers.
+// The method until repeats a call until it is answered. Each try goes to any of the servers.
 func (c *caller) until(method, path string, body any, header ...string) answer {
 	for {
 		if a, ok := c.try(method, path, body, header...); ok {

@@ -21,7 +21,7 @@ type callerKeys struct {
 // call waits together with the calls of unknown callers.
 const mostCallerKeys = 1 << 16
 
-// of returns the caller of an API key, if the key was used recently.
+// The method of returns the caller of an API key, if the key was used recently.
 func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

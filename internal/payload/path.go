@@ -105,7 +105,7 @@ func bracket(text string) (step, string, error) {
 	return step{within: within, match: true, value: value}, rest, nil
 }
 
-// in follows the path; nil: there is nothing at the path.
+// The method in follows the path; nil: there is nothing at the path.
 func (p Path) in(value any) any {
 	for _, s := range p.steps {
 		switch v := value.(type) {

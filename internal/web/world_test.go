@@ -348,7 +348,7 @@ type answer struct {
 	header http.Header
 }
 
-// to returns where a redirect leads.
+// The method to returns where a redirect leads.
 func (a answer) to() string { return a.header.Get("Location") }
 
 func (v *visitor) get(path string) answer { return v.do(http.MethodGet, path, nil, nil) }

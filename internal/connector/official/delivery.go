@@ -224,7 +224,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and passes it to take. A part that cannot be read counts as odd.
+// each decodes one part and calls take with it. A part that cannot be read counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {

@@ -501,8 +501,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// testTakeFence checks that after a failover no take succeeds before a node has joined, because the database may have
-// lost earlier takes.
+// testTakeFence checks that after a failover no device can take messages before a node has joined. The reason: the
+// database may have lost which messages devices took before.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()

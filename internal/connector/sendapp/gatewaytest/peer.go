@@ -148,7 +148,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// of calls do with the instance of a number, if there is one.
+// The method of finds the instance of a number. If there is one, the method calls do with it.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -200,7 +200,7 @@ func (d *device) lid() types.JID {
 	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
 }
 
-// in is the device's address in a space: the server of a number or of a LID.
+// The method in is the device's address in a space: the server of a number or of a LID.
 func (d *device) in(space string) types.JID {
 	if space == types.HiddenUserServer {
 		return d.lid()
