@@ -82,7 +82,7 @@ type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
 	Message   puntuale.Reason           // what is wrong, or the sentence that nothing is wrong
-	Templates puntuale.NetworkTemplates // as the test read them again; Problem says why the reading failed
+	Templates puntuale.NetworkTemplates // the templates that the test has just read from Meta; Problem says why this failed
 }
 
 // The results of a test, for a session without a detail.

@@ -1,4 +1,4 @@
-// Package diskspace warns before a disk is full on which the server writes.
+// Package diskspace warns before a disk of the server is full.
 package diskspace
 
 import (

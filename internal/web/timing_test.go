@@ -40,7 +40,7 @@ func TestTimingStory(t *testing.T) {
 			t.Errorf("the anchor is %v narrower than its row", cut)
 		}
 
-		// A date field that a text names is chosen, and not the proposed one.
+		// If a text names a date field, the editor chooses this field instead of its own proposal.
 		b.click(`[value="add"]`)
 		b.until(`document.activeElement?.name === "steps[1].text"`)
 		b.check("added")

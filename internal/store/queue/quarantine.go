@@ -115,7 +115,7 @@ func (q *quarantine) accepted() int64 {
 // numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
 // because a resent message keeps the moment at which its run was accepted. Identifiers grow with the clock. They may
 // be ahead of it by the blocks that several writers took at once. For an hour after a failover, they may also be
-// ahead by its leap.
+// ahead by [IdLeap].
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64

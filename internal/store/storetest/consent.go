@@ -327,7 +327,7 @@ func testInboundLooks(t *testing.T, w *World) {
 	seen := message(c, "asks")
 	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
 	c.mustTake(Begin, seen)
-	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message was already taken, so it cannot ask again
+	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message was already taken, so ErrConsentFirst is not returned for it
 	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {
 		t.Errorf("afterwards: %+v", all)
 	}

@@ -149,7 +149,7 @@ func ruleURL(ctx context.Context, id puntuale.AutomationID, more string) string 
 	return fmt.Sprintf("%s/automations/%d%s", view.Base(ctx), id, more)
 }
 
-// examples are rules to begin with, by the name that an address gives them.
+// examples are rules that people can change into their own. like is the example's name in a page's address.
 var examples = []struct{ like, icon string }{
 	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"},
 }

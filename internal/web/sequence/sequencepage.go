@@ -143,7 +143,7 @@ type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
 	Skipped     []int                                      // numbers of the steps that were skipped, from 1
-	Running     string                                     // the sequence's setting for a sequence that already runs, if it was running; "": it was not
+	Running     string                                     // the sequence's if_running, if the sequence already ran for this number; "": it did not run
 	Blacklisted bool                                       // true: the number is in the blacklist now
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
 	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone
