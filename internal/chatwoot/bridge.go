@@ -334,9 +334,8 @@ type chatMessage struct {
 	name, media string              // the file's name and media type
 }
 
-// post posts a message once. Chatwoot keeps no promise about repeats. So an attempt after a failed one looks whether the post arrived. A
-// server that ends in between counts no failure: therefore the name of the post is on disk first, and an attempt that finds it there looks,
-// too.
+// post posts a message once. Chatwoot keeps no promise about repeats. So an attempt after a failed one looks whether the post arrived. If the
+// server ends during a post, no attempt failed. Therefore the name of the post is stored first. An attempt that finds it stored looks, too.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)

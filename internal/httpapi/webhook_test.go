@@ -46,7 +46,7 @@ func (inboxes) MakeInbox(_ context.Context, _ puntuale.ChatwootLink, token, _, _
 // TestChatwootCalls: each fault is named at its place, a link that Chatwoot refuses stays unfinished, and the token is never shown.
 func TestChatwootCalls(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	s := newService(t, options{internet: true})
 	a := s.newAccount("chatwoot@x", "full")
 	const one = "/api/sessions/1/chatwoot"
 	s.refusedAt(422, "PUT", one, a.Key, `{"base_url":"ftp://x","account_id":"x","inbox_id":"0"}`, "body.base_url", "body.api_access_token", "body.account_id", "body.inbox_id")

@@ -1,5 +1,5 @@
-// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, links to Chatwoot, devices, and the phone from
-// which a person sends by hand.
+// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, devices and links to Chatwoot. It also has
+// the phone from which a person sends by hand.
 package session
 
 import (
