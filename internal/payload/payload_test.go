@@ -142,7 +142,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, m := range p.Members(50) {
 			if read, err := ParsePath(m.Path); err != nil || p.Text(read) != m.Text {
-				t.Fatal(fmt.Sprintf("%q is listed at %q, where %q stands (%v)", m.Text, m.Path, p.Text(read), err))
+				t.Fatalf("%q is listed at %q, where %q stands (%v)", m.Text, m.Path, p.Text(read), err)
 			}
 		}
 	})

@@ -141,9 +141,10 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 	a := tidy(d.Automation)
 	f := request.Faults(d.Faults)
 	for _, found := range automation.Check(a, r.all.cfg.Media...) {
-		if !f.At(found.Location) && !(f.At("body.trigger") && strings.HasPrefix(found.Location, "body.trigger.")) { // the caller's own fault says more
-			f = append(f, found)
+		if f.At(found.Location) || f.At("body.trigger") && strings.HasPrefix(found.Location, "body.trigger.") {
+			continue // the caller's own fault says more
 		}
+		f = append(f, found)
 	}
 	if size(a) > maxRule {
 		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(maxRule))

@@ -168,7 +168,8 @@ func testGatewayHealth(t *testing.T, w *World) {
 	if h := ask(at(3), 20); h.Unconfirmed != 0 {
 		t.Errorf("%+v, want none before the confirmed one", h)
 	}
-	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // in the form in which an earlier version stored the reason
+	// An earlier version stored the reason in this form.
+	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...)
 	if h := ask(at(9), 20); !h.Failed.Equal(at(6)) {
 		t.Errorf("%+v, want the failure at %v", h, at(6))
 	}
