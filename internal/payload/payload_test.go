@@ -2,7 +2,6 @@ package payload
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 )
