@@ -209,7 +209,7 @@ type ClientFilter struct {
 	Text  string // part of the name, the e-mail or the phone, in upper or lower case
 	State ClientState
 	Today Date // used with StateExpired and StateExpiring
-	Until Date // with StateExpiring: the latest last day of service to include
+	Until Date // only with StateExpiring: accounts whose last day of service is later are left out
 }
 
 // ClientState selects clients in a list by their status.

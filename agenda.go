@@ -41,7 +41,8 @@ type HistoryStore interface {
 // OutlookStore tells facts about pending messages that the messages' state alone does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open
-	// messages of the client whose next moment is later than after. all reports whether the list is complete.
+	// messages of the client, only those whose next moment is later than the argument after. all reports whether the
+	// list is complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns the given words that are entries of the blacklist. A word is a phone or a mark; see

@@ -24,8 +24,8 @@ func (id AutomationID) String() string { return strconv.FormatInt(int64(id), 10)
 
 // Limits of automations.
 const (
-	MaxAutomations       = 100 // of a client
-	MaxActions           = 10  // of a rule
+	MaxAutomations       = 100 // the most automations of one client
+	MaxActions           = 10  // the most actions of one rule
 	MaxTriggerWords      = 50
 	MaxTriggerWord       = 100 // characters
 	MaxConditionFields   = 20
@@ -127,10 +127,10 @@ type Trigger struct {
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 
-// Words that a [SequenceChoice] may be besides an id.
+// A [SequenceChoice] is the id of a sequence, or one of these words.
 const (
-	SequenceDefault SequenceChoice = "default" // of the session's default pair
-	SequenceAll     SequenceChoice = "all"     // only of a stop
+	SequenceDefault SequenceChoice = "default" // the sequence in the session's default pair
+	SequenceAll     SequenceChoice = "all"     // all sequences; allowed only for the action stop
 )
 
 // SequenceChoice is the id of a sequence as the wire shows it, or a word.
@@ -165,7 +165,7 @@ type Conditions struct {
 	Tags          []string         `json:"tags,omitempty"` // the contact has all of them
 	Fields        []FieldCondition `json:"fields,omitempty"`
 	Session       string           `json:"id_sessione,omitempty"` // the trigger came through this session; not with date and hook
-	Window        *Window          `json:"window,omitempty"`      // in the client's zone
+	Window        *Window          `json:"window,omitempty"`      // its hours are in the client's zone
 	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // nothing of the sequence is pending for the person
 	CooldownHours int              `json:"cooldown_hours,omitempty"`
 }
@@ -177,7 +177,7 @@ type FieldOperator string
 const (
 	FieldEqual    FieldOperator = "equal" // texts are compared without case and accents
 	FieldNotEqual FieldOperator = "not_equal"
-	FieldLess     FieldOperator = "less" // of numbers and dates
+	FieldLess     FieldOperator = "less" // compares numbers and dates
 	FieldMore     FieldOperator = "more"
 	FieldContains FieldOperator = "contains" // of texts
 	FieldFilled   FieldOperator = "filled"   // goes without a value
@@ -245,7 +245,7 @@ func (a Action) Reaches() bool { return a.Kind == ActionStart || a.Kind == Actio
 // AutomationStore keeps the rules of a client. Codes: not_found.
 type AutomationStore interface {
 	// CreateAutomation takes a rule that [Automation.Validate] accepts; o may be nil, and its Answer gets the AutomationID. A rule that is
-	// active wants facts from its commit on. secret is nil but for a hook. Codes: quota_reached; invalid (a sequence, session or template that
+	// active wants facts from its commit on. secret is nil unless the trigger is a hook. Codes: quota_reached; invalid (a sequence, session or template that
 	// it names, at its place).
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
 	// UpdateAutomation replaces a rule, except its kind of trigger. What it planned for dates stays. Codes: invalid, as above, and at

@@ -206,7 +206,7 @@ type CampaignLimit struct {
 	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty"` // with a limit per day: the number of days on which messages leave
+	Days      int    `json:"days,omitempty"` // only if the limit is per day: the number of days on which messages leave
 }
 
 // Recipient is one row of a list.
@@ -335,8 +335,9 @@ type CheckStore interface {
 	// shows that the check is alive. The moment at which a check began identifies it. Codes: conflict if another
 	// check replaced this check.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
-	// FailedOfCampaign lists at most limit failed messages whose id is larger than after, sorted by id. It includes
-	// messages with an uncertain outcome only if uncertain is true.
+	// FailedOfCampaign lists failed messages, sorted by id. It begins with the first id that is larger than the
+	// argument after, and limit is how many it lists at most. It includes messages with an uncertain outcome only if
+	// uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
 	// Running returns the phones, of those given, that have pending messages of the sequence.
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)

@@ -121,11 +121,12 @@ type LinkStore interface {
 	// id. The node may call it every second, because it only reads.
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
 
-	// TakeCommand marks a command as taken by the node. The store keeps the command until the moment until. It
-	// returns false if the command has an answer, has expired, or belongs to another node now.
+	// TakeCommand marks a command as taken by the node. The store may delete the command after the moment in the
+	// argument until. It returns false if the command has an answer, has expired, or belongs to another node now.
 	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, until time.Time) (bool, error)
 
-	// AnswerCommand stores the sealed answer to a command. The store keeps the answer until the moment until.
+	// AnswerCommand stores the sealed answer to a command. The store may delete the answer after the moment in the
+	// argument until.
 	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, until time.Time) error
 
 	// SetLinks stores the links of sessions. If a state changed and the link's Since is zero, SetLinks stores now as

@@ -117,7 +117,7 @@ type SendError struct {
 	Kind   SendErrorKind
 	Reason Reason        // text for people
 	Detail Reason        // what the network reported
-	After  time.Duration // with Throttled and Deferred: the shortest wait
+	After  time.Duration // only with Throttled and Deferred: the shortest wait
 	Err    error
 }
 

@@ -36,7 +36,7 @@ type Device struct {
 const (
 	MaxDevices     = 20  // devices of one session
 	MaxDeviceName  = 100 // characters
-	MaxTaken       = 100 // messages in one take
+	MaxTaken       = 100 // the most messages that a device takes at once
 	MaxTakeID      = 64  // characters
 	MaxReported    = 100 // messages in one report
 	MinLease       = 10 * time.Second
@@ -107,8 +107,8 @@ type DeviceTenant interface {
 
 // DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists at most most messages that the device could take at the moment now, in the order of sending. It
-	// does not check the session's pace.
+	// Takeable lists messages that the device could take at the moment now, in the order of sending. most limits how
+	// many. It does not check the session's pace.
 	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]HeldMessage, error)
 
 	// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
@@ -168,12 +168,12 @@ const (
 
 // PushStore has the methods that the sender of pushes uses.
 type PushStore interface {
-	// ClaimPushes picks at most most devices. For each of them, a message came due since the last push, and the
-	// device could take a message now. No node picks a device again within [PushEvery].
+	// ClaimPushes picks devices. most limits how many. For each of them, a message came due since the last push, and
+	// the device could take a message now. No node picks a device again within [PushEvery].
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new one. After PushFailed, the push counts as not sent, and ClaimPushes does not pick the
-	// device before the moment again.
+	// device has given a new one. After PushFailed, the push counts as not sent. The argument again is the earliest
+	// moment at which ClaimPushes may pick the device once more.
 	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

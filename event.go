@@ -124,8 +124,8 @@ type Event struct {
 
 // EventStore reads a client's feed.
 type EventStore interface {
-	// Events returns at most limit events of the types whose number is larger than after, sorted by number. next is
-	// the number to continue from. The call turns the feed on for [KeepEvents]. A feed that was off begins now,
-	// because earlier events were not kept.
+	// Events returns events of these types, sorted by number. It begins with the first number that is larger than the
+	// argument after, and limit is how many it returns at most. next is the number to continue from. The call turns
+	// the feed on for [KeepEvents]. A feed that was off begins now, because earlier events were not kept.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
 }

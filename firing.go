@@ -15,7 +15,7 @@ type Firing struct {
 	Acted      bool
 	Reason     ReasonCode  // why it did not act, or left something out; "": it did everything
 	Detail     string      // the stored form of a [Reason] that says more, such as a missing field; "": none
-	Depth      int         // of the trigger
+	Depth      int         // the trigger's depth
 	Messages   []MessageID // the first message of each start and send
 }
 
@@ -26,7 +26,7 @@ const (
 	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
 	FiringWindow     ReasonCode = "automation.window"     // outside the window
 	FiringNotIn      ReasonCode = "automation.not_in"     // something of the sequence is pending
-	FiringCooldown   ReasonCode = "automation.cooldown"   // it acted for the person lately
+	FiringCooldown   ReasonCode = "automation.cooldown"   // it acted for the person recently
 	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person
 	FiringDepth      ReasonCode = "automation.depth"      // rules triggered each other MaxAutomationDepth times
 	FiringMost       ReasonCode = "automation.most"       // the person got as many starts and sends in 24 hours as the client allows

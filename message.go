@@ -105,7 +105,7 @@ type Message struct {
 	Intent     int64     // 0: no attempt is open; > 0: token of the open attempt; -1: the message is closed
 	IntentAt   time.Time // when the last attempt began; zero: no attempt yet
 	Attempt    int       // number of attempts that began
-	Repeats    int       // number of attempts that repeated one with a lost answer
+	Repeats    int       // number of attempts that repeated an earlier attempt whose answer was lost
 	Generation int       // how often the message was sent again; part of the connector id
 	State      State
 	Done       time.Time // when the outcome was recorded; zero while PENDING

@@ -27,7 +27,7 @@ type NetworkTemplate struct {
 type TemplatePart struct {
 	Kind    string           `json:"type"`
 	Format  string           `json:"format,omitempty"` // only in a header: TEXT, IMAGE, VIDEO, DOCUMENT or LOCATION
-	Text    string           `json:"text,omitempty"`   // with placeholders as {{1}} or {{name}}
+	Text    string           `json:"text,omitempty"`   // its placeholders look like {{1}} or {{name}}
 	Buttons []TemplateButton `json:"buttons,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type TemplatePart struct {
 type TemplateButton struct {
 	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must fill in the end
+	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must give the last part of the address
 }
 
 // TemplateStatus is Meta's status of a template, in Meta's words.
@@ -160,10 +160,10 @@ type NetworkTemplateStore interface {
 	// business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
-	// KeepNetworkTemplates stores a list that was read at the moment at. The list replaces the templates of the
-	// client's business. Templates that are not in the list become DELETED. Events after at keep their effect. If
-	// problem is not zero, the store keeps problem instead of the list. If account is not the business of the
-	// session, nothing is stored.
+	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces
+	// the templates of the client's business. Templates that are not in the list become DELETED. Later events keep
+	// their effect. If problem is not zero, the store keeps problem instead of the list. If account is not the
+	// business of the session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the

@@ -85,7 +85,8 @@ type OfficialStore interface {
 	// none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
-	// KeepUpload stores the id until the moment until. If id is "", it deletes the stored id.
+	// KeepUpload stores the id. The id is valid before the moment in the argument until. If id is "", KeepUpload
+	// deletes the stored id.
 	KeepUpload(ctx context.Context, u Upload, id string, until time.Time) error
 }
 

@@ -38,8 +38,8 @@ type KnownPersons interface {
 	// person, or when the person first wrote. Only the first note counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the moments at which the session wrote to a person for the first time. It returns at most most
-	// moments after since, latest first.
+	// MetSince returns the moments, after since, at which the session wrote to a person for the first time, the latest
+	// first. most limits how many.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.

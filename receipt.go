@@ -113,7 +113,7 @@ func (m InboundMessage) Storable() InboundMessage {
 	return m
 }
 
-// storable returns the beginning of text in at most most bytes: only whole characters, and no NUL.
+// storable returns the beginning of text: only whole characters, and no NUL. most limits its length, in bytes.
 func storable(text string, most int) string {
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {

@@ -125,7 +125,7 @@ type ReplyStore interface {
 	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
 	// unread.
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
-	// Answered notes that the client's people wrote to the phone at the moment at. Automations then leave the person
-	// alone for [ClientSettings].TakeoverHours.
+	// Answered notes when the client's people wrote to the phone. Automations then leave the person alone for
+	// [ClientSettings].TakeoverHours.
 	Answered(ctx context.Context, phone string, at time.Time) error
 }

@@ -146,8 +146,8 @@ type SequenceStore interface {
 	// cancelled. With keep, they will be sent, and a stop still reaches them.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 
-	// RestoreSequence undoes a deletion that happened after since. It does not change default pairs or cancelled
-	// messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
+	// RestoreSequence undoes a deletion, if it happened later than the argument since. It does not change default pairs
+	// or cancelled messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
 	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
 }
 
@@ -373,15 +373,15 @@ type QueueReader interface {
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no
-	// intent, and their deadline is not after by. If a session cannot send, the dispatcher closes them, even if it
-	// has not read the queue so far. Expiring reads all due messages of the session, so do not call it every second.
-	// It leaves out messages that a campaign holds back.
+	// intent, and their deadline comes before the argument by, or at the same moment. If a session cannot send, the
+	// dispatcher closes them, even if it has not read the queue so far. Expiring reads all due messages of the
+	// session, so do not call it every second. It leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
-	// Retrying returns open messages of the sessions that had an attempt and whose Next is after since and not after
-	// until. A new owner needs them to keep the order of messages to each recipient. For each session, Retrying reads
-	// messages whose Next is after since, with or without an attempt, and stops after most. crowded has the sessions
-	// where it stopped, because they may have more.
+	// Retrying returns open messages of the sessions that had an attempt. Their Next is later than the argument since,
+	// and not later than the argument until. A new owner needs them to keep the order of messages to each recipient.
+	// For each session, Retrying reads these messages and those without an attempt. most limits how many it reads.
+	// crowded has the sessions where it reached this limit, because they may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.

@@ -114,7 +114,7 @@ type Delivery struct {
 	Client   ClientID // client of the event
 	Seq      int64    // number of the event
 	Type     EventType
-	At       time.Time // of the event
+	At       time.Time // when the event happened
 	State    DeliveryState
 	Attempts int
 	Next     time.Time     // moment of the next attempt, while the delivery waits
@@ -152,8 +152,8 @@ type WebhookStore interface {
 	DeleteWebhook(ctx context.Context, id WebhookID) error // code not_found; waiting deliveries are not made any more
 	// WebhookSecret returns the sealed secrets. Codes: not_found.
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
-	// RotateWebhook makes next the present secret. The earlier secret signs, too, until the moment until. Codes:
-	// not_found.
+	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
+	// the given moment. Codes: not_found.
 	RotateWebhook(ctx context.Context, id WebhookID, next []byte, until time.Time) error
 }
 
@@ -213,7 +213,7 @@ type WebhookCaller interface {
 	// Request returns what an attempt at the moment sends. Secret.Before signs too, until Secret.Until. The error says that a secret
 	// cannot be opened.
 	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
-	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if one may.
+	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if an attempt is possible.
 	Refuses(address string) ReasonCode
 }
 

@@ -24,7 +24,7 @@ const (
 	hangingOfMany   = 30
 	eventsOfEach    = 5 // a second
 	eventLease      = 24 * time.Hour
-	eventsAtOnce    = 10 // of one statement
+	eventsAtOnce    = 10 // how many events one statement takes
 	shortBacklog    = 10_000
 	fromBacklog     = 5_000 // events delivered out of a backlog
 	leastEventsRate = 1000

@@ -102,5 +102,5 @@ func spread(values []float64) (median, least, most float64, ok bool) {
 	return median, sorted[0], sorted[len(sorted)-1], true
 }
 
-// on returns the name of a figure of one database.
+// The function on returns the name of a figure of one database.
 func on(what, engine string) string { return what + ", " + engine }

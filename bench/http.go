@@ -57,7 +57,7 @@ type variant struct {
 	where  string
 	engine string
 	over   func(context.Context, *fixture) (puntuale.Operator, func(), error) // nil: the store as it is
-	whole  bool                                                               // with a cap and a key
+	whole  bool                                                               // the client has a daily cap, and the call has an idempotency key
 }
 
 func (b *bench) variants() (all []variant) {

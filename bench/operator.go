@@ -15,7 +15,7 @@ import (
 // memoryStore is an operator whose tenants answer from a few fields. With it, a call costs the same as with a database, minus the cost of
 // the store.
 type memoryStore struct {
-	puntuale.Operator // for the methods that a start does not call
+	puntuale.Operator // answers the methods that a start does not call
 	keys              map[puntuale.KeyHash]puntuale.Principal
 	tenants           map[puntuale.ClientID]puntuale.Tenant
 }

@@ -37,7 +37,7 @@ func (b *bench) watch(engine string) stopwatch {
 // effort is the processor time of each of n things, in microseconds.
 type effort struct {
 	own, its float64
-	served   bool // by a database with processes of its own
+	served   bool // the database has processes of its own, as PostgreSQL has
 }
 
 // stop reads the processor time for each of n things.

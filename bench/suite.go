@@ -21,7 +21,7 @@ const (
 type bench struct {
 	options
 	sizes
-	address string // of a PostgreSQL, for databases of our own; "": there is none
+	address string // address of a PostgreSQL where the bench makes its own databases; "": there is none
 	folder  string // folder for all files on the disk
 	binary  string // the product, once built
 	redis   redisServer

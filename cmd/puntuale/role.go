@@ -22,7 +22,7 @@ var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 // has reports whether the server has a role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
-// checkRoles returns what is wrong with a list of roles, or "" if nothing is.
+// checkRoles returns what is wrong with a list of roles, or "" if it is right.
 func checkRoles(roles []string) string {
 	for _, r := range roles {
 		if !slices.Contains(allRoles, r) {

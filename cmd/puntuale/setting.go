@@ -198,7 +198,7 @@ func (s *serveSettings) proxies() httpkit.Proxies {
 	return p
 }
 
-// checkPublic returns what is wrong with the service's public address, or "" if nothing is. The address must have no
+// checkPublic returns what is wrong with the service's public address, or "" if it is right. The address must have no
 // path, because the pages are at the root of their host.
 func checkPublic(address string) string {
 	if address == "" {
@@ -275,7 +275,7 @@ func checkMedia(extensions []string) (faults []fault) {
 	return faults
 }
 
-// checkAddr returns what is wrong with an address to listen at, or "" if nothing is.
+// checkAddr returns what is wrong with an address to listen at, or "" if it is right.
 func checkAddr(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

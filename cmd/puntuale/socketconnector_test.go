@@ -116,7 +116,7 @@ func TestLinkInTerminal(t *testing.T) {
 	drawn.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
 }
 
-// is waits until the session is in a state. The state must have a sentence that says what to do.
+// The method is waits until the session is in a state. The state must have a sentence that says what to do.
 func (r *socketRig) is(state string) string {
 	r.t.Helper()
 	var answer string

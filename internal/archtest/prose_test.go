@@ -23,7 +23,7 @@ const mostWords = 25
 // hard are words and phrases that a reader whose English is a second language must read twice.
 var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|whosoever|wherefore|thereby|therein|thereof|hereby|whereby|wherein|that of|those of which|nobody( \w+)? who|no one who|what (is|was|are)( \S+){0,5} (is|was|are))\b`)
 
-// prose is what is hard to read in one place: its long sentences, and the words to avoid.
+// prose has the faults of the text in one place: the long sentences, and the hard words.
 type prose struct{ long, hard []string }
 
 func (p *prose) add(paragraph string) {

@@ -53,8 +53,6 @@ func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
 
 // dates reads contacts that the rule does not know yet, and plans the dates that are near enough.
 func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dateWithin+callWithin)
-	defer cancel()
 	now := r.Clock.Now().Truncate(time.Microsecond)
 	end := now.Add(dateWithin)
 	clients, err := r.Store.AutomatedClients(ctx, []puntuale.ClientID{d.Client})
@@ -85,14 +83,8 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	for {
 		begun := r.Clock.Now()
 		rows, calls := r.Bound()
-		limit := max(1, rows/(2+len(p.Steps())))
-		due, err := r.Store.DueDates(ctx, d, today.AddDays(ahead), limit)
-		if err != nil || len(due) == 0 {
-			return false, err
-		}
-		w.now = r.Clock.Now().Truncate(time.Microsecond)
-		stale, err := w.actDates(ctx, &d.Rule, due, ahead)
-		if err != nil || stale {
+		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), max(1, rows/(2+len(p.Steps()))), ahead)
+		if err != nil || stale || n == 0 {
 			return stale, err
 		}
 		if calls {
@@ -104,6 +96,19 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 			return true, nil
 		}
 	}
+}
+
+// someDates plans some dates that come by a day, and returns how many. stale says that the rule changed meanwhile.
+func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	due, err := w.Store.DueDates(ctx, d, by, limit)
+	if err != nil || len(due) == 0 {
+		return 0, false, err
+	}
+	w.now = w.Clock.Now().Truncate(time.Microsecond)
+	stale, err = w.actDates(ctx, &d.Rule, due, ahead)
+	return len(due), stale, err
 }
 
 // actDates plans some dates in one transaction. It reports whether the rule changed meanwhile.

@@ -37,7 +37,7 @@ type Check struct {
 	found   puntuale.CampaignCheck
 	refused map[string]int
 	kinds   map[puntuale.MessageKind]int // messages of each kind
-	first   int                          // recipients outside the window in which they wrote
+	first   int                          // recipients that cannot get free text now, because their 24-hour window is closed
 	cold    int                          // recipients that the session does not know
 	seen    *SeenPhones
 	alive   time.Time

@@ -311,8 +311,8 @@ func hasCanary(c *puntuale.FedCampaign) bool {
 	return size > 0 && c.Resumed.IsZero() && c.Feed.Fed <= size && c.Feed.Fed+c.Feed.Waiting > size
 }
 
-// mustPause says why the campaign must pause by itself, "" when it need not. It also finds out whether the other recipients still wait for
-// the canary.
+// mustPause returns why the campaign must pause by itself, or "" if it need not pause. It also finds out whether the other recipients still
+// wait for the canary.
 func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feedState) (reason string, err error) {
 	now := f.Clock.Now()
 	found, err := f.Queue.Standings(ctx, []puntuale.ClientID{c.Client})

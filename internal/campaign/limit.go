@@ -11,7 +11,7 @@ import (
 type Limits struct {
 	Session  puntuale.Session
 	Official bool                  // free text needs an open window, and the network counts first contacts
-	Load     puntuale.SessionUsage // of the 24 hours before the check
+	Load     puntuale.SessionUsage // what the session sent in the 24 hours before the check
 }
 
 // NewLimits returns the limits of a session, without its load.

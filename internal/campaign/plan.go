@@ -55,7 +55,8 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	return fields
 }
 
-// Build plans a recipient whose own moment is at. reason is why it is refused, "" when it is not. Seed 0 is a dry run.
+// Build plans a recipient for its own moment, which is the argument at. reason is why it is refused, or "" if it is not refused. Seed 0 is
+// a dry run.
 func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
 	if r.Phone == "" {
 		return built, puntuale.RefusedPhone, shortened(r.Value)

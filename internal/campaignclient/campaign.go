@@ -91,7 +91,7 @@ type Check struct {
 type Cost struct {
 	Currency string `json:"currency"`
 	Amount   string `json:"amount"`
-	Date     string `json:"date"`    // of the table
+	Date     string `json:"date"`    // the date of the price table
 	Unknown  int    `json:"unknown"` // messages without a price, which the amount leaves out
 }
 

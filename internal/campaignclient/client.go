@@ -31,7 +31,7 @@ const (
 // Refusal is an answer other than 200.
 type Refusal struct {
 	Status int
-	Code   string // of docs/api.md; "" where the answer has none
+	Code   string // the error code, as in docs/api.md; "": the answer has none
 	Detail string // for people
 	Faults []Fault
 
@@ -117,7 +117,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	})
 }
 
-// within ends a call when moved was not called for as long as limit.
+// The method within ends a call when moved was not called for as long as limit.
 func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	moves, watched := make(chan struct{}, 1), make(chan struct{})

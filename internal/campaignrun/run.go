@@ -32,10 +32,10 @@ type Config struct {
 	Bar   *terminal.Progress // on Out
 	Asks  bool               // a person sits at the terminal
 
-	Order   campaignclient.Order // of a new campaign
+	Order   campaignclient.Order // what a new campaign sends
 	File    string               // the list of a new campaign; "-" is In
 	Columns string               // which column is which field; "": guessed
-	ID      string               // of an existing campaign; "" for a new one
+	ID      string               // the id of an existing campaign; "": make a new one
 	Verb    string               // the order for that campaign: pause, resume or cancel; "": only show it
 	Refused string               // a file for the refused rows; "" for none
 	Yes     bool                 // start without a question
@@ -89,7 +89,7 @@ type run struct {
 	verb              string // the order for the campaign; "" for none
 	known             bool   // the campaign is there
 	starting, started bool
-	recipients        int       // of the list
+	recipients        int       // how many recipients the list has
 	last              time.Time // the moment of the last message, as the check said
 }
 

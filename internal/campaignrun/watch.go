@@ -50,7 +50,7 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// over says how a campaign ended, or why it paused.
+// The method over says how a campaign ended, or why it paused.
 func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Store  puntuale.ChatwootConversations
 	HTTP   http.RoundTripper // reaches only addresses that the operator permits
-	Within time.Duration     // for all calls of one event; default [defaultWithin]
+	Within time.Duration     // the time limit for all calls of one event; default [defaultWithin]
 	// Open fetches the file of a reply; nil: files are only named.
 	Open func(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error)
 	// Message returns a client's message with its content. Codes: not_found.
@@ -329,7 +329,7 @@ type chatMessage struct {
 	kind        string // incoming or outgoing
 	private     bool
 	file        *puntuale.ReplyFile // nil: none
-	name, media string              // of the file
+	name, media string              // the file's name and media type
 }
 
 // post posts a message once. Chatwoot keeps no promise about repeats. So the name of the post is on disk first, and an attempt that finds

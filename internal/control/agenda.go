@@ -264,7 +264,7 @@ func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[pun
 
 // Moved is a pending message after a move to another moment.
 type Moved struct {
-	ID     puntuale.MessageID // of the new message, because a move makes a new message
+	ID     puntuale.MessageID // the new message's id, because a move makes a new message
 	Due    time.Time          // when the message will leave; this may be later than asked, because of the window
 	Before time.Time          // when the message was to leave before the move
 }
@@ -304,8 +304,8 @@ func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message to the moment that at returns. The message must be in the given state. location is where the
-// moment is in the request.
+// backTo moves a message to another moment, which the function at returns. The message must be in the given state.
+// location is where the moment is in the request.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -393,7 +393,7 @@ const (
 const MostAgendaDays = 42
 
 // Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
-// shows at most most messages, and never more than a page of a list. Days beyond the horizon are empty.
+// shows no more messages than most, and never more than a page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {

@@ -196,7 +196,7 @@ type TakeCall struct {
 	Faults  []puntuale.Fault
 }
 
-// defaultTaken is how many messages a take gets if it names no number.
+// defaultTaken is how many messages a device gets if its call names no number.
 const defaultTaken = 10
 
 // Take begins attempts of messages that are due; from then on the device holds these messages. Codes: invalid, conflict

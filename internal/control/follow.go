@@ -71,7 +71,7 @@ const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
 
 var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMessageTooManyLook), RetryAfter: followAgainIn}
 
-// Stop ends the following.
+// Stop tells the Client that the caller no longer looks for changes.
 func (w *Following) Stop() {
 	w.once.Do(func() {
 		f := &w.client.control.follows

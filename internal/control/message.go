@@ -47,7 +47,7 @@ type MessageQuery struct {
 	Campaign  string // id
 	Phone     string
 	Reference string         // the caller's reference
-	Period    request.Period // of the moments for which the messages are planned
+	Period    request.Period // the planned moments must be in this period
 	Text      string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
 	Standing  bool           // true: leave out a message if a move put another message in its place
 	Page      request.Page

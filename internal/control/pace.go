@@ -21,7 +21,7 @@ type SessionChange struct {
 	Faults []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
-// on applies the change to the pace p, and returns the result.
+// The method on applies the change to the pace p, and returns the result.
 func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p

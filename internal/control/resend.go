@@ -129,7 +129,7 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	return m
 }
 
-// of returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
+// The method of returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
 // stays valid after its new moment as long as it did after the old one.
 func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}

@@ -293,7 +293,7 @@ type Reference struct {
 	Body  string // from the body's member "reference"; "": there is none
 }
 
-// of returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
+// The method of returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
 // reference.
 func (r Reference) of(f *request.Faults, s puntuale.Sequence) string {
 	const field = "reference"

@@ -22,13 +22,13 @@ type Story struct {
 	base string    // the server's address
 	now  time.Time // in the demo's zone
 
-	key        string // of the client
+	key        string // the client's key
 	sequenceID string
 
 	tickets map[string]string // addresses that sign in once, by e-mail
 	phone   string            // the address by which a browser becomes the phone that takes the phone's message
 
-	messages int       // of the first run
+	messages int       // how many messages the first run has
 	skipped  []skipped // steps it left out
 }
 

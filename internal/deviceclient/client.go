@@ -18,7 +18,7 @@ import (
 
 const (
 	callTakes   = 20 * time.Second // for one call, without the time that the call asks the server to wait
-	longestWait = 30 * time.Second // the longest wait of a take
+	longestWait = 30 * time.Second // how long a call that takes messages may wait
 	maxAnswer   = 32 << 20         // bytes
 	maxReports  = 100              // reports of one call
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// heldTake has the messages that the device holds of one take. Two goroutines use it: one renews the holds, one hands over messages.
+// heldTake has the messages that the device took in one call and still holds. Two goroutines use it: one renews the holds, one hands over messages.
 type heldTake struct {
 	r *runner
 
@@ -27,7 +27,7 @@ func (h *heldTake) keep(ctx context.Context) {
 }
 
 // sure reports whether the device still holds an attempt, and will hold it for a while. It asks the server, unless the server confirmed
-// this lately.
+// this recently.
 func (h *heldTake) sure(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2

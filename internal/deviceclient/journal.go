@@ -34,10 +34,10 @@ type Journal struct {
 
 	take    string             // the id of the last take
 	open    []entry            // begun or reported, not acknowledged, oldest first
-	settled map[string]settled // by message, the reported outcome, except returned
+	settled map[string]settled // the reported outcome of each message; returned messages are not here
 }
 
-// entry is a line of the journal: a take, or what is known of an attempt. An entry of an attempt without an outcome means "begun".
+// entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. An entry of an attempt without an outcome means "begun".
 type entry struct {
 	At      int64   `json:"at"` // seconds since 1970
 	Take    string  `json:"take,omitempty"`
@@ -123,7 +123,7 @@ func (j *Journal) note(entries ...entry) error {
 	return nil
 }
 
-// noteTake writes the id of a take before the call.
+// noteTake writes the id of a call that takes messages, before the call.
 func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
 // noteBegun writes that the command is about to start.

@@ -34,8 +34,8 @@ type Config struct {
 	// Do sends a message, which is JSON as docs/device.md shows it, within a bounded time. An error ends Run, after the report.
 	Do func(message json.RawMessage) (Outcome, string, error)
 
-	Most   int           // messages of one take
-	Lease  time.Duration // how long a take holds its messages
+	Most   int           // how many messages the program takes at once
+	Lease  time.Duration // how long the device holds the messages that it took
 	Clock  clock.Clock
 	Logger *slog.Logger
 }

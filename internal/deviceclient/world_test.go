@@ -33,7 +33,7 @@ type world struct {
 	mu      sync.Mutex // held while a call is answered; no goroutine sleeps while it holds the lock
 	folder  string
 	dedupes bool
-	hasty   bool // a take does not wait
+	hasty   bool // a call that takes messages does not wait
 	all     []*message
 
 	attempts map[string]*attempt
@@ -141,7 +141,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// at is a moment at which a process may be killed, and reports whether it is dead.
+// The method at is a moment at which a process may be killed, and reports whether it is dead.
 func (w *world) at(own *life) (dead bool) {
 	w.locked(func() { dead = w.passed(own) })
 	return dead

@@ -17,7 +17,7 @@ const (
 
 // Disks are the disks of some folders. PostgreSQL's disk is not among them. One goroutine uses them at a time.
 type Disks struct {
-	folders map[string]string // by what they are for
+	folders map[string]string // path of each folder, by what the folder is for
 	low     map[string]bool
 	space   func(folder string) (free, size uint64, err error)
 	figure  func(use string, free, size uint64)

@@ -24,9 +24,9 @@ type Config struct {
 	// [Dispatcher.TakeWakeup], and must not block. nil: other nodes get no wakeups.
 	Elsewhere puntuale.Wakeup
 
-	// Departed returns the moments, after since, at which messages of a session left. It returns the latest ones
-	// first, at most most. The daily pace of a session needs them. nil: a node counts only from the moment when it
-	// gets the session.
+	// Departed returns the moments, after since, at which messages of a session left, the latest first. most limits
+	// how many. The daily pace of a session needs them. nil: a node counts only from the moment when it gets the
+	// session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
 
 	// Mark returns the mark that replaces an erased person's number in a client's blacklist. Many goroutines call it

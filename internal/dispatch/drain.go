@@ -17,7 +17,7 @@ type drain struct {
 
 func (d *drain) active() bool { return !d.until.IsZero() }
 
-// over reports whether a running drain has reached its end.
+// The method over reports whether a running drain has reached its end.
 func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
 
 // drainMost is the longest drain. The caller sets the end by its own clock, which may be ahead of this node's clock.

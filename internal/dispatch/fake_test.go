@@ -456,7 +456,7 @@ func (n *network) sightings() []sighting {
 	return slices.Clone(n.seen)
 }
 
-// of returns all moments at which the message was handed over.
+// The method of returns all moments at which the message was handed over.
 func (n *network) of(id puntuale.MessageID) (at []time.Time) {
 	for _, s := range n.sightings() {
 		if s.Message == id {

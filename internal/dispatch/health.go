@@ -75,7 +75,7 @@ func (h *health) claimed(ok bool, now time.Time) {
 	h.lately = now
 }
 
-// claims reports whether the store accepts claims. If there were none lately, it returns true.
+// claims reports whether the store accepts claims. If there were none recently, it returns true.
 func (h *health) claims(now time.Time) bool {
 	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
 }

@@ -12,7 +12,7 @@ import (
 // There are two pools for preparing messages, so that a text never waits behind a slow download. Each session may use
 // only a part of a pool, so that a slow session does not delay others.
 const (
-	textWorkers     = 256 // at most; the pool stays small while preparations are quick
+	textWorkers     = 256 // the most workers; the pool stays small while preparations are quick
 	textPerSession  = 32
 	mediaWorkers    = 64
 	mediaPerSession = 8

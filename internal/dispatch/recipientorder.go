@@ -105,8 +105,9 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	return wait.IsZero(), wait
 }
 
-// addBarrier notes that a message went into retry at since, and is not tried again before next. Later messages wait
-// from the first time that this message went into retry. prepare says that the message could not be prepared.
+// addBarrier notes that a message went into retry. since is when it did so, and next is its earliest next attempt. Later
+// messages wait from the first time that this message went into retry. prepare says that the message could not be
+// prepared.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })

@@ -351,8 +351,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 	})
 }
 
-// TestBacklogMissesNothing adds a message before the part that was already read. Its wakeup finds it. Without a
-// wakeup, it is found within five seconds. A message in retry is found, too.
+// TestBacklogMissesNothing adds a message that is due earlier than messages that were already read. With a wakeup, the
+// scheduler finds it at once. Without a wakeup, it finds it within five seconds. It also finds a message in retry.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool

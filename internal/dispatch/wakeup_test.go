@@ -94,8 +94,8 @@ func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Logf("%d messages left after %v on average, %v at most", calls, sum/calls, longest)
 }
 
-// TestWakeupsMayBeLost cuts every connection that listens for wakeups as soon as it is open. Messages then leave by
-// the poll.
+// TestWakeupsMayBeLost cuts every connection that listens for wakeups as soon as it is open. The poll then finds the
+// messages, and they leave.
 func TestWakeupsMayBeLost(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Second)

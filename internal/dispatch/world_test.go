@@ -232,7 +232,7 @@ func (w *world) dispatch(t testing.TB, cfg dispatch.Config) *dispatch.Dispatcher
 	return d
 }
 
-// eventually waits until so returns true. It waits long enough for a slow machine.
+// eventually waits until the function so returns true. It waits long enough for a slow machine.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -40,7 +40,7 @@ type promise struct {
 	tenant    tenant
 	text      string
 	after     time.Duration // the message is due this long after its call was accepted
-	at        time.Time     // or it is due at this moment, if the moment is not zero
+	at        time.Time     // the moment at which the message is due; zero: after decides
 	asked     bool          // true: a stop or cancel may concern the message
 	cancelled bool          // true: an answer with status 200 named the message as cancelled
 	doubted   bool          // true: a stop or cancel that may concern the message was never answered
@@ -235,7 +235,7 @@ func (c *caller) take(path string, body any, made []*promise, read func(answer) 
 	}
 }
 
-// until repeats a call until it is answered. Each try goes to any of the servers.
+// The method until repeats a call until it is answered. Each try goes to any of the servers.
 func (c *caller) until(method, path string, body any, header ...string) answer {
 	for {
 		if a, ok := c.try(method, path, body, header...); ok {

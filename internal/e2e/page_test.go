@@ -32,7 +32,7 @@ func (b *browser) visit(address string) {
 	b.until(`document.readyState === "complete"`)
 }
 
-// until waits until a script returns true.
+// The method until waits until a script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two looks

@@ -57,7 +57,7 @@ func (p *paused) begun() map[int64]int {
 	return all
 }
 
-// among counts the campaign's messages that match a condition.
+// The method among counts the campaign's messages that match a condition.
 func (p *paused) among(which string, args ...any) (n int) {
 	p.t.Helper()
 	if err := p.db.QueryRow("select count(*) from message where campaign_id = "+strconv.Itoa(p.campaign)+" and "+which, args...).Scan(&n); err != nil {

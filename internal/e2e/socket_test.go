@@ -97,7 +97,7 @@ type linkState struct {
 	Limited            string `json:"limited_until"`
 }
 
-// is waits until the session is in a state.
+// The method is waits until the session is in a state.
 func (s *shop) is(state string) (v linkState) {
 	s.t.Helper()
 	eventually(s.t, 30*time.Second, "the session is "+state, func() bool {
@@ -426,7 +426,7 @@ func TestSocketMoves(t *testing.T) {
 // data is the folder for everything that the server keeps outside the database.
 func (s *shop) data() string { return s.args[slices.Index(s.args, "--data")+1] }
 
-// on sets another folder and database for the next start of the server.
+// The method on sets another folder and database for the next start of the server.
 func (s *shop) on(data, database string) {
 	s.args[slices.Index(s.args, "--data")+1] = data
 	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(database)

@@ -96,7 +96,7 @@ func behaviourResendStates(t *testing.T, s *service) {
 	if states != "COMPLETED RESCHEDULED RESCHEDULED PENDING RESCHEDULED PENDING PENDING PENDING PENDING " {
 		t.Error(states)
 	}
-	// If a message was sent again, the refusal of a second time names the new message. A completed message may be sent
+	// If a message was sent again, a second resend is refused, and the refusal names the new message. A completed message may be sent
 	// again any number of times.
 	got = s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","`+run.ID[0]+`","`+run.ID[1]+`"]}`, "body.id[2]")
 	if !strings.Contains(got.body, again.ID[2]) {
@@ -354,8 +354,8 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}()
 		return rows
 	}
-	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it runs late,
-	// which records an outcome.
+	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it calls the
+	// function late, which records an outcome.
 	waits := func(query string, late func()) (got []json.RawMessage) {
 		t.Helper()
 		waiting := s.clock.Waiters()

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// callerKeys remembers the callers of keys that were used lately. So the gate can tell callers apart before their keys
+// callerKeys remembers the callers of keys that were used recently. So the gate can tell callers apart before their keys
 // are looked up. This decides only which calls wait together: the store still checks each time whether a key is valid.
 // Its methods may be called by many goroutines at once.
 type callerKeys struct {
@@ -21,7 +21,7 @@ type callerKeys struct {
 // call waits together with the calls of unknown callers.
 const mostCallerKeys = 1 << 16
 
-// of returns the caller of an API key, if the key was used lately.
+// The method of returns the caller of an API key, if the key was used recently.
 func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

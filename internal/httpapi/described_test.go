@@ -91,7 +91,7 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	return s, s.compiler.AddResource(documentAddress, d)
 }
 
-// at returns the schema of an answer. The route must describe the answer's status and media type.
+// The method at returns the schema of an answer. The route must describe the answer's status and media type.
 func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*jsonschema.Schema, error) {
 	key := strconv.Itoa(status)
 	if route.Operation.Responses.Value(key) == nil {

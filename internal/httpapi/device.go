@@ -176,7 +176,7 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	return linkAnswer{token, linkedOf(d)}, nil
 }
 
-// is reads a flag that may be nil. nil counts as false.
+// The function is reads a flag that may be nil. nil counts as false.
 func is(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
@@ -258,7 +258,7 @@ type takeBody struct {
 	Message *string `json:"message_id,omitempty" doc:"This one only"`
 }
 
-// maxWait bounds how long a take waits, in seconds.
+// maxWait bounds how long a call that takes messages waits, in seconds.
 const maxWait = 30
 
 type takeAnswer struct {

@@ -33,7 +33,7 @@ type post struct {
 func newPost(s *service) *post {
 	s.t.Helper()
 	p := &post{s: s, clientAccount: s.newAccount("a@x", "full")}
-	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a take works only after some node has dealt with the last failover, and joining does this
+	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a device can take messages only after some node has dealt with the last failover, and joining does this
 		s.t.Fatal(err)
 	}
 	var made struct{ ID string }
@@ -50,7 +50,7 @@ func (p *post) message(n int) string {
 	return sent.ID[0]
 }
 
-// take makes a take of the device and returns its messages.
+// take takes messages for the device and returns them.
 func (p *post) take(d linkedDevice, members ...string) []taken {
 	p.s.t.Helper()
 	p.calls++
@@ -158,7 +158,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// A take that waits answers as soon as a message is due. It never returns messages of a suspended client.
+// A call that waits for messages answers as soon as a message is due. It never returns messages of a suspended client.
 func TestTakeWaits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

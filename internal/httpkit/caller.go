@@ -12,7 +12,7 @@ import (
 
 // Caller says where a request comes from.
 type Caller struct {
-	Address netip.Addr // of the caller, not of a proxy; the zero address if it is not known
+	Address netip.Addr // the caller's own address, not a proxy's; zero: not known
 	Secure  bool       // the caller uses https, to this server or to a trusted proxy
 	Local   bool       // a program on this machine made the request, and no proxy forwarded it
 }

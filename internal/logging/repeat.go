@@ -16,7 +16,7 @@ const quietFor = time.Minute
 // parts of a server try again twice a second. The next written line says how many were held back.
 type repeats struct {
 	slog.Handler
-	prefix string // of attributes that an earlier With added
+	prefix string // attributes that an earlier With added
 	seen   *seen
 }
 

@@ -127,7 +127,7 @@ func inkOn(colour string) string {
 	return "#ffffff"
 }
 
-// CheckSender returns what is wrong with the sender's address, "" when nothing is.
+// CheckSender returns what is wrong with the sender's address, or "" if it is right.
 func CheckSender(address string) string {
 	parsed, err := mail.ParseAddress(address)
 	if err != nil || parsed.Name != "" || parsed.Address != address {

@@ -92,7 +92,7 @@ func (w *world) round() {
 	}
 }
 
-// is checks how many attempts ended in each way.
+// The method is checks how many attempts ended in each way.
 func (w *world) is(taken, failed, givenUp int) {
 	w.t.Helper()
 	w.mu.Lock()

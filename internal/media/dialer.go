@@ -71,7 +71,8 @@ func (d *dialer) check(network, address string, c syscall.RawConn) error {
 	return nil
 }
 
-// forbidden says why an address must not be fetched, "" if it may. It checks the caller's address and the address of each redirect.
+// forbidden returns why an address must not be fetched, or "" if it is allowed. It is called for the caller's address, and for the
+// address of each redirect.
 func forbidden(u *url.URL, ports []uint16) puntuale.ReasonCode {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

@@ -111,7 +111,7 @@ func (f *Fetcher) drop(m *file) {
 	m.gone = true
 	if m.data != nil {
 		_ = m.data.Close()
-		_ = f.root.Remove(m.name) // fails where create removed the name already
+		_ = f.root.Remove(m.name) // fails if create has already removed the name
 	}
 	f.stored -= m.room
 }
@@ -153,7 +153,7 @@ func (f *Fetcher) create(m *file) error {
 		return fmt.Errorf("make a file for media: %w", err)
 	}
 	m.data, m.name = data, name
-	_ = f.root.Remove(name) // a system that refuses keeps the name until the file is dropped
+	_ = f.root.Remove(name) // if the operating system refuses this, the name stays until the file is dropped
 	return nil
 }
 

@@ -24,8 +24,8 @@ var kinds = map[string]string{
 	"ppt": "application/vnd.ms-powerpoint", "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 }
 
-// kindOf takes the type that the host names. When the host names none, the extension decides: first of the address
-// where the file was found, then of the one that was asked for. Else the file's beginning decides.
+// kindOf takes the type that the host names. If the host names no type, the extension decides. First it looks at the
+// address where the file was found, then at the address in the request. Otherwise the file's beginning decides.
 func kindOf(header string, found *url.URL, asked string, first []byte) string {
 	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
 		return kind

@@ -208,5 +208,5 @@ func reply(query []byte, answer func(name string) []netip.Addr) []byte {
 	return out
 }
 
-// under is an address below a host's root.
+// The method under is an address below a host's root.
 func (h *host) under(path string) string { return h.URL + path }

@@ -372,7 +372,7 @@ func (l *scheduler) takeOwned(f *reading) {
 	l.listed(f.owned)
 }
 
-// listed makes the receivers those of the list all.
+// listed replaces the receivers with those in the list.
 func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	changed := false
 	for _, r := range l.receivers {

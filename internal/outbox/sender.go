@@ -135,7 +135,7 @@ func (s *Sender) Start() {
 	}
 }
 
-// within waits at most most for over to be closed, and reports whether it was closed.
+// The method within waits until over is closed, but not longer than most. It reports whether over was closed.
 func (s *Sender) within(ctx context.Context, over <-chan struct{}, most time.Duration) bool {
 	late, release := s.cfg.Clock.After(most)
 	defer release()

@@ -40,7 +40,7 @@ type world struct {
 	at    time.Time
 }
 
-// on runs a test on both databases.
+// The function on runs a test on both databases.
 func on(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
@@ -198,7 +198,7 @@ func (l *receiver) has(n int, within time.Duration) {
 	eventually(l.t, within, fmt.Sprintf("%d events at a receiver", n), func() bool { return len(l.ledger()) >= n })
 }
 
-// exactly checks that the client's events from 1 to n came, each at least once and at most most times.
+// exactly checks that the client's events from 1 to n came, each at least once. most limits how often each came.
 func (l *receiver) exactly(client puntuale.ClientID, n, most int) {
 	l.t.Helper()
 	got := l.ledger()

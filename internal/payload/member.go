@@ -85,7 +85,7 @@ func tellingMember(entries []any) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// under is the path of a member. A name that dots or brackets would break makes the path a JSON Pointer.
+// The function under is the path of a member. A name that dots or brackets would break makes the path a JSON Pointer.
 func under(path, name string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):

@@ -19,8 +19,8 @@ type Path struct{ steps []step }
 
 // step is one part of a path.
 type step struct {
-	name   string // of a member, or the number of an entry
-	within Path   // with match: which member of an entry is compared
+	name   string // a member's name, or an entry's number
+	within Path   // only if match is set: which member of an entry is compared
 	match  bool
 	value  string
 }
@@ -105,7 +105,7 @@ func bracket(text string) (step, string, error) {
 	return step{within: within, match: true, value: value}, rest, nil
 }
 
-// in follows the path; nil where nothing stands.
+// The method in follows the path; nil: there is nothing at the path.
 func (p Path) in(value any) any {
 	for _, s := range p.steps {
 		switch v := value.(type) {

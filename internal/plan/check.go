@@ -105,7 +105,7 @@ func (c *checker) add(location string, code puntuale.ReasonCode, value any, args
 	c.faults = append(c.faults, puntuale.Because(code, args...).At(location, value))
 }
 
-// at adds a fault in a part of the present step.
+// The method at adds a fault in a part of the present step.
 func (c *checker) at(part string, code puntuale.ReasonCode, value any, args ...string) {
 	c.because(part, puntuale.Because(code, args...), value)
 }

@@ -165,7 +165,7 @@ func (r *reader) zone() *time.Location {
 	return time.FixedZone("", sign*(h*3600+m*60))
 }
 
-// number reads a number with at least least and at most most digits.
+// number reads a number. least and most limit how many digits it has.
 func (r *reader) number(least, most int) int {
 	n, digits := 0, 0
 	for digits < most && digits < len(r.rest) && isDigit(r.rest[digits]) {

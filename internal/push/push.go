@@ -22,7 +22,7 @@ import (
 const (
 	claimed  = 64               // devices of one claim
 	atOnce   = 16               // calls to push services
-	within   = 10 * time.Second // for each call
+	within   = 10 * time.Second // the time limit of each call
 	endWrite = 5 * time.Second  // the time to record the result, also while the server stops
 
 	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off

@@ -112,7 +112,7 @@ func CellProblem(cell string) Problem {
 // RowError is a fault of one row. The reader can continue with the next row.
 type RowError struct {
 	Line    int // line of the file on which the row begins, from 1; in a workbook, the number of the row
-	Column  int // from 1; 0: the fault is of the whole row
+	Column  int // the first column is 1; 0: the whole row has the fault
 	Problem Problem
 }
 

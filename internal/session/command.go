@@ -318,7 +318,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	}
 }
 
-// await waits until so returns true for a session. It calls so while it holds the lock.
+// await waits until the function so returns true for a session. It calls so while it holds the lock.
 func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
 	for {
 		m.mu.Lock()

@@ -70,7 +70,7 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 	return nil
 }
 
-// lines replaces the dispatcher: it knows which sessions rest.
+// lines replaces the dispatcher. It knows which sessions must not send now.
 type lines struct {
 	mu      sync.Mutex
 	quiet   chan struct{} // what Rest returns
@@ -313,7 +313,7 @@ func (n *node) did(want ...string) {
 // to a command only for a minute.
 const stepsMost = 40
 
-// advance moves the clock in steps of a second, until the function until returns nil. After each step it gives the
+// advance moves the clock in steps of a second, until the given function returns nil. After each step it gives the
 // woken goroutines time to run.
 func (w *world) advance(d time.Duration, until func() error) {
 	w.t.Helper()

@@ -98,7 +98,7 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 	}
 }
 
-// cancellation is a call that cancels messages, one chunk in each transaction. It gives each chunk to took. If a
+// cancellation is a call that cancels messages, one chunk in each transaction. It calls took with each chunk. If a
 // later chunk fails, the caller gets the error and may repeat the call. Cancelled messages stay cancelled.
 type cancellation struct {
 	t       tenant

@@ -29,7 +29,7 @@ func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()
 	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
-// soon waits for an answer. If none comes, it fails the test with the text late.
+// soon waits for an answer. If none comes, it fails the test with the given text.
 func soon(t *testing.T, answer <-chan error, late string) {
 	t.Helper()
 	select {

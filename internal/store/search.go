@@ -24,7 +24,7 @@ type searchWords []string
 // needleOf returns the words of a search text.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// in reports whether a text contains all the words. Each may be a part of a longer word.
+// The method in reports whether a text contains all the words. Each may be a part of a longer word.
 func (n searchWords) in(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })

@@ -19,11 +19,11 @@ import (
 type Progress struct {
 	w        io.Writer
 	terminal bool
-	columns  int // of the terminal; 0: as many as it has
+	columns  int // the line's width; 0: as wide as the terminal
 	clock    clock.Clock
 
 	stage string
-	begun time.Time // of the stage
+	begun time.Time // when the stage began
 	shown time.Time
 	drawn int  // the lines of the bar that was drawn; the cursor is behind the last one
 	whole bool // all of the stage was shown
@@ -159,13 +159,13 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// Unit is the unit of a count, and how many of it make the unit that people read.
+// Unit is a unit that people read. size is how many counted items make one such unit.
 type Unit struct {
 	name string
 	size float64
 }
 
-// Units in which one item counts as one.
+// Units of exactly one item.
 var (
 	Rows       = Unit{"rows", 1}
 	Recipients = Unit{"recipients", 1}

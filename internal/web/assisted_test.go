@@ -44,7 +44,7 @@ type desk struct {
 func (w *world) newWebhooks() *desk {
 	w.t.Helper()
 	ctx := context.Background()
-	_, err := w.store.Join(ctx, 24*time.Hour) // a take needs a server that holds the lease
+	_, err := w.store.Join(ctx, 24*time.Hour) // a device can take messages only while a server holds the lease
 	w.must(err)
 	d := &desk{w: w, unheard: make(chan string, 100)}
 	simulated := false

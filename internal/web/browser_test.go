@@ -265,7 +265,7 @@ func (b *browser) holds(script string) (bool, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 }
 
-// until waits until a script returns true.
+// The method until waits until a script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)

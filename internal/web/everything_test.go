@@ -114,7 +114,7 @@ func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	return w.partners[puntuale.Owner]
 }
 
-// of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users take the id
+// The method of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users take the id
 // "partner-users".
 func (has things) of(t testing.TB, path string) string {
 	t.Helper()

@@ -38,7 +38,7 @@ func (d *dns) set(name string, texts ...string) {
 	d.texts = map[string][]string{name: texts}
 }
 
-// at requests the sign-in page under a host name.
+// The method at requests the sign-in page under a host name.
 func (w *world) at(host string) string {
 	w.t.Helper()
 	return w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {host}}).body

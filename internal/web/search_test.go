@@ -38,7 +38,7 @@ func rowsOf(page string) (ids []string) {
 }
 
 // TestSequenceSearch: the list, and the choice before a start, begin with the newest sequence. A person can search them
-// by name and id, with or without scripts. If there are many, the sequences that were started lately come first.
+// by name and id, with or without scripts. If there are many, the sequences that were started recently come first.
 func TestSequenceSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,7 +53,7 @@ type world struct {
 	control  *control.Control
 	accounts *account.Accounts
 	rules    *automation.Automations
-	webhooks *webhook.Webhooks // of receivers on this machine
+	webhooks *webhook.Webhooks // their receivers are on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // the database under the store
@@ -348,7 +348,7 @@ type answer struct {
 	header http.Header
 }
 
-// to returns where a redirect leads.
+// The method to returns where a redirect leads.
 func (a answer) to() string { return a.header.Get("Location") }
 
 func (v *visitor) get(path string) answer { return v.do(http.MethodGet, path, nil, nil) }

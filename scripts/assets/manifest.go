@@ -27,8 +27,8 @@ type pkg struct {
 	Name      string            `json:"package"`
 	Version   string            `json:"version"`
 	License   string            `json:"license"`
-	Integrity string            `json:"integrity"` // of the archive, as npm writes it
-	Files     map[string]string `json:"files"`     // by path inside the package
+	Integrity string            `json:"integrity"` // the archive's hash, as npm writes it
+	Files     map[string]string `json:"files"`     // each file's hash, by its path inside the package
 }
 
 // home is the package's folder. A scope has no @ there, because go:embed does not accept it.

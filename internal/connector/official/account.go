@@ -20,7 +20,7 @@ type account struct {
 	weary   marketingPause
 	missing unreachable
 
-	ctx    context.Context // of the work that the connector starts by itself
+	ctx    context.Context // the context of work that the connector starts by itself
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}

@@ -34,7 +34,7 @@ type Config struct {
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
-	Version string  // of the API; default [DefaultVersion]
+	Version string  // the API's version; default [DefaultVersion]
 	Rate    float64 // messages a second of one number; default 80
 
 	Folder    string            // where replies' files are while they are open; "": the system's folder
@@ -50,7 +50,7 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
-// Connector is the way out of all Official sessions of this node.
+// Connector sends the messages of all Official sessions of this node.
 type Connector struct {
 	cfg          Config
 	graph        *graph

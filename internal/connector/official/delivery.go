@@ -14,7 +14,7 @@ import (
 type delivery struct {
 	Object string `json:"object"`
 	Entry  []struct {
-		ID      string  `json:"id"` // of the business
+		ID      string  `json:"id"` // the business's id
 		At      seconds `json:"time"`
 		Changes []struct {
 			Field string          `json:"field"`
@@ -224,7 +224,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and passes it to take. A part that cannot be read counts as odd.
+// each decodes one part and calls take with it. A part that cannot be read counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {

@@ -22,7 +22,7 @@ import (
 
 // graph makes calls to the Graph API.
 type graph struct {
-	base   string // with the version
+	base   string // the API's address, with the version
 	client *http.Client
 }
 

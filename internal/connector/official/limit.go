@@ -14,7 +14,7 @@ const (
 	pairsMost = 10_000 // persons in memory before the connector forgets those who may get a whole burst
 )
 
-// pairs remembers what each person was sent lately. Its methods may be called by many goroutines at once.
+// pairs remembers what was recently sent to each person. Its methods may be called by many goroutines at once.
 type pairs struct {
 	mu  sync.Mutex
 	all map[string]*pair

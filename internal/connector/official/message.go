@@ -25,7 +25,7 @@ type payload struct {
 type outgoing struct {
 	Product  string        `json:"messaging_product"`
 	Kind     string        `json:"recipient_type"`
-	To       string        `json:"to,omitempty"`        // with the +; without it Meta adds the country code of the business
+	To       string        `json:"to,omitempty"`        // begins with +, because otherwise Meta adds the country code of the business
 	Person   string        `json:"recipient,omitempty"` // instead of To: Meta's id of a person whose number is not known
 	Type     string        `json:"type"`
 	Text     *textPart     `json:"text,omitempty"`

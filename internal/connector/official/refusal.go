@@ -112,9 +112,9 @@ func ruleOf(code int) (rule, bool) {
 
 // How long a hold lasts. It ends earlier if a person tests the session.
 const (
-	holdFor      = time.Hour        // of a number
-	noAccessFor  = time.Minute      // of a number whose token is not good
-	templateFor  = 15 * time.Minute // of a template
+	holdFor      = time.Hour        // how long a number is held
+	noAccessFor  = time.Minute      // how long a number is held if its token is the cause
+	templateFor  = 15 * time.Minute // how long a template is held
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
 	pairMost     = 5 // the longest wait is 4^5 s, about 17 minutes

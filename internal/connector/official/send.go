@@ -92,9 +92,9 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. If the connector or Meta refuses the message, the message reached nobody. A resend is
-// different: the earlier attempt may have arrived. Then no error of this attempt is proof, and the message stays
-// unknown.
+// Send posts the message. If the connector or Meta refuses the message, it reached nobody. A resend is different: the
+// earlier attempt may have arrived. So no error of this attempt proves that the message did not arrive, and the
+// outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

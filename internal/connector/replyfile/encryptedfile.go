@@ -36,7 +36,7 @@ var keyNames = map[string]string{
 type EncryptedFile struct {
 	Kind    string `json:"kind"` // stickers are images
 	URL     string `json:"url,omitempty"`
-	Path    string `json:"path,omitempty"` // at WhatsApp's common host; "": URL says where
+	Path    string `json:"path,omitempty"` // the path at WhatsApp's common host; "": use URL
 	Key     []byte `json:"key"`
 	Hash    []byte `json:"hash,omitempty"`     // SHA-256 of the file
 	EncHash []byte `json:"enc_hash,omitempty"` // SHA-256 of the encrypted file
@@ -57,7 +57,7 @@ func (e EncryptedFile) Ref() []byte {
 // Opener opens encrypted files by the Ref of their media. Any node can do it, without the session's connection.
 type Opener struct {
 	Via    http.RoundTripper
-	Folder string // of files while they are open; "": the system's
+	Folder string // where files are while they are open; "": the system's folder for temporary files
 }
 
 // host keeps media for all of WhatsApp's users.
@@ -155,7 +155,7 @@ func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFi
 		return nil, fmt.Errorf("decrypt a file: %w", err)
 	}
 	// The last byte of the decrypted file says how many bytes at the end are padding.
-	last := make([]byte, 2*aes.BlockSize) // with the block before, which is needed to decrypt the last one
+	last := make([]byte, 2*aes.BlockSize) // two blocks, because decrypting the last one needs the one before
 	if length == aes.BlockSize {
 		copy(last, iv)
 		_, err = s.ReadAt(last[aes.BlockSize:], 0)
@@ -199,7 +199,7 @@ type decryptReader struct {
 	from io.Reader
 	mode cipher.BlockMode
 	buf  [32 << 10]byte
-	rest []byte // of buf, decrypted and not read yet
+	rest []byte // the part of buf that is decrypted and not read yet
 }
 
 func (d *decryptReader) Read(p []byte) (int, error) {

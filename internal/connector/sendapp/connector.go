@@ -39,7 +39,8 @@ type Config struct {
 // answers into uncertain messages.
 const sendTimeout = 90 * time.Second
 
-// Connector is the way out of all gateway sessions of this node. Its methods may be called by many goroutines at once.
+// Connector sends the messages of all gateway sessions of this node. Its methods may be called by many goroutines at
+// once.
 type Connector struct {
 	cfg  Config
 	http *http.Client

@@ -71,7 +71,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 }
 
 // Send makes the call to the gateway. Nobody can take the message back after that. If a message is resent, the earlier
-// attempt may have arrived. Then no error of this attempt is proof, and the message stays unknown.
+// attempt may have arrived. So no error of this attempt proves that the message did not arrive, and the outcome stays
+// uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

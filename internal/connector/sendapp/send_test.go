@@ -148,7 +148,7 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// A person asks to send a message again, and the gateway refuses the repeat. The message stays unknown, because the
+// A person asks to send a message again, and the gateway refuses the repeat. The message stays uncertain, because the
 // first attempt may have arrived.
 func TestRefusedRepeatIsUnknown(t *testing.T) {
 	t.Parallel()

@@ -58,14 +58,14 @@ const (
 	closingAsks  = time.Second // how long the store may take when a session closes
 )
 
-// Connector is the way out of all Socket sessions of this node.
+// Connector sends the messages of all Socket sessions of this node.
 type Connector struct {
 	cfg      Config
 	ids      ids
 	versions *versions
 	logins   chan struct{}
 
-	ctx    context.Context // of work that belongs to no number
+	ctx    context.Context // the context of work that belongs to no number
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 

@@ -30,9 +30,9 @@ type file struct {
 	mime  string
 	voice bool
 
-	thumbnail     []byte // of an image
+	thumbnail     []byte // an image's thumbnail
 	width, height int
-	seconds       int // of a voice note
+	seconds       int // a voice note's length
 	until         time.Time
 }
 
@@ -76,7 +76,7 @@ const (
 	filesMost = 200
 )
 
-// files are the files that one number uploaded lately, by their content.
+// files are the files that one number uploaded recently, by their content.
 type files struct {
 	once singleflight.Group
 	mu   sync.Mutex

@@ -30,7 +30,7 @@ const (
 // ids makes and opens ids.
 type ids struct{ key []byte }
 
-// of returns WhatsApp's id of a message's generation.
+// The method of returns WhatsApp's id of a message's generation.
 func (c ids) of(m puntuale.MessageID, connectorID string) string {
 	_, text, _ := strings.Cut(connectorID, ".")
 	generation, err := strconv.ParseUint(text, 10, 64)

@@ -165,7 +165,7 @@ func (m *linkMachine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated,
 // ever.
 func (m *linkMachine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
 
-// loggedOut: the link is over, and its keys with it.
+// loggedOut: the link has ended, and its keys are no longer valid.
 func (m *linkMachine) loggedOut(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
 	m.failures, m.quarantines = 0, 0

@@ -67,7 +67,7 @@ func (n *number) apply(epoch int, change func(m *linkMachine)) bool {
 	return true
 }
 
-// change is apply without the check of the epoch. The caller has the lock.
+// change does what apply does, but does not check the epoch. The caller has the lock.
 func (n *number) change(change func(m *linkMachine)) {
 	change(&n.state)
 	n.known()

@@ -29,12 +29,12 @@ const (
 // resetRequest is the sealed part of [puntuale.MailResetAsked] and [puntuale.MailReset].
 type resetRequest struct {
 	Email    string `json:"email,omitempty"`
-	Language string `json:"language"` // of the page where the user asked for the link
+	Language string `json:"language"` // the language of the page where the user asked for the link
 }
 
 // sealedLink is the sealed part of [puntuale.MailInvitation].
 type sealedLink struct {
-	Secret   string `json:"secret"` // of the link
+	Secret   string `json:"secret"` // the secret in the link
 	Language string `json:"language"`
 }
 
@@ -45,7 +45,7 @@ func (c *Accounts) Mails() bool { return c.mails != nil }
 type ResetRequest struct {
 	Partner  puntuale.PartnerID // whose page it was; 0: not known
 	Email    string
-	Language string // of the page; used for a user who chose no language
+	Language string // the page's language; used if the user chose none
 	Address  netip.Addr
 }
 

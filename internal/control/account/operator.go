@@ -19,7 +19,7 @@ const maxSlug = 40
 // NewPartner is an operator's request to create a partner.
 type NewPartner struct {
 	Name     string
-	Email    string // of the partner's login
+	Email    string // the e-mail of the partner's login
 	Password string
 }
 

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Two calls read the same account, and store their changes one after the other. In either order, the moments of the
-// account follow from the account as stored.
+// Two calls read the same account, and store their changes one after the other. In either order, the account's moments
+// (end, refill) must agree with its stored date and zone. A call may have read older values.
 func TestChangesTogether(t *testing.T) {
 	t.Parallel()
 	expires := ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2027-01-31"}}

@@ -47,8 +47,8 @@ type SignIn struct {
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
-	forget   []string // counts under these marks end if the sign-in succeeds
-	giveBack []string // counts under these marks go down by one if the sign-in succeeds
+	forget   []string // if the sign-in succeeds, the failures counted under these keyed hashes are forgotten
+	giveBack []string // if the sign-in succeeds, each count under these keyed hashes goes down by one
 }
 
 // attempt says how to count a sign-in. It counts by account and address. If one of the users signed in at the browser

@@ -24,7 +24,7 @@ func (d *Webhooks) LinksOf(c *control.Client) *Links {
 
 // NewLink is a request to link a session with an inbox of Chatwoot.
 type NewLink struct {
-	BaseURL string // of the server
+	BaseURL string // the address of the Chatwoot server
 	Token   string // the access token of an administrator
 	Account string // the account's id in Chatwoot
 	Inbox   string // the id of an inbox of the channel API; "": the server makes one, or keeps the present one

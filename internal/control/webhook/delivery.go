@@ -114,7 +114,7 @@ func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, 
 
 // ReplayCall is a request to deliver events again.
 type ReplayCall struct {
-	Period request.Period // of the events; empty: all events that are kept
+	Period request.Period // the events must be in this period; empty: all events that are kept
 	Failed bool           // true: only deliveries that were given up
 	Seqs   []int64        // only these numbers of events; nil: all
 	Client string         // the client whose events Seqs are; needed for a partner's webhook

@@ -77,8 +77,8 @@ func (l *Lookahead) Want(urgent bool, now time.Time) Action {
 	return l.want(urgent, now)
 }
 
-// Wakeup asks for an urgent read that looks as far as until, because something is due by then. With full, the read
-// looks as far as the horizon.
+// Wakeup asks for an urgent read, because something is due soon. The argument until is how far ahead the read looks. If
+// full is true, the read looks as far as the horizon.
 func (l *Lookahead) Wakeup(until time.Time, full bool, now time.Time) Action {
 	l.horizon.reach(until)
 	l.horizon.full = l.horizon.full || full

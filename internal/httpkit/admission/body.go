@@ -27,9 +27,9 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads a body of at most most bytes. It counts the bytes as they arrive, so an announced length takes no
-// memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable if the
-// body ends early; overloaded and rate_limited as [MemoryGrant.Take].
+// ReadBody reads a body. most is the largest size, in bytes. It counts the bytes as they arrive, so an announced length
+// takes no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable
+// if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, most); err != nil {
 		return nil, err

@@ -53,8 +53,8 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter keeps at most most connections open; 0 means no limit. When it closes connections to make room,
-// it calls closed with their number, while it holds its lock. closed may be nil.
+// NewConnectionLimiter limits how many connections are open. most is the limit; 0 means no limit. When it closes
+// connections to make room, it calls closed with their number, while it holds its lock. closed may be nil.
 func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}

@@ -41,7 +41,7 @@ func newHall(t *testing.T, seats int) *hall {
 	return h
 }
 
-// in admits a call that gets a seat at once.
+// The method in admits a call that gets a seat at once.
 func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// RateLimiter bounds how many calls a second each caller makes. It remembers only callers that called lately: it
+// RateLimiter bounds how many calls a second each caller makes. It remembers only callers that called recently: it
 // forgets a caller that may again make as many calls as a new caller. Its methods may be called by many goroutines at
 // once. A nil RateLimiter refuses nothing.
 type RateLimiter[K comparable] struct {

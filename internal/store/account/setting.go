@@ -10,7 +10,8 @@ import (
 )
 
 // storeSettings changes the given settings, and leaves the others unchanged. A client without a row gets one with the
-// defaults. Runs that start while remember is off are never remembered, even if the client turns it on later.
+// defaults. While the setting remember is off, recipients of new runs do not become contacts. They do not become
+// contacts later, either, if the client turns the setting on.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))

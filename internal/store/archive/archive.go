@@ -28,7 +28,7 @@ const Version = 1
 // Format and PartFormat are the values of Header.Format.
 const (
 	Format     = "puntuale export"
-	PartFormat = "puntuale archive" // of a file whose header has a Part
+	PartFormat = "puntuale archive" // the format of a file whose header has a Part
 )
 
 // Errors about a file.

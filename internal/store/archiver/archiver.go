@@ -104,9 +104,9 @@ type archiveTerm struct {
 	done   ArchiveResult
 }
 
-// Run archives blanked runs that ended before the moment before, in the order of their identifiers. It also removes
-// erased persons from the files. It returns when nothing is left to do, or when ctx ends. The next call repeats what
-// failed. If another node has the lease, Run does nothing.
+// Run archives blanked runs in the order of their identifiers, if they ended early enough. The argument before is the
+// limit. Run also removes erased persons from the files. It returns when nothing is left to do, or when ctx ends. The
+// next call repeats what failed. If another node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil

@@ -37,7 +37,7 @@ type Event struct {
 	Detail puntuale.Reason
 }
 
-// within reports whether a file may have messages that match the search.
+// The method within reports whether a file may have messages that match the search.
 func (r *Search) within(h archive.Header) bool {
 	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
 		switch {

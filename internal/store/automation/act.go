@@ -48,7 +48,7 @@ func (x *ActTransaction) drop(outcome puntuale.ActOutcome, which func(*puntuale.
 // Unchanged keeps the acts whose rules and contacts are as they were when the acts were planned. It locks the contacts.
 func (x *ActTransaction) Unchanged(ctx context.Context) error {
 	stamps := map[puntuale.AutomationID]int64{}
-	if err := x.A.Query(ctx, `select a.id, a.stamp from $u(i bigint) join automation a on a.client_id = $1 and a.id = u.i where a.active = 1`, []any{x.Client, engine.Columns{
+	if err := x.A.Query(ctx, `select a.id, a.stamp from $u(i bigint) cross join automation a where a.client_id = $1 and a.id = u.i and a.active = 1`, []any{x.Client, engine.Columns{
 		engine.Column(x.Live, func(act **puntuale.AutomationAct) int64 { return int64((*act).Rule) }),
 	}}, func(r engine.Row) error {
 		var id puntuale.AutomationID
@@ -94,7 +94,7 @@ func (x *ActTransaction) triggers(ctx context.Context) error {
 		return nil
 	}
 	there := map[int64]bool{}
-	if err := x.A.Query(ctx, `select t.id from $u(i bigint, n bigint) join automation_trigger t on t.id = u.i and t.next_at = u.n for update of t`, []any{engine.Columns{
+	if err := x.A.Query(ctx, `select t.id from $u(i bigint, n bigint) cross join automation_trigger t where t.id = u.i and t.next_at = u.n for update of t`, []any{engine.Columns{
 		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return (*act).Trigger.ID }),
 		engine.Column(some, func(act **puntuale.AutomationAct) int64 { return (*act).Trigger.Lease }),
 	}}, func(r engine.Row) error {
@@ -126,7 +126,7 @@ func (x *ActTransaction) timers(ctx context.Context) error {
 	}
 	there := map[timerKey]bool{}
 	if err := x.A.Query(ctx, `select t.rule_id, t.run_id, case when `+Answered+` then 1 else 0 end
- from $u(r bigint, i bigint, d bigint) join automation_timer t on t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d`, []any{x.Client, columns}, func(r engine.Row) error {
+ from $u(r bigint, i bigint, d bigint) cross join automation_timer t where t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d`, []any{x.Client, columns}, func(r engine.Row) error {
 		var k timerKey
 		var answered bool
 		err := r.Scan(&k.rule, &k.run, engine.ScanBool(&answered))

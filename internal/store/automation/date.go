@@ -146,7 +146,7 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 		}); err != nil {
 		return fmt.Errorf("read contacts: %w", err)
 	}
-	if err := f.a.Query(ctx, `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(i bigint) join automation_date d on d.client_id = $1 and d.person_id = u.i`,
+	if err := f.a.Query(ctx, `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(i bigint) cross join automation_date d where d.client_id = $1 and d.person_id = u.i`,
 		[]any{f.client, column}, func(r engine.Row) error {
 			var d dateRow
 			err := r.Scan(&d.rule, &d.person, &d.value, &d.version, &d.day, &d.run)

@@ -9,14 +9,15 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A decision about a person needs a few facts. They are read for many persons at once, one statement each.
+// A decision about a person needs a few facts. They are read for many persons at once, one statement each. A cross join makes SQLite begin with
+// the persons.
 const (
-	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) join person p on p.client_id = $1 and p.phone = u.p`
-	answeredOf = `select g.phone, g.answered_at from $u(p text) join conversation g on g.client_id = $1 and g.phone = u.p where g.answered_at > 0`
-	assignedOf = `select c.phone from $u(p text) join chatwoot_conversation c on c.client_id = $1 and c.phone = u.p where c.assigned_at > 0`
-	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.at > $2 and f.reached > 0 group by f.phone`
-	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.acted = 1 group by f.phone, f.rule_id`
-	firstOf    = `select u.p, min(y.id) from $u(p text) join reply y on y.client_id = $1 and y.phone = u.p where y.own = 0 group by u.p`
+	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`
+	answeredOf = `select g.phone, g.answered_at from $u(p text) cross join conversation g where g.client_id = $1 and g.phone = u.p and g.answered_at > 0`
+	assignedOf = `select c.phone from $u(p text) cross join chatwoot_conversation c where c.client_id = $1 and c.phone = u.p and c.assigned_at > 0`
+	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.at > $2 and f.reached > 0 group by f.phone`
+	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
+	firstOf    = `select u.p, min(y.id) from $u(p text) cross join reply y where y.client_id = $1 and y.phone = u.p and y.own = 0 group by u.p`
 	// runningOf finds the pending messages of sequences; "intent >= 0" means open.
 	runningOf = `
 select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m

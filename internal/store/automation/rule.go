@@ -226,7 +226,7 @@ func (s RuleStore) UpdateAutomation(ctx context.Context, r puntuale.Automation, 
 		if old.Trigger.Kind != r.Trigger.Kind {
 			return puntuale.Invalid(puntuale.Because(puntuale.FaultAutomationKindFixed).At("body.trigger.kind", nil))
 		}
-		// A date rule that reads another field, or counts otherwise, reads all contacts again.
+		// If a change gives a date rule another field or another repetition, the rule reads all contacts again.
 		again := old.Trigger.Field != r.Trigger.Field || old.Trigger.Repeat != r.Trigger.Repeat
 		arms := r.Active && !old.Active
 		if _, err := a.Exec(ctx, `update automation set name = $3, active = $4, sequence_id = $5, wants = $6, trigger_text = $7, conditions = $8, actions = $9,

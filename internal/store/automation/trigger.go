@@ -43,7 +43,8 @@ func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all
 const (
 	triggerReplies = `
 select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0), coalesce(r.received_at, 0)
-from $u(n bigint, c bigint, s bigint) join reply y on y.client_id = u.c and y.id = u.s left join run r on r.client_id = y.client_id and r.id = y.run_id and y.run_id <> 0`
+from $u(n bigint, c bigint, s bigint) cross join reply y left join run r on r.client_id = y.client_id and r.id = y.run_id and y.run_id <> 0
+where y.client_id = u.c and y.id = u.s`
 
 	triggerMessages = `
 select u.n, m.phone, m.session_id, m.run_id, r.sequence_id, r.depth,

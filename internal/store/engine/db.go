@@ -76,7 +76,7 @@ type DB struct {
 
 // readPools has the pools of connections for reading.
 type readPools struct {
-	CallReads        *ReadPool // for authentication, and for single things that a call needs
+	CallReads        *ReadPool // used for authentication, and for single rows that a call needs
 	ListReads        *ReadPool // for lists, which may read much and must not block the other connections
 	DispatchReads    *ReadPool // for the dispatcher and for refills
 	MaintenanceReads *ReadPool // for maintenance, which may be slow

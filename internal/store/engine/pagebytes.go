@@ -14,7 +14,7 @@ const (
 	PageBytes   = 4 << 20
 	memoryTimes = 4
 	memoryOfRow = 2 << 10 // bytes for the short columns of one row
-	rowsAtOnce  = 64      // for this many rows together, memory is taken once
+	rowsAtOnce  = 64      // memory is reserved once for so many rows
 )
 
 // TakeMemory takes memory from the call's grant, for rows whose long columns have together this number of bytes.

@@ -52,7 +52,7 @@ func (s *story) anotherNode() {
 	if err != nil || len(moved) != 1 {
 		s.t.Fatalf("the session did not move: %v, %v", moved, err)
 	}
-	s.links(online) // by the old node: nothing happens
+	s.links(online) // the old node reports this, and nothing happens
 	s.node = next
 }
 

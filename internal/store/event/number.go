@@ -16,7 +16,7 @@ const (
 	sqliteNumbers   = 500
 	postgresNumbers = 1000
 	numberedClients = 50     // clients in one transaction
-	numberBound     = 20_000 // events that one call numbers
+	numberBound     = 20_000 // one call gives numbers to at most so many events
 )
 
 // WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each.
@@ -42,7 +42,8 @@ where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 // twice as many rows each further time.
 const firstRows = 16
 
-// NumberEvents begins after the client that was numbered last. So a client with many facts does not delay others.
+// NumberEvents gives the waiting events their numbers, client after client. It begins after the client that was served
+// last. So a client with many facts does not delay others.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
 	for all < numberBound {
 		clients, err := s.waiting(ctx)
@@ -330,7 +331,7 @@ func (n *numberTask) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// subjectTables has the tables in which the sessions of subjects are found.
+// subjectTables has the tables of the things that events are about. A row there names the session.
 var subjectTables = []struct {
 	table string
 	types puntuale.EventSet

@@ -102,7 +102,7 @@ func (s *publishedSession) detail() (string, error) {
 	l.State = s.LinkOf()
 	until := l.Until
 	if l.State == puntuale.LinkPairing {
-		until = time.Time{} // of the code
+		until = time.Time{} // here it is the end of the pairing code, which the event leaves out
 	}
 	return outbox.Detail(struct {
 		Name    string                  `json:"name"`

@@ -168,8 +168,8 @@ type foundContact struct {
 	text string // phone or word by which it was found
 }
 
-// keys reads at most most contacts by the list's condition, after the cursor. With several tags, it reads that number
-// for each tag, because the first contacts of the list are among them.
+// keys reads contacts by the list's condition, after the cursor. most limits how many. With several tags, it reads that
+// number for each tag, because the first contacts of the list are among them.
 func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
@@ -190,8 +190,8 @@ func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err e
 	return keys[:min(most, len(keys))], nil
 }
 
-// next checks at most most further contacts. It returns those for which all conditions hold, with their sizes if
-// sized.
+// next checks further contacts, and returns those for which all conditions hold. most limits how many it checks. If
+// sized is true, it also returns their sizes.
 func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
 	keys, err := x.keys(ctx, most)
 	if err != nil {

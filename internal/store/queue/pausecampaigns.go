@@ -71,7 +71,7 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	switch {
 	case c.To == puntuale.CampaignRunning:
 		members.Resumed = !m.Started.Equal(c.Now)
-	case c.To.Ended() && c.Reason == "": // with a reason, nobody counted the messages
+	case c.To.Ended() && c.Reason == "": // if the campaign ended for a reason, nobody counted its messages
 		members.Counts = final
 	}
 	return outbox.Detail(members)

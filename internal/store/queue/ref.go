@@ -24,6 +24,6 @@ func CompareRefs(a, b puntuale.MessageRef) int {
 // ScanRef scans the columns client and message.
 func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
-// FirstID returns the smallest identifier of a run that starts at the moment at. It may be wrong by a few seconds,
-// the time for which a block of identifiers is used.
+// FirstID returns the smallest identifier of a run that starts at a moment. It may be wrong by a few seconds, because
+// a block of identifiers is used for so long.
 func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IDEpoch }

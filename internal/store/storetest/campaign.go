@@ -74,7 +74,7 @@ func (w *World) running(recipients int) *fed {
 	return f
 }
 
-// chunk reads the next n rows, and plans each of them for the moment at.
+// chunk reads the next n rows, and plans each of them for the given moment.
 func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 	f.w.t.Helper()
 	ctx := context.Background()

@@ -25,7 +25,7 @@ func (w *World) post(change ...func(*puntuale.Client)) *post {
 
 func (c *Client) post() *post {
 	c.w.t.Helper()
-	c.w.MustJoin() // a take is refused until a node has joined after the last failover
+	c.w.MustJoin() // no device can take messages until a node has joined after the last failover
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
 		c.w.t.Fatal(err)
@@ -232,7 +232,7 @@ func testLinkDevice(t *testing.T, w *World) {
 	}
 }
 
-// testTake checks that takes keep the recipient order. Everything that prevents a claim also prevents a take.
+// testTake checks that takes keep the recipient order. What prevents a claim also prevents a device from taking the message.
 func testTake(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -501,8 +501,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// testTakeFence checks that after a failover no take succeeds before a node has joined, because the database may have
-// lost earlier takes.
+// testTakeFence checks that after a failover no device can take messages before a node has joined. The reason: the
+// database may have lost which messages devices took before.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()

@@ -167,7 +167,7 @@ var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, err
 	},
 }
 
-// mustTell creates a webhook with the handle of, and an event of the client for this webhook.
+// mustTell creates a webhook through a handle, and an event of the client for this webhook.
 func (c *Client) mustTell(of webhookHandle) toldDelivery {
 	c.w.t.Helper()
 	ctx := context.Background()

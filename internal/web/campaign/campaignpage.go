@@ -34,7 +34,7 @@ type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
 	What, Session string // names; What is "" for one message, and Session is "" for no session yet
-	PerMinute     int    // how many messages ended in a minute lately
+	PerMinute     int    // the recent rate: how many messages end in a minute
 	Moving        bool   // PerMinute is known
 	Bill          *Bill  // nil: the network bills nothing
 
@@ -346,7 +346,7 @@ type CheckPage struct {
 	Check         puntuale.CampaignCheck
 	What, Session string
 	Left          *int64     // credits that are left; nil: any number
-	Form          *view.Form // of the button that starts the campaign
+	Form          *view.Form // the form of the button that starts the campaign
 }
 
 func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }

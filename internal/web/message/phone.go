@@ -85,8 +85,8 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	}), err
 }
 
-// chatNames returns the names that calls gave for the numbers on the page, by number. A call that is too long for one
-// answer gives no name.
+// chatNames returns a name for each number on the page, from the API call that wrote to the number. If such a call is
+// too long to be read here, its number has no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {

@@ -13,7 +13,7 @@ import (
 // item is a page of the navigation. It is shown if the table of routes has the page, and if the reader may see it.
 type item struct {
 	group, title, icon string
-	path               string              // of the route; the path of a client's page has {client}
+	path               string              // the route's path; a client's page has {client} in it
 	first              bool                // true: also in the bar of a phone, which has room for four pages
 	also               string              // the path of another route, which its reader takes for the same place
 	counts             bool                // true: the entry shows how many people wait for a reader

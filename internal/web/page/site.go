@@ -29,7 +29,7 @@ type Config struct {
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
 	Logger      *slog.Logger
-	Now         func() time.Time                                   // for the access log
+	Now         func() time.Time                                   // the clock of the access log
 	Observe     func(route string, status int, took time.Duration) // called for every answer; may be nil
 	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Admit       admission.Limits                                   // shared with the API and the webhooks

@@ -29,7 +29,7 @@ const (
 	keyToasts  = "toasts"  // texts that the next page must show
 	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.PendingStep
 	KeyNext    = "next"    // the page that the person wanted to see
-	KeySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
+	KeySecret  = "secret"  // while a second factor is being set up: JSON of secondStep
 )
 
 // newVisits makes the manager of visits. It hashes the token that a browser holds before the token is stored.

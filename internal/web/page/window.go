@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ReadWindow reads the fields of a window. Their names begin with at. It returns nil if all are empty.
+// ReadWindow reads the fields of a window. The argument at is the beginning of their names. It returns nil if all are
+// empty.
 func ReadWindow(f *view.Form, at string) *puntuale.Window {
 	w := puntuale.Window{From: strings.TrimSpace(f.Value(at + ".from")), To: strings.TrimSpace(f.Value(at + ".to"))}
 	for _, day := range f.Values[at+".weekdays"] {

@@ -223,7 +223,7 @@ func (s stepReader) step() puntuale.Step {
 	return step
 }
 
-// media reads the address and the name of a file. The names of the fields begin with before.
+// media reads the address and the name of a file. The argument before is the beginning of the fields' names.
 func (s stepReader) media(before string) (address, name string) {
 	if address = s.word(before + "media"); address == "" {
 		s.refuse(before+"media", puntuale.FaultRequired)

@@ -73,7 +73,7 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// within reports whether every message has the same moment as before, or is later by at most took seconds.
+// The method within reports whether every message has the same moment as before, or is later by at most took seconds.
 func (s previewToken) within(was []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - was[i]; later < 0 || later > took {

@@ -27,7 +27,7 @@ type SequenceList struct {
 	Text         string // the searched text
 	Rows         []SequenceRow
 	Cursor, Next string
-	Recent       []SequenceRow // sequences that were started lately, the latest first
+	Recent       []SequenceRow // sequences that were started recently, the latest first
 }
 
 // None reports whether the client has no sequence.

@@ -36,7 +36,7 @@ func (f *Form) Value(name string) string { return f.Values.Get(name) }
 // Is reports whether a field has this value, for choices and checkboxes.
 func (f *Form) Is(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// Fault returns what is wrong with a field, or "" if nothing is.
+// Fault returns what is wrong with a field, or "" if it is right.
 func (f *Form) Fault(name string) string { return f.faults[name] }
 
 // Bad reports whether anything is wrong with the form.

@@ -15,7 +15,7 @@ import (
 
 // List is the page with all webhooks.
 type List struct {
-	Base    string // of the pages' addresses
+	Base    string // how the pages' addresses begin
 	Partner bool   // they get the events of all the partner's clients
 	Rows    []puntuale.Webhook
 }
@@ -44,7 +44,7 @@ type WebhookDetail struct {
 	Session string    // its name; ""
 	Overlap time.Time // the secret before signs too; zero: it does not
 	Rows    []puntuale.Delivery
-	State   string // of the deliveries in the list; "": all
+	State   string // the list shows deliveries in this state; "": all
 	Cursor  string
 	Next    string
 	Test    *puntuale.DeliveryResult // nil: none was made

@@ -5,7 +5,7 @@ import "strings"
 // Name is the name by which Meta calls a recipient.
 type Name struct {
 	Number string // digits; "" hides it
-	ID     string // business-scoped; "": Meta names none
+	ID     string // the person's id at this business; "": Meta names none
 }
 
 // Know gives a recipient other names at Meta. to is the recipient as messages name it.

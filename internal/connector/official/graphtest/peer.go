@@ -24,11 +24,11 @@ import (
 type Number struct {
 	ID      string
 	Token   string
-	Secret  string // of the app
+	Secret  string // the app's secret
 	Verify  string
 	Display string
 	Tier    string
-	Account string // of the business
+	Account string // the id of the business
 }
 
 // Keys returns the number's keys in the form of the API's body.
@@ -52,8 +52,8 @@ type Taken struct {
 type Reply struct {
 	Code    int    // Meta's code; 0: the message is taken, unless Body is set
 	Refuse  bool   // the message is refused with Code, although Code is 0
-	Details string // of a refusal
-	Status  int    // of HTTP; 0: the status that fits the code
+	Details string // the refusal's details
+	Status  int    // the HTTP status; 0: the status that fits the code
 	Body    string // the answer's body, if it is not to have Meta's form
 	Drop    bool   // the message is taken, and the connection breaks off without an answer
 	Break   bool   // the connection breaks off, and the message is not taken

@@ -42,7 +42,7 @@ type Reply struct {
 	Text   string          // a success with these words; nothing is sent
 	Bare   bool            // a success without anything; nothing is sent
 	Body   string          // the answer is this text; Sends says whether the message is sent
-	Status int             // of HTTP; used with Body only
+	Status int             // the HTTP status; used only if Body is set
 	Drop   bool            // the message is sent, and the connection breaks off
 	Break  bool            // the connection breaks off, and nothing is sent
 	Sends  bool            // the message is sent; used with Body only
@@ -62,7 +62,7 @@ type instance struct {
 
 // Peer is the server.
 type Peer struct {
-	URL string // of the API
+	URL string // the API's address
 	t   testing.TB
 
 	server *httptest.Server
@@ -148,7 +148,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// of calls do with the instance of a number, if there is one.
+// The method of finds the instance of a number. If there is one, the method calls do with it.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ type Account struct {
 	n        *Network
 	number   string
 	lid      string
-	identity *keys.KeyPair // of the primary device; signs the others
-	signed   *keys.PreKey  // of the primary device
+	identity *keys.KeyPair // the primary device's key; it signs the other devices
+	signed   *keys.PreKey  // the primary device's signed key
 
 	// Guarded by n.mu.
 	name      string
@@ -200,7 +200,7 @@ func (d *device) lid() types.JID {
 	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
 }
 
-// in is the device's address in a space: the server of a number or of a LID.
+// The method in is the device's address in a space: the server of a number or of a LID.
 func (d *device) in(space string) types.JID {
 	if space == types.HiddenUserServer {
 		return d.lid()

@@ -97,7 +97,7 @@ func await[E any](c *client, skip int, match func(E) bool) E {
 	}
 }
 
-// of are the events of a type.
+// The function of are the events of a type.
 func of[E any](seen []any) (some []E) {
 	for _, event := range seen {
 		if e, ok := event.(E); ok {

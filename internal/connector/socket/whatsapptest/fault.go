@@ -129,12 +129,12 @@ func (c *connection) later(s stanza) {
 type QueryFault struct {
 	From  string // number of the client that asks; "" matches any, also clients that are not linked
 	Group string // the query's namespace: usync, encrypt, w:g2, w:m, md, privacy, w:p…
-	Tag   string // of the query's first child; "" matches any
+	Tag   string // the tag of the query's first child; "" matches any
 	Times int    // how many queries; 0: until it is removed
 
 	// Without Code, Delay and Until the query gets no answer at all.
 	Code  int             // the error of the answer, such as 429
-	Text  string          // of the error, such as rate-overlimit
+	Text  string          // the error's text, such as rate-overlimit
 	Delay time.Duration   // how long the answer waits
 	Until <-chan struct{} // closed by the test: the query is answered then
 }

@@ -16,7 +16,7 @@ import (
 type Group struct {
 	n       *Network
 	id      string
-	code    string // of its invitation
+	code    string // the code of its invitation
 	mode    string // lid or pn
 	created time.Time
 

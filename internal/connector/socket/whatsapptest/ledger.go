@@ -19,7 +19,7 @@ type Message struct {
 	Phone      string    `json:"phone"`       // the number whose phone shows it
 	Chat       string    `json:"chat"`        // number of the other side, or the group's id
 	From       string    `json:"from"`        // number of the sender
-	FromDevice int       `json:"from_device"` // of the sender
+	FromDevice int       `json:"from_device"` // which of the sender's devices sent it
 	FromMe     bool      `json:"from_me"`     // written on another device of the phone's owner
 	ID         string    `json:"id"`
 	Kind       string    `json:"kind"`             // text, image, video, audio, voice, document, location, contact, reaction or other
@@ -28,7 +28,7 @@ type Message struct {
 	FileName   string    `json:"file_name,omitempty"`
 	MimeType   string    `json:"mime_type,omitempty"`
 	FileLength uint64    `json:"file_length,omitempty"`
-	Seconds    uint32    `json:"seconds,omitempty"` // of video and audio
+	Seconds    uint32    `json:"seconds,omitempty"` // the length of video and audio
 	Latitude   float64   `json:"latitude,omitempty"`
 	Longitude  float64   `json:"longitude,omitempty"`
 	Place      string    `json:"place,omitempty"` // name and address of a location

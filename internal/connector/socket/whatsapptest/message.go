@@ -19,16 +19,16 @@ import (
 type Stanza struct {
 	Tag     string // message, chatstate, or peer for messages between an account's own devices
 	From    string // number of the sender
-	Device  int    // of the sender
+	Device  int    // which of the sender's devices sent it
 	Chat    string // number of the other side, or the group's id
 	ID      string
-	Type    string // of a message: text, media…; of a chat state: composing or paused
+	Type    string // a message's type: text, media…; or a chat state's: composing or paused
 	Media   string // image, video, audio, ptt, document… of a message with media
 	At      time.Time
 	Error   int  // code of the refusal; 0 if it was accepted
 	Unacked bool // the ack was withheld
 	Retry   bool // sent again to one device that asked
-	Token   bool // with a privacy token of the other side
+	Token   bool // the message has a privacy token of the other side
 	Parts   int  // devices it was encrypted for
 }
 

@@ -34,7 +34,7 @@ type TB interface {
 // Network is a loopback WhatsApp. All its methods may be called at any time, from any goroutine.
 type Network struct {
 	t            TB
-	address      string // of the plain listener
+	address      string // the address of the plain listener
 	server       *http.Server
 	certificates certificates
 	ctx          context.Context
@@ -47,10 +47,10 @@ type Network struct {
 	changed               chan struct{} // closed and renewed at every change that a goroutine may wait for
 	trace                 bool
 	unknown               []string
-	accounts              map[string]*Account // by number and by LID's user
+	accounts              map[string]*Account // each account twice: by its number, and by the user part of its LID
 	sequence              int
 	connections           map[*connection]bool
-	refs                  map[string]*connection // by the reference in a QR
+	refs                  map[string]*connection // keyed by the reference in a QR code
 	links                 map[string]*pairing    // pairings by code, by number
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by the path of their URL

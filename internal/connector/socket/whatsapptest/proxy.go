@@ -26,13 +26,13 @@ import (
 // Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. Tests of built
 // programs use it.
 type Proxy struct {
-	URL      string // of the proxy
+	URL      string // the proxy's address
 	CertFile string // the authority's certificate, PEM
 
 	n       *Network
 	config  *tls.Config
 	arrived chan net.Conn
-	tunnels map[string]int // by host; guarded by n.mu
+	tunnels map[string]int // how many, by host; guarded by n.mu
 }
 
 // Proxy starts a proxy that ends with the network. A tunnel to a host the network does not play is refused, and counts

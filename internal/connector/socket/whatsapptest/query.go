@@ -23,8 +23,8 @@ type queryKind struct {
 type Query struct {
 	From  string   // number; "" if the client is not linked
 	Group string   // the query's namespace: usync, encrypt, w:g2…
-	Tag   string   // of its first child
-	About []string // of a usync query: the numbers or LIDs that were asked about
+	Tag   string   // the tag of its first child
+	About []string // only in a usync query: the numbers or LIDs that were asked about
 	At    time.Time
 }
 

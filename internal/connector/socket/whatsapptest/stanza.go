@@ -82,7 +82,7 @@ func number(s stanza, name string) int {
 	return n
 }
 
-// with copies a stanza and sets attributes of the copy; nil takes one away.
+// The function with copies a stanza and sets attributes of the copy; nil takes one away.
 func with(s stanza, changes attrs) stanza {
 	changed := make(attrs, len(s.Attrs)+len(changes))
 	for name, value := range s.Attrs {
