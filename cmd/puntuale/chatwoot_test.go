@@ -72,6 +72,10 @@ func TestChatwoot(t *testing.T) {
 	if first != again || !strings.Contains(first, `"active":true`) || len(peer.Inboxes()) != 1 {
 		t.Errorf("a repeat made something else: %s and %s, %d inboxes", first, again, len(peer.Inboxes()))
 	}
+	if status, _ := call(t, "PUT", r.base+"/api/sessions/1/chatwoot", r.key, `{"base_url": "`+peer.URL+`", "api_access_token": "no", "account_id": "3"}`); status != http.StatusUnprocessableEntity ||
+		r.must("GET", "/api/sessions/1/chatwoot", "") != first {
+		t.Errorf("a wrong token stopped a link that works: %d", status)
+	}
 	if strings.Contains(r.must("GET", "/api/webhooks", ""), peer.URL) {
 		t.Error("the link is among the webhooks")
 	}

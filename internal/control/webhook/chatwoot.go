@@ -40,8 +40,8 @@ const (
 )
 
 // Link hands the session's conversations over to Chatwoot from now on. It also replaces the server, the account or the token of a link that
-// exists. A repeat finishes what an earlier call left unfinished. Codes: forbidden, not_found (the session), invalid (also what the server
-// of Chatwoot refused), conflict (this server has no public address).
+// exists. If Chatwoot refuses the new values, a link that works goes on unchanged. A repeat finishes what an earlier call left unfinished.
+// Codes: forbidden, not_found (the session), invalid (also what the server of Chatwoot refused), conflict (this server has no public address).
 func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.ChatwootLink, error) {
 	if err := l.client.MayCreate(); err != nil {
 		return puntuale.ChatwootLink{}, err
@@ -60,23 +60,39 @@ func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.C
 	}
 	link.Session, link.Client, link.Created = s.ID, l.client.ID(), l.cfg.Clock.Now()
 	token := strings.TrimSpace(r.Token)
-	asked := link.Chatwoot.Inbox
-	link, err = l.store.LinkChatwoot(ctx, link, l.cfg.Vault.Seal(puntuale.SealedWebhook, link.SealPlace(), []byte(token)), link.Created)
-	if err != nil {
-		return link, fmt.Errorf("store a link to Chatwoot: %w", err)
+	old, err := l.store.ChatwootLink(ctx, s.ID)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return link, fmt.Errorf("read a link to Chatwoot: %w", err)
 	}
-	if asked != 0 {
-		link.Chatwoot.Inbox = asked
+	link.ID = old.ID
+	if !old.Active {
+		if link.ID, err = l.keep(ctx, link, token); err != nil {
+			return link, err
+		}
 	}
 	inbox, err := l.cfg.Chatwoot.MakeInbox(ctx, link, token, "WhatsApp "+s.Name, strings.TrimRight(l.cfg.Public, "/")+link.ID.ChatwootPath(l.cfg.Vault.Mark))
 	if err != nil {
 		return link, fmt.Errorf("make an inbox in Chatwoot: %w", err)
+	}
+	if old.Active { // it worked until now, so it stayed as it was until Chatwoot took the new values
+		if _, err = l.keep(ctx, link, token); err != nil {
+			return link, err
+		}
 	}
 	link, err = l.store.FinishChatwoot(ctx, link.ID, inbox)
 	if err != nil {
 		return link, fmt.Errorf("finish a link to Chatwoot: %w", err)
 	}
 	return link, nil
+}
+
+// keep stores a link without its inbox, and returns the id of its webhook.
+func (l *Links) keep(ctx context.Context, link puntuale.ChatwootLink, token string) (puntuale.WebhookID, error) {
+	made, err := l.store.LinkChatwoot(ctx, link, l.cfg.Vault.Seal(puntuale.SealedWebhook, link.SealPlace(), []byte(token)), link.Created)
+	if err != nil {
+		return 0, fmt.Errorf("store a link to Chatwoot: %w", err)
+	}
+	return made.ID, nil
 }
 
 // check reads a request, and notes its faults.
