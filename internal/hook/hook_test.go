@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
+// TestMain makes hashes of passwords cheap.
+func TestMain(m *testing.M) {
+	auth.CheapForTests()
+	os.Exit(m.Run())
+}
+
 // world is the hooks of one client, on a real store.
 type world struct {
 	t       *testing.T
@@ -34,7 +41,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	auth.CheapForTests()
 	db := storetest.SQLite(t)
 	st := db.Open(t)
 	vault, err := auth.NewVault(make([]byte, auth.DataKeySize))
