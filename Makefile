@@ -2,7 +2,7 @@
 # installed, they start one of their own (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ figures-pages: ## what every page of the dashboards takes with 100,000 and 1,000
 
 figures-people: ## what lists and searches take with 1,000,000 contacts, and with 1,000,000 replies, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run 'TestContactFigures|TestReplyFigures' ./internal/store
+
+figures-automations: ## how many birthdays and replies a second rules take, on both databases
+	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestMany ./internal/automation
 
 fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \

@@ -1,20 +1,18 @@
+//go:build figures
+
 package automation_test
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"puntuale"
 )
 
-// TestManyBirthdays plans the birthdays of many people on one day. It is long: PUNTUALE_LONG=1 runs it.
+// TestManyBirthdays plans the birthdays of many people on one day. It is long, so `make figures-automations` runs it.
 func TestManyBirthdays(t *testing.T) {
-	if os.Getenv("PUNTUALE_LONG") == "" {
-		t.Skip("PUNTUALE_LONG is not set")
-	}
 	onDatabases(t, func(t *testing.T, w *world) {
 		const people = 3000
 		for at := 0; at < people; at += 1000 {
@@ -40,11 +38,8 @@ func TestManyBirthdays(t *testing.T) {
 	})
 }
 
-// TestManyReplies lets many people write into a client with as many rules as it may have. It is long: PUNTUALE_LONG=1 runs it.
+// TestManyReplies lets many people write into a client with as many rules as it may have. It is long, so `make figures-automations` runs it.
 func TestManyReplies(t *testing.T) {
-	if os.Getenv("PUNTUALE_LONG") == "" {
-		t.Skip("PUNTUALE_LONG is not set")
-	}
 	onDatabases(t, func(t *testing.T, w *world) {
 		const people = 2000
 		q := w.sequence("testo")
