@@ -57,7 +57,7 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
 	b.stopped, b.events, b.known = nil, nil, nil
 	facts := factBuffers.Get().(*[]outbox.Fact)
-	b.facts = (*facts)[:0]
+	b.facts = slices.Grow((*facts)[:0], len(b.Results)) // at once, not by doubling
 	defer func() {
 		*facts = b.facts[:0]
 		factBuffers.Put(facts)
