@@ -50,6 +50,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	old := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	old.program = binaryBefore(t)
 	old.start()
+	document.others.Store(strings.TrimPrefix(old.base, "http://"), true)
 	fresh := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	l := newLoad(seed, loadTenants(t, old.base, createPartnerBy(t, old.program, database), 6), old.base, fresh.base)
 	time.Sleep(2 * time.Second)
