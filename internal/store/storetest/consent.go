@@ -520,18 +520,6 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// chatwoot links the client's default session.
-func (c *Client) chatwoot() puntuale.ChatwootLink {
-	c.w.t.Helper()
-	l, err := c.LinkChatwoot(context.Background(), puntuale.ChatwootLink{
-		Webhook: puntuale.Webhook{URL: "https://chat.example", Session: c.Session, Created: Begin}, Chatwoot: puntuale.ChatwootInbox{Account: 3},
-	}, []byte("sealed"), Begin)
-	if err != nil {
-		c.w.t.Fatal(err)
-	}
-	return l
-}
-
 // ofReplies has calls about replies and consent that use data of another client. Each call must find nothing.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
 	"AddConsent":  nil, // no argument belongs to another client

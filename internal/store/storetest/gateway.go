@@ -174,3 +174,15 @@ func testGatewayHealth(t *testing.T, w *World) {
 		t.Errorf("%+v, want the failure at %v", h, at(6))
 	}
 }
+
+// chatwoot links the client's default session.
+func (c *Client) chatwoot() puntuale.ChatwootLink {
+	c.w.t.Helper()
+	l, err := c.LinkChatwoot(context.Background(), puntuale.ChatwootLink{
+		Webhook: puntuale.Webhook{URL: "https://chat.example", Session: c.Session, Created: Begin}, Chatwoot: puntuale.ChatwootInbox{Account: 3},
+	}, []byte("sealed"), Begin)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return l
+}
