@@ -507,9 +507,9 @@ func (b *inboundBatch) store(ctx context.Context) error {
 	}
 	type X = *inbound
 	now := engine.Micros(b.tasks[0].Body.(*inboundCall).now)
-	if _, err := b.a.Exec(ctx, `insert into reply (client_id, id, session_id, phone, at, own, kind, text, media, network_id, run_id, effect, read_at)
+	if err := b.a.Queue(ctx, `insert into reply (client_id, id, session_id, phone, at, own, kind, text, media, network_id, run_id, effect, read_at)
  select u.c, u.i, u.s, u.p, u.a, u.o, u.k, u.t, u.m, u.n, u.r, u.e, u.d
- from $u(c bigint, i bigint, s bigint, p text, a bigint, o smallint, k text, t text, m text, n text, r bigint, e smallint, d bigint)`, engine.Columns{
+ from $u(c bigint, i bigint, s bigint, p text, a bigint, o smallint, k text, t text, m text, n text, r bigint, e smallint, d bigint)`, []any{engine.Columns{
 		engine.Column(rows, func(x *X) int64 { return int64((*x).Client) }),
 		engine.Column(rows, func(x *X) int64 { return (*x).id }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).Session) }),
@@ -523,7 +523,7 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
 		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // the moment when it was read; own messages count as read
-	}); err != nil {
+	}}, nil); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
 	var facts []outbox.Fact

@@ -165,14 +165,14 @@ func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 	slices.SortFunc(all, func(x, y window) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
 	})
-	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
+	if err := a.Queue(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
  select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
- on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
+ on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, []any{engine.Columns{
 		engine.Column(all, func(k *window) int64 { return k.client }),
 		engine.Column(all, func(k *window) int64 { return k.session }),
 		engine.Column(all, func(k *window) string { return k.phone }),
 		engine.Column(all, func(k *window) int64 { return k.until }),
-	}); err != nil {
+	}}, nil); err != nil {
 		return fmt.Errorf("open windows: %w", err)
 	}
 	return nil
