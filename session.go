@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -75,3 +76,163 @@ func (s Session) DefaultPace() Pace {
 	}
 	return Pace{PerMinute: 20, PerDay: 1000, ColdPerMinute: 3, ColdPerDay: 50, Jitter: 3}
 }
+
+// LinkState is the state of a session's link. Stores keep the numbers.
+type LinkState int8
+
+const (
+	LinkAsCreated LinkState = 0 // the session was never linked or unlinked; a sandbox then counts as online, any other session as unlinked
+	LinkUnlinked  LinkState = 1
+	LinkPairing   LinkState = 2
+	LinkLinked    LinkState = 3 // linked, but not connected now
+	LinkOnline    LinkState = 4 // connected: the session could send
+)
+
+var linkNames = [...]string{"as created", "unlinked", "pairing", "linked", "online"}
+
+func (s LinkState) String() string {
+	if s < 0 || int(s) >= len(linkNames) {
+		return fmt.Sprintf("LinkState(%d)", int8(s))
+	}
+	return linkNames[s]
+}
+
+// Condition adds detail to a [LinkState]. Stores keep the numbers.
+type Condition int8
+
+const (
+	ConditionNone Condition = 0 // no detail
+	Connecting    Condition = 1 // linked: a login is running, or about to begin
+	Waiting       Condition = 2 // linked: the next login is at the moment Link.Until
+	Banned        Condition = 3 // linked: the network refuses logins until Link.Until
+	Outdated      Condition = 4 // linked: the network wants a newer version of the protocol
+	Replaced      Condition = 5 // linked: another connection took over the session; a person must decide
+	LoggedOut     Condition = 6 // unlinked: the network, or the phone, ended the link
+	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, and this server cannot give one
+)
+
+var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
+
+// Word returns the name of the state for callers. A condition with a name of its own replaces the state's name.
+func (l Link) Word() string {
+	if l.Condition > ConditionNone && int(l.Condition) < len(conditionNames) && conditionNames[l.Condition] != "" {
+		return conditionNames[l.Condition]
+	}
+	return l.State.String()
+}
+
+// PairMethod is how a person links a phone.
+type PairMethod string
+
+const (
+	PairQR   PairMethod = "qr"   // the phone scans a QR code
+	PairCode PairMethod = "code" // the person types a code into the phone
+)
+
+// Link is what stores keep about a session's link. The node that owns the session writes it. Any node may show it.
+type Link struct {
+	State  LinkState
+	Since  time.Time // when this state, or the last pairing, began; zero: never changed since the session was created
+	Number string    // "+…", or "" while the number is unknown or the session is unlinked
+	Detail Reason    // why the link ended or is not connected; zero if the state needs no reason
+	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
+	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
+	Condition
+	Limited    time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
+	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are told; it is not stored
+}
+
+// LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
+// any other session.
+func (s Session) LinkOf() LinkState {
+	switch {
+	case s.Link.State != LinkAsCreated:
+		return s.Link.State
+	case s.Sandbox:
+		return LinkOnline
+	}
+	return LinkUnlinked
+}
+
+// PairingCode is what a person scans or types to link a session.
+type PairingCode struct {
+	Method PairMethod `json:"method"`
+	Text   string     `json:"text"`
+}
+
+// Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one
+// call at a time. Calls for different sessions may run at once.
+//
+// A Linker reports each change of a session as a [LinkReport]. For this it calls a function that its constructor got.
+// Reports may begin before Open returns, and end when Close returns. The function never blocks, any goroutine may
+// call it, and it stores the report as soon as it can.
+type Linker interface {
+	// Open takes charge of a session that this node owns from now on, and connects the session if it is linked. The
+	// dispatcher waits for Open, so it returns at once. s.Link is the stored link. If the connector's own keys show
+	// another state, the Linker reports that state. A pairing that another node began has ended. Before Open, and
+	// after Close, the session is not Online.
+	Open(s Session)
+
+	// Close stops all work for a session, so that another node may open it. After Close returns, the Linker sends and
+	// reports nothing for the session. The session stays linked. When ctx ends, Close aborts the remaining work.
+	Close(ctx context.Context, session SessionID)
+
+	// Pair begins to link a session with a phone. If a pairing is running, Pair starts it anew. phone is "+…" with
+	// PairCode, and "" otherwise. Each code comes as a report; the first may come before Pair returns or soon after.
+	// The last report is LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail if the pairing
+	// failed. If Pair returns an [*Error], show it to the caller.
+	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
+
+	// Unlink ends a link or a pairing, and deletes its data. It tells the network, if that is possible before ctx
+	// ends. If Unlink returns nil, the link has ended, even if the network was not told. The caller may repeat
+	// Unlink. Unlink itself reports nothing.
+	Unlink(ctx context.Context, session SessionID) error
+}
+
+// Tester is a [Linker] that can find out why a session does not send.
+type Tester interface {
+	// Test reads the session's keys again, asks the network, and reports the result before it returns. The report
+	// says LinkOnline, or another state with a Detail that explains it. If the test finds no problem, a session that
+	// had stopped sends again. An error means that the test itself failed.
+	Test(ctx context.Context, session SessionID) error
+}
+
+// LinkReport is a connector's report about the link of a session.
+type LinkReport struct {
+	Session SessionID
+	State   LinkState // never LinkAsCreated
+	Number  string
+	Detail  Reason
+	Code    PairingCode // only with LinkPairing; without a text, there is no code to show now
+	Until   time.Time   // when Code expires, or when Condition ends
+	Condition
+	Limited    time.Time // see [Link.Limited]
+	Restricted bool      // see [Link.Restricted]
+}
+
+// Equal reports whether two reports have the same content.
+func (r LinkReport) Equal(o LinkReport) bool {
+	return r.Session == o.Session && r.State == o.State && r.Number == o.Number && r.Detail.Equal(o.Detail) && r.Code == o.Code &&
+		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited) && r.Restricted == o.Restricted
+}
+
+// Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.
+type Reconnector interface {
+	// Reconnect connects a linked session at once, even if its condition is Waiting or Replaced. Codes: conflict (the
+	// session is not linked, or the network refuses logins until a later moment).
+	Reconnect(ctx context.Context, session SessionID) error
+}
+
+// Pacer is a [Linker] that enforces a part of a session's pace itself.
+type Pacer interface {
+	// SetPace tells the connector the new pace of an open session. It never blocks.
+	SetPace(session SessionID, p Pace)
+}
+
+// NoLinker returns the error for a session that this build has no Linker for.
+func NoLinker() *Error {
+	return Conflict(FaultSessionNoLinker)
+}
+
+// AlreadyLinked returns the error for a session that is already linked.
+func AlreadyLinked() *Error { return Conflict(FaultSessionLinkedAlready) }

@@ -1,6 +1,11 @@
 package puntuale
 
-import "time"
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+)
 
 // Template is content with a name. Steps and single sends may name a template instead of having their own content. A
 // client's templates have different names.
@@ -56,3 +61,180 @@ type Parameter struct {
 
 // MaxParameters is the largest number of placeholders in a header or a body.
 const MaxParameters = 100
+
+// NetworkTemplate is a template as Meta lists it. A person who did not write in the last 24 hours may only get
+// templates.
+type NetworkTemplate struct {
+	Account  string // Meta's id of the business that owns the template
+	Name     string
+	Language string // see [Approved.Language]
+	ID       string // Meta's id of the template
+	Status   TemplateStatus
+	Category string // MARKETING, UTILITY or AUTHENTICATION
+	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "": unknown
+	Reason   string // Meta's code that explains the status; often ""
+	Named    bool   // the placeholders have names; false: they have numbers
+	Parts    []TemplatePart
+	Changed  time.Time // when Meta last reported the status
+}
+
+// TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
+type TemplatePart struct {
+	Kind    string           `json:"type"`
+	Format  string           `json:"format,omitempty"` // only in a header: TEXT, IMAGE, VIDEO, DOCUMENT or LOCATION
+	Text    string           `json:"text,omitempty"`   // its placeholders look like {{1}} or {{name}}
+	Buttons []TemplateButton `json:"buttons,omitempty"`
+}
+
+// TemplateButton is one button of a template.
+type TemplateButton struct {
+	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
+	Text string `json:"text,omitempty"`
+	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must give the last part of the address
+}
+
+// TemplateStatus is Meta's status of a template, in Meta's words.
+type TemplateStatus string
+
+const (
+	TemplateApproved TemplateStatus = "APPROVED"
+	TemplatePending  TemplateStatus = "PENDING"
+	TemplateRejected TemplateStatus = "REJECTED"
+	TemplatePaused   TemplateStatus = "PAUSED"
+	TemplateDisabled TemplateStatus = "DISABLED"
+	TemplateAppealed TemplateStatus = "IN_APPEAL"
+	TemplateDeleted  TemplateStatus = "DELETED"
+	TemplateDeleting TemplateStatus = "PENDING_DELETION"
+	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
+	TemplateUnknown  TemplateStatus = "UNKNOWN" // not a word of Meta: Meta reported the template without a status
+)
+
+// TemplateUse says whether a template can be used.
+type TemplateUse int8
+
+const (
+	TemplateUsable   TemplateUse = iota // also for statuses that this program does not know: then Meta decides
+	TemplateWaits                       // may become usable again by itself: messages wait
+	TemplateUnusable                    // stays unusable: messages fail
+)
+
+// Use returns what the status allows. The Reason says why the template cannot be used.
+func (s TemplateStatus) Use() (TemplateUse, Reason) {
+	switch s {
+	case TemplatePaused:
+		return TemplateWaits, Because(ReasonTemplatePaused)
+	case TemplatePending:
+		return TemplateWaits, Because(ReasonTemplatePending)
+	case TemplateAppealed:
+		return TemplateWaits, Because(ReasonTemplateAppealed)
+	case TemplateOverMost:
+		return TemplateWaits, Because(ReasonTemplatesOverMost)
+	case TemplateDisabled:
+		return TemplateUnusable, Because(ReasonTemplateDisabled)
+	case TemplateRejected:
+		return TemplateUnusable, Because(ReasonTemplateRejected)
+	case TemplateDeleted, TemplateDeleting:
+		return TemplateUnusable, Because(ReasonTemplateDeleted)
+	}
+	return TemplateUsable, Reason{}
+}
+
+// Codes of why a template cannot be used.
+const (
+	ReasonTemplatePaused    ReasonCode = "template.paused"
+	ReasonTemplateDisabled  ReasonCode = "template.disabled"
+	ReasonTemplatePending   ReasonCode = "template.pending"
+	ReasonTemplateAppealed  ReasonCode = "template.appealed"
+	ReasonTemplateRejected  ReasonCode = "template.rejected"
+	ReasonTemplateDeleted   ReasonCode = "template.deleted"
+	ReasonTemplatesOverMost ReasonCode = "template.over_most" // the business has too many templates
+	ReasonNoTemplate        ReasonCode = "template.none"      // the business has no approved template of this name and language
+	ReasonTemplateValues    ReasonCode = "template.values"    // the values do not fit the placeholders
+)
+
+var templatePlaceholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
+
+// Part returns the part of the given kind, or the zero value if there is none.
+func (t NetworkTemplate) Part(kind string) TemplatePart {
+	for _, p := range t.Parts {
+		if p.Kind == kind {
+			return p
+		}
+	}
+	return TemplatePart{}
+}
+
+// Placeholders returns the placeholders that the sender must fill in, in order, each once: "1", "2" or names.
+func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
+
+// Open reports whether the sender must fill in the button: the end of its address, or its code.
+func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placeholdersOf(b.URL)) > 0 }
+
+func placeholdersOf(text string) (all []string) {
+	for _, found := range templatePlaceholder.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(" "+strings.Join(all, " ")+" ", " "+found[1]+" ") {
+			all = append(all, found[1])
+		}
+	}
+	return all
+}
+
+// TemplateEvent is a change of one template that Meta reported by webhook.
+type TemplateEvent struct {
+	Client   ClientID // a client with a session of the business Account
+	Account  string
+	Name     string
+	Language string
+	ID       string
+	Status   TemplateStatus // "": did not change
+	Quality  string         // "": did not change
+	Category string         // "": did not change
+	Reason   string         // only with Status: Meta's code that explains it
+	At       time.Time
+}
+
+// NetworkTemplates says which business a session belongs to, and how current the list of the business's templates is.
+type NetworkTemplates struct {
+	Number  string    // Meta's id of the session's number; "": the session has no keys, or its node has not read them
+	Account string    // Meta's id of the business; "": unknown
+	Synced  time.Time // when the list was last read from Meta; zero: never
+	Problem Reason    // why the last reading failed; zero if it succeeded
+}
+
+// NetworkTemplateStore keeps what Meta reports about templates. The connector first notes the business of each
+// session. The store then keeps the templates of that business for each client with a session there.
+type NetworkTemplateStore interface {
+	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
+	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
+
+	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
+	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
+	NoteLimit(ctx context.Context, session SessionID, limit int) error
+
+	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
+	// business.
+	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
+
+	// KeepNetworkTemplates stores a list of templates. The argument at is when the list was read. The list replaces
+	// the templates of the client's business. Templates that are not in the list become DELETED. Later events keep
+	// their effect. If problem is not zero, the store keeps problem instead of the list. If account is not the
+	// business of the session, nothing is stored.
+	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
+
+	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the
+	// client has no session of the business.
+	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
+
+	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
+	// not know the template.
+	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
+}
+
+// NetworkTemplateTenant shows a client its templates. It is part of a [Tenant].
+type NetworkTemplateTenant interface {
+	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
+	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
+
+	// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.
+	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
+}
