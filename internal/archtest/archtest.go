@@ -19,11 +19,12 @@ import (
 // Module is the path that begins every import of our own.
 const Module = "puntuale"
 
-// Limits on size, in lines. Generated files are not counted.
+// Limits on size, in lines, and of a folder in files. Generated files are not counted.
 const (
 	maxFile     = 600
 	maxTestFile = 800
 	maxFunction = 80
+	maxFolder   = 45 // files that are neither tests nor generated
 )
 
 // Rule says what a package, and those below it, may import. Among several rules the one with the longest path applies.
@@ -67,6 +68,7 @@ var Rules = []Rule{
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/outbox", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/control", Module: []string{".", "internal/automation", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/keyword", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control/upload", Module: []string{".", "internal/roster"}, Library: []string{"golang.org/x/sync"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/webhook", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/automation", Module: []string{".", "internal/auth", "internal/automation", "internal/clock", "internal/control", "internal/control/request", "internal/keyword", "internal/payload"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
@@ -156,7 +158,7 @@ var emptyWords = []string{"util", "utils", "common", "helper", "helpers", "model
 
 // Check reads the Go files of a module's tree and returns every breach of the rules, in order, as "file:line: what".
 func Check(tree fs.FS, rules []Rule, owners map[string][]string) ([]string, error) {
-	c := &checker{rules: rules, owners: owners, documented: map[string]bool{}}
+	c := &checker{rules: rules, owners: owners, documented: map[string]bool{}, files: map[string]int{}}
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -184,6 +186,11 @@ func Check(tree fs.FS, rules []Rule, owners map[string][]string) ([]string, erro
 			c.report(folder, 0, "no file says what the package is for (a comment above its package clause)")
 		}
 	}
+	for folder, count := range c.files {
+		if count > maxFolder {
+			c.report(folder, 0, "%d files, %d are allowed: give a noun its own package", count, maxFolder)
+		}
+	}
 	slices.Sort(c.breaches)
 	return c.breaches, nil
 }
@@ -201,6 +208,7 @@ type checker struct {
 	rules      []Rule
 	owners     map[string][]string
 	documented map[string]bool // by folder with at least one file that is not a test
+	files      map[string]int  // how many files a folder has, by maxFolder's rule
 	breaches   []string
 }
 
@@ -223,6 +231,9 @@ func (c *checker) file(name string, source []byte) error {
 	c.checkShape(name, folder, parsed, line)
 	if isTest {
 		return nil
+	}
+	if !ast.IsGenerated(parsed) {
+		c.files[folder]++
 	}
 	c.documented[folder] = c.documented[folder] || parsed.Doc.Text() != ""
 	for _, spec := range parsed.Imports {

@@ -401,11 +401,11 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.Begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
-	defer u.end()
+	defer u.End()
 	rows := &contactRows{ctx: ctx, tenant: c.tenant, filter: puntuale.ContactFilter{Any: tags}}
 	if err := rows.survey(); err != nil {
 		return Recipients{}, err

@@ -19,6 +19,7 @@ import (
 	"puntuale"
 	"puntuale/internal/campaign"
 	"puntuale/internal/control/request"
+	"puntuale/internal/control/upload"
 	"puntuale/internal/roster"
 )
 
@@ -108,14 +109,14 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	if err := k.faults.Err(); err != nil {
 		return ImportedContacts{}, err
 	}
-	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.Begin(c.account.Partner)
 	if err != nil {
 		return ImportedContacts{}, err
 	}
-	defer u.end()
-	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.lists.scratch)
+	defer u.End()
+	reader, err := roster.Open(ctx, u.Reader(ctx, file), contentType, c.control.lists.scratch)
 	if err != nil {
-		return ImportedContacts{}, fileFault(err)
+		return ImportedContacts{}, upload.FileFault(err)
 	}
 	defer func() { _ = reader.Close() }()
 	now := c.control.clock.Now().Truncate(time.Microsecond)
@@ -224,7 +225,7 @@ func (x *contactReading) begin() (first []roster.Row, err error) {
 	if x.ask.Columns == "" {
 		x.out.Mapping = guessContacts(x.out.Columns, x.out.Preview)
 	} else if x.out.Mapping, err = roster.ParseMapping(x.ask.Columns, x.out.Columns); err != nil {
-		return nil, mappingFault(err, x.ask.Columns)
+		return nil, upload.MappingFault(err, x.ask.Columns)
 	}
 	return first, x.checkMapping()
 }
@@ -308,7 +309,7 @@ func fieldNameOf(header string) string {
 func (x *contactReading) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
-		return fileFault(err)
+		return upload.FileFault(err)
 	}
 	x.out.Rows++
 	x.refuse(RefusedContact{Line: row.Line, Reason: RefusedRow, Value: row.Reason()})

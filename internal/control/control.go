@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control/request"
+	"puntuale/internal/control/upload"
 	"puntuale/internal/price"
 )
 
@@ -95,7 +96,7 @@ type deviceSettings struct {
 
 // listSettings are where lists of recipients are read, and how many are read at once.
 type listSettings struct {
-	uploads *uploads
+	uploads *upload.Uploads
 	scratch string
 }
 
@@ -106,7 +107,7 @@ func New(cfg Config) *Control {
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
-		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors are left for calls and messages
+		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors are left for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}

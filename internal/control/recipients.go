@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control/request"
+	"puntuale/internal/control/upload"
 	"puntuale/internal/plan"
 	"puntuale/internal/roster"
 )
@@ -174,14 +175,14 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
-	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.Begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
-	defer u.end()
-	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.lists.scratch)
+	defer u.End()
+	reader, err := roster.Open(ctx, u.Reader(ctx, file), contentType, c.control.lists.scratch)
 	if err != nil {
-		return Recipients{}, fileFault(err)
+		return Recipients{}, upload.FileFault(err)
 	}
 	defer func() { _ = reader.Close() }()
 	return c.replaceRecipients(ctx, stored, reader, mapping)
@@ -289,7 +290,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	if mapping == "" {
 		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
 	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
-		return nil, mappingFault(err, mapping)
+		return nil, upload.MappingFault(err, mapping)
 	}
 	if _, ok := x.columns[columnPhone]; !ok {
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
@@ -301,7 +302,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 func (x *newList) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
-		return fileFault(err)
+		return upload.FileFault(err)
 	}
 	x.file(row)
 	return nil
@@ -358,11 +359,11 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	case stored.List == 0:
 		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
-	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.Begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
-	defer u.end()
+	defer u.End()
 	l, err := c.tenant.RecipientList(ctx, stored.List)
 	if err != nil {
 		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)

@@ -1,4 +1,4 @@
-package control
+package upload
 
 import (
 	"io"
@@ -15,18 +15,18 @@ import (
 func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		u := newUploads(1)
+		u := New(1)
 		const workbook = "PK and so on"
 		var order []string
-		read := func(name string, partner puntuale.PartnerID, file string) (*upload, chan error) {
+		read := func(name string, partner puntuale.PartnerID, file string) (*Upload, chan error) {
 			t.Helper()
-			x, err := u.begin(partner)
+			x, err := u.Begin(partner)
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, err := io.ReadAll(&uploadReader{upload: x, ctx: t.Context(), r: strings.NewReader(file)})
+				_, err := io.ReadAll(x.Reader(t.Context(), strings.NewReader(file)))
 				if err == nil {
 					order = append(order, name)
 				}
@@ -35,13 +35,13 @@ func TestWorkbooksWaitForEachOther(t *testing.T) {
 			synctest.Wait()
 			return x, done
 		}
-		all := make([]*upload, 5)
+		all := make([]*Upload, 5)
 		all[0], _ = read("first of one", 1, workbook)
 		all[2], _ = read("second of one", 1, workbook)
 		all[1], _ = read("first of two", 2, workbook)
 		all[3], _ = read("list of one", 1, "phone\n333\n")
 		for _, x := range all[:2] {
-			x.end()
+			x.End()
 			synctest.Wait()
 		}
 		if want := []string{"first of one", "list of one", "first of two", "second of one"}; !slices.Equal(order, want) {
@@ -53,7 +53,7 @@ func TestWorkbooksWaitForEachOther(t *testing.T) {
 			t.Errorf("late: %v", err)
 		}
 		for _, x := range all[2:] {
-			x.end()
+			x.End()
 		}
 		if u.all != 0 || len(u.partners) != 0 || !u.processors.TryAcquire(1) {
 			t.Errorf("%d uploads of %d partners are left", u.all, len(u.partners))

@@ -1,4 +1,5 @@
-package control
+// Package upload bounds the lists that one server reads at the same time, and turns the errors of a list's file into faults.
+package upload
 
 import (
 	"bytes"
@@ -24,8 +25,8 @@ const (
 	uploadRetry        = 10 * time.Second
 )
 
-// uploads counts and bounds the lists that are read at the same time. Many goroutines may use it at once.
-type uploads struct {
+// Uploads counts and bounds the lists that are read at the same time. Many goroutines may use it at once.
+type Uploads struct {
 	mu         sync.Mutex
 	all        int
 	partners   map[puntuale.PartnerID]*partnerUploads
@@ -38,13 +39,14 @@ type partnerUploads struct {
 	slot *semaphore.Weighted // one of the uploads waits for a processor, or uses it
 }
 
-func newUploads(processors int) *uploads {
-	return &uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
+// New returns Uploads. processors is how many workbooks may be unpacked at the same time.
+func New(processors int) *Uploads {
+	return &Uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
 }
 
-// begin counts one more list that is being read. After a success, the caller must call the upload's method end. Codes:
+// Begin counts one more list that is being read. After a success, the caller must call the upload's method End. Codes:
 // overloaded.
-func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
+func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := u.partners[partner]
@@ -57,12 +59,12 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.partners[partner] = p
 	u.all++
 	p.all++
-	return &upload{of: u, partner: partner, slot: p.slot}, nil
+	return &Upload{of: u, partner: partner, slot: p.slot}, nil
 }
 
-// upload is one list that is being read. Only one goroutine may use it.
-type upload struct {
-	of      *uploads
+// Upload is one list that is being read. Only one goroutine may use it.
+type Upload struct {
+	of      *Uploads
 	partner puntuale.PartnerID
 	slot    *semaphore.Weighted
 	working bool
@@ -70,7 +72,7 @@ type upload struct {
 
 // work waits for a processor. The upload keeps the processor until it ends. Only one upload of a partner waits at a
 // time, so that many uploads of one partner do not delay other partners. Codes: overloaded.
-func (u *upload) work(ctx context.Context) error {
+func (u *Upload) work(ctx context.Context) error {
 	if u.working {
 		return nil
 	}
@@ -92,7 +94,8 @@ func (u *upload) work(ctx context.Context) error {
 	return puntuale.Overloaded(uploadRetry)
 }
 
-func (u *upload) end() {
+// End gives back what the upload took. It is called once.
+func (u *Upload) End() {
 	if u.working {
 		u.of.processors.Release(1)
 		u.slot.Release(1)
@@ -107,10 +110,14 @@ func (u *upload) end() {
 	}
 }
 
-// uploadReader waits for a processor once a whole workbook has arrived, because the workbook is unpacked only then. A
-// CSV list is read while it arrives, and does not wait.
+// Reader returns a reader of the list. It waits for a processor once a whole workbook has arrived, because the workbook is
+// unpacked only then. A CSV list is read while it arrives, and does not wait.
+func (u *Upload) Reader(ctx context.Context, r io.Reader) io.Reader {
+	return &uploadReader{Upload: u, ctx: ctx, r: r}
+}
+
 type uploadReader struct {
-	*upload
+	*Upload
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
 	r     io.Reader
 	first []byte
@@ -132,8 +139,8 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the reader's own error
 }
 
-// mappingFault turns an error of the caller's mapping into a fault.
-func mappingFault(err error, mapping string) error {
+// MappingFault turns an error of the caller's mapping into a fault.
+func MappingFault(err error, mapping string) error {
 	e, ok := errors.AsType[*roster.MappingError](err)
 	if !ok {
 		return fmt.Errorf("read a mapping: %w", err)
@@ -141,8 +148,8 @@ func mappingFault(err error, mapping string) error {
 	return puntuale.Invalid(e.Reason().At("query.columns", mapping))
 }
 
-// fileFault turns an error of a file as a whole into a fault.
-func fileFault(err error) error {
+// FileFault turns an error of a file as a whole into a fault.
+func FileFault(err error) error {
 	e, ok := errors.AsType[*roster.FileError](err)
 	switch {
 	case !ok:
