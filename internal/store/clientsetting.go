@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"puntuale"
@@ -18,23 +17,10 @@ func (s *Store) SettingsOf(ctx context.Context, client puntuale.ClientID) (puntu
 	return readSettings(ctx, s.CallReads, client)
 }
 
-const settingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most`
-
-func scanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
-	words := ""
-	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost); err != nil || words == "" {
-		return err
-	}
-	if err := json.Unmarshal([]byte(words), &c.OptOutWords); err != nil {
-		return fmt.Errorf("read opt-out words: %w", err)
-	}
-	return nil
-}
-
 func readSettings(ctx context.Context, from engine.Querier, client puntuale.ClientID) (puntuale.ClientSettings, error) {
 	c := puntuale.DefaultSettings()
-	if err := from.Query(ctx, `select `+settingColumns+` from client_setting where client_id = $1`, []any{client}, func(r engine.Row) error {
-		return scanSettings(r, &client, &c)
+	if err := from.Query(ctx, `select `+account.SettingColumns+` from client_setting where client_id = $1`, []any{client}, func(r engine.Row) error {
+		return account.ScanSettings(r, &client, &c)
 	}); err != nil {
 		return c, engine.PublicError(fmt.Errorf("read a client's settings: %w", err))
 	}

@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/reply"
 	"puntuale/internal/store/retention"
 )
 
@@ -83,10 +84,10 @@ var Statements = map[string]Statement{
 	"stop":      {stopCandidates, []any{int64(1), "+391", int64(1), ""}},
 	"reference": {referenceCandidates, []any{int64(1), "booking"}},
 	"phones":    {queue.PhoneCandidates, []any{int64(1), engine.Columns{oneText}}},
-	"replies":   {`select y.id, ` + replyBytes + repliesOf + ` order by y.id desc limit $3`, []any{int64(1), int64(9), 10, "x"}},
+	"replies":   {`select y.id, ` + reply.ReplyBytes + reply.RepliesOf + ` order by y.id desc limit $3`, []any{int64(1), int64(9), 10, "x"}},
 	"consents":  {`select c.id, c.words` + consentsOf + ` order by c.id limit $3`, []any{int64(1), int64(1), 10, "x", "y"}},
-	"replied":   {replyCandidates, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
-	"who wrote": {whoWrote, []any{engine.Columns{one1, one1, oneText, one1, one1}}},
+	"replied":   {reply.ReplyCandidates, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
+	"who wrote": {reply.WhoWrote, []any{engine.Columns{one1, one1, oneText, one1, one1}}},
 	"all":       {openCandidates, []any{int64(1)}},
 	"sequence":  {sequencePending, []any{int64(1), int64(1)}},
 	"running":   {runningMessages, []any{engine.Columns{one1, one1, oneText, one1, oneText}}},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -19,6 +18,7 @@ import (
 	"puntuale/internal/store/notice"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
+	"puntuale/internal/store/reply"
 	"puntuale/internal/store/retention"
 	"puntuale/internal/store/transfer"
 )
@@ -35,9 +35,7 @@ type Store struct {
 	*event.Events
 	*notice.Notices
 	*automation.Rules
-
-	lastContact atomic.Pointer[contactKey] // the row of table contact that Maintain looked at last; nil: Maintain begins with the first
-	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: Maintain begins with the first
+	*reply.Replies
 
 	kinds   kinds
 	closing sync.Once
@@ -45,7 +43,7 @@ type Store struct {
 
 // kinds has the kinds of tasks, with names for the metrics.
 type kinds struct {
-	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed, act *engine.Kind
+	start, free, stop, cancel, resend, heard, consent, campaign, feed, act *engine.Kind
 }
 
 // Open opens the store, and creates or migrates it if cfg allows that. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation
@@ -56,6 +54,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), kinds: newKinds()}
+	s.Replies = reply.New(db, s.kinds.heard, s.cancelAll)
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -73,7 +72,7 @@ func newKinds() kinds {
 	heard.Background = true       // networks may send replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
+		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/person"
+	"puntuale/internal/store/reply"
 )
 
 // tenant is the handle of one client. Every statement of its methods names the client's id.
@@ -16,6 +17,7 @@ type tenant struct {
 	person.ContactStore
 	event.ClientEvents
 	automation.RuleStore
+	reply.ClientReplies
 	s    *Store
 	id   puntuale.ClientID
 	free bool // the calls are not counted
@@ -24,15 +26,17 @@ type tenant struct {
 // Tenant returns the handle of a client. It reaches this client's data and no other data. Tenant does not ask the
 // database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
-	t := tenant{s: s, id: id}
-	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
-	return t
+	return s.tenant(id, false)
 }
 
 // Uncounted returns the same handle as Tenant, but its calls are not counted.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
-	t := tenant{s: s, id: id, free: true}
-	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
+	return s.tenant(id, true)
+}
+
+func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.Of(id), ClientReplies: s.Replies.Of(id)}
+	t.ContactStore = s.Persons.Of(id, t.calls())
 	return t
 }
 

@@ -50,3 +50,18 @@ func orNull[T any](p *T) any {
 	}
 	return *p
 }
+
+// SettingColumns are the columns that [ScanSettings] reads.
+const SettingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most`
+
+// ScanSettings reads a row of a client's settings.
+func ScanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
+	words := ""
+	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost); err != nil || words == "" {
+		return err
+	}
+	if err := json.Unmarshal([]byte(words), &c.OptOutWords); err != nil {
+		return fmt.Errorf("read opt-out words: %w", err)
+	}
+	return nil
+}

@@ -7,7 +7,7 @@
 //
 // All writes go through a few writers. Each writer is one goroutine with one connection. Callers queue tasks, and the
 // tasks of several callers are committed together. Tasks do not wait to be committed with later ones, except for
-// replies of networks (store/inboundmessage.go).
+// replies of networks (store/reply/inboundmessage.go).
 //
 // SQLite has one writer. On PostgreSQL, each node has two writers for API calls, and a client's calls always go to the
 // same one. There is one writer each for claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns, and

@@ -1,4 +1,4 @@
-package store
+package reply
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
+func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	for _, x := range all {
 		if x.Name == x.Phone || x.Name == "" || x.Phone == "" {
 			continue
 		}
-		if err := s.TenantWriter(int64(x.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		if err := s.db.TenantWriter(int64(x.Client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `insert into alias (client_id, session_id, alias, phone)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
  on conflict (client_id, session_id, alias, phone) do nothing`, x.Client, x.Session, x.Name, x.Phone)
@@ -33,9 +33,9 @@ const (
 	namesSteps = 3
 )
 
-func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
+func (s *Replies) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
 	p := &namedPerson{client: int64(client), session: int64(session), names: []string{name}}
-	if err := findNames(ctx, s.CallReads, []*namedPerson{p}); err != nil {
+	if err := findNames(ctx, s.db.CallReads, []*namedPerson{p}); err != nil {
 		return nil, engine.PublicError(err)
 	}
 	return p.names, nil
@@ -111,14 +111,14 @@ order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
 // purgeAliases removes the aliases of people if the store knows nothing else about them. It reads in the order of the
 // key, as purgeContacts does.
-func (s *Store) purgeAliases(ctx context.Context) error {
+func (s *Replies) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {
 		last = *p
 	}
 	var over []aliasKey
 	n := 0
-	if err := s.MaintenanceReads.Query(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows engine.Row) error {
+	if err := s.db.MaintenanceReads.Query(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows engine.Row) error {
 		var lone bool
 		if err := rows.Scan(&last.client, &last.session, &last.alias, &last.phone, &lone); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 		return engine.PublicError(fmt.Errorf("look for names of nobody: %w", err))
 	}
 	if len(over) > 0 {
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
+		if err := s.db.TenantWriters[0].Do(ctx, engine.Single(s.db.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
  (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, engine.Columns{
 				engine.Column(over, func(k *aliasKey) int64 { return k.client }), engine.Column(over, func(k *aliasKey) int64 { return k.session }),

@@ -1,4 +1,4 @@
-package store
+package reply
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
@@ -61,7 +62,7 @@ func newInboundKind() *engine.Kind {
 	}
 }
 
-func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (cancelled int, err error) {
+func (s *Replies) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (cancelled int, err error) {
 	rows := make([]*inbound, len(all))
 	for i, m := range all {
 		x := &inbound{TakenMessage: m, at: m.At}
@@ -102,11 +103,11 @@ const collectFor = 10 * time.Millisecond
 // clients share a transaction, and no call waits for them. A message that stops very many others is taken alone. The
 // messages that it stops are cancelled before, one chunk in each transaction. If that fails, the network's repeat
 // cancels the rest.
-func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
+func (s *Replies) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
 		call := &inboundCall{now: now, all: rows}
 		client := int64(rows[0].Client)
-		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
+		if err := s.db.RecordWriter.Do(ctx, engine.Joined(s.inbound, len(rows), call).Of(client), false); err != nil {
 			return err
 		}
 		switch {
@@ -125,12 +126,12 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 			}
 			return nil
 		}
-		refs, err := candidatesOf(ctx, s.CallReads, rows)
+		refs, err := candidatesOf(ctx, s.db.CallReads, rows)
 		if err != nil {
 			return engine.PublicError(err)
 		}
 		most := max(0, len(refs[0])-engine.Chunk)
-		n, err := s.cancelAll(ctx, refs[0][:most], now)
+		n, err := s.cancel(ctx, refs[0][:most], now)
 		if rows[0].cancelled += n; err != nil {
 			return err
 		}
@@ -138,9 +139,9 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	}
 }
 
-// replyCandidates finds the messages that replies stop. Their sequences stop on a reply. Their runs began before the
+// ReplyCandidates finds the messages that replies stop. Their sequences stop on a reply. Their runs began before the
 // person wrote, for this person and this session.
-const replyCandidates = `
+const ReplyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
 where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_at <= u.t
@@ -160,7 +161,7 @@ func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]p
 	if len(names) == 0 {
 		return refs, nil
 	}
-	if err := a.Query(ctx, replyCandidates, []any{engine.Columns{
+	if err := a.Query(ctx, ReplyCandidates, []any{engine.Columns{
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Session) }),
@@ -300,12 +301,12 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	if len(people) == 0 {
 		read = b.a.Query // otherwise the answers about marks are not read yet
 	}
-	if err := read(ctx, `select `+settingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
+	if err := read(ctx, `select `+account.SettingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
 		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
 	}}, func(r engine.Row) error {
 		var id puntuale.ClientID
 		c := puntuale.DefaultSettings()
-		err := scanSettings(r, &id, &c)
+		err := account.ScanSettings(r, &id, &c)
 		b.set[id] = c
 		return err
 	}); err != nil {
@@ -447,9 +448,9 @@ func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// whoWrote finds the last run that wrote to a name between two moments. It returns 0 if the name only belongs to a
+// WhoWrote finds the last run that wrote to a name between two moments. It returns 0 if the name only belongs to a
 // contact.
-const whoWrote = `
+const WhoWrote = `
 select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
  and m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0)
@@ -468,7 +469,7 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	if err := b.a.Query(ctx, whoWrote, []any{engine.Columns{
+	if err := b.a.Query(ctx, WhoWrote, []any{engine.Columns{
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
 		engine.Column(names, func(n *inboundName) string { return n.name }),
@@ -586,9 +587,9 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
+func (s *Replies) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
 	var n int
-	seen, err := engine.QueryOne(ctx, s.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
+	seen, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
 	if err != nil {
 		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
 	}

@@ -1,4 +1,4 @@
-package store
+package reply
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string) (bool, error) {
+func (s *Replies) Knows(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string) (bool, error) {
 	var n int64
-	known, err := engine.QueryOne(ctx, s.CallReads, `select 1 from contact where client_id = $1 and phone = $2 and session_id = $3 and (window_until > 0 or met_at > 0)`,
+	known, err := engine.QueryOne(ctx, s.db.CallReads, `select 1 from contact where client_id = $1 and phone = $2 and session_id = $3 and (window_until > 0 or met_at > 0)`,
 		[]any{client, to, session}, &n)
 	if err != nil {
 		return false, engine.PublicError(fmt.Errorf("look for a contact: %w", err))
@@ -22,8 +22,8 @@ func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session pun
 	return known, nil
 }
 
-func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
-	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+func (s *Replies) Met(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+	return s.db.TenantWriter(int64(client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, met_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set met_at = excluded.met_at where g.met_at = 0`, client, session, to, engine.Micros(at)); err != nil {
 			return fmt.Errorf("note a contact: %w", err)
@@ -34,8 +34,8 @@ func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntu
 
 // MetSince reads all contact rows of the client, so call it only when a session begins to count. It leaves out
 // groups.
-func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
-	all, err := engine.QueryAll(ctx, s.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
+func (s *Replies) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+	all, err := engine.QueryAll(ctx, s.db.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
  order by met_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read new contacts: %w", err))
@@ -45,8 +45,8 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 
 // Departed returns the moments after since at which messages of the session left, latest first. It reads the client's
 // outcomes from the index of their moments.
-func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
-	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
+func (s *Replies) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+	all, err := engine.QueryAll(ctx, s.db.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read what a session sent: %w", err))
@@ -56,12 +56,12 @@ func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session 
 
 func scanMoment(rows engine.Row, at *time.Time) error { return rows.Scan(engine.ScanTime(at)) }
 
-func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
+func (s *Replies) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
 	there := make(map[puntuale.SessionID]bool, len(sessions))
 	for len(sessions) > 0 {
 		part := sessions[:min(engine.Chunk, len(sessions))]
 		sessions = sessions[len(part):]
-		found, err := engine.QueryAll(ctx, s.MaintenanceReads, `select s.id from $u(i bigint) join session s on s.id = u.i where s.deleted_at = 0`,
+		found, err := engine.QueryAll(ctx, s.db.MaintenanceReads, `select s.id from $u(i bigint) join session s on s.id = u.i where s.deleted_at = 0`,
 			[]any{fleet.SessionColumn(part)}, engine.ScanOne[puntuale.SessionID])
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("look for sessions: %w", err))
@@ -90,7 +90,7 @@ where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, 
 
 // purgeContacts removes rows of table contact that say only that the person wrote long ago. It keeps rows of people
 // that a linked number knows. It reads in the order of the key, because there is no index by time.
-func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
+func (s *Replies) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {
 		last = *p
@@ -98,7 +98,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-keepWindow))
 	var over []contactKey
 	n := 0
-	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
+	if err := s.db.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
 		var old bool
 		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
 	for part := range slices.Chunk(over, engine.Chunk) {
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
+		if err := s.db.TenantWriters[0].Do(ctx, engine.Single(s.db.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
 				engine.Column(part, func(k *contactKey) int64 { return k.client }),
@@ -130,12 +130,12 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
+func (s *Replies) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
 	x := &inbound{TakenMessage: m, at: m.At}
 	if x.at.After(now) {
 		x.at = now
 	}
-	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+	return s.db.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.heard, func(ctx context.Context, a engine.Querier) error {
 		return openWindows(ctx, a, []*inbound{x})
 	}).Of(int64(m.Client)), false)
 }
@@ -178,9 +178,9 @@ func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 	return nil
 }
 
-func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+func (s *Replies) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
 	var until time.Time
-	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
+	_, err := engine.QueryOne(ctx, s.db.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
 		[]any{client, phone, session}, engine.ScanTime(&until))
 	if err != nil {
 		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
@@ -188,6 +188,6 @@ func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, sessi
 	return until, nil
 }
 
-func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
-	return t.s.WindowUntil(ctx, t.id, session, phone)
+func (t ClientReplies) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.all.WindowUntil(ctx, t.client, session, phone)
 }

@@ -1,6 +1,6 @@
 //go:build mutate_seen
 
-package store
+package reply
 
 // This mutation takes an inbound message again when the network repeats it. It shows that the tests notice that.
 const forgetsInbound = true
