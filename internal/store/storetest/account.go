@@ -19,7 +19,7 @@ func testAccounts(t *testing.T, w *World) {
 	account.Name, account.Phone, account.Created = "Èlite", "+39 02 123", Begin
 	account.ExpiresAt, account.Features = Begin.Add(14*24*time.Hour), []string{"webhook"}
 	n := puntuale.NewClient{Client: account, Login: puntuale.Login{Email: "a@b", Password: "hash"},
-		Session: puntuale.Session{Name: "prima", Type: puntuale.Socket, Created: Begin}, Key: puntuale.Key{Name: "k", Hash: keyHash(), Created: Begin}}
+		Session: puntuale.Session{Name: "prima", Type: puntuale.Socket, Created: Begin}, Key: puntuale.Key{Name: "k", Hash: KeyHash(), Created: Begin}}
 	created, err := partner.CreateClient(ctx, n, nil)
 	id, session := created.Client, created.Session
 	if err != nil {
@@ -39,24 +39,24 @@ func testAccounts(t *testing.T, w *World) {
 	}
 	ledger(t, w)
 	// Two logins of a partner cannot have the same e-mail. A refused call creates nothing.
-	n.Key.Hash = keyHash()
+	n.Key.Hash = KeyHash()
 	_, err = partner.CreateClient(ctx, n, nil)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	if n := w.Int("select count(*) from client"); n != 1 {
 		t.Fatalf("%d clients", n)
 	}
-	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: KeyHash()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.CreatePartner(ctx, puntuale.Partner{Name: "Ancora", Slug: "altri"}, puntuale.Login{Email: "c@d"}, puntuale.Key{Hash: keyHash()})
-	wantCode(t, err, puntuale.CodeConflict)
+	_, err = w.CreatePartner(ctx, puntuale.Partner{Name: "Ancora", Slug: "altri"}, puntuale.Login{Email: "c@d"}, puntuale.Key{Hash: KeyHash()})
+	WantCode(t, err, puntuale.CodeConflict)
 	n.Login.Email = "c@d"
 	if _, err = w.Store.Partner(other).CreateClient(ctx, n, nil); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Store.Partner(999).CreateClient(ctx, n, nil)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if err := w.Check(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +66,8 @@ func testKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	_, err := w.Principal(ctx, sha256.Sum256([]byte("nobody's")), Begin)
-	wantCode(t, err, puntuale.CodeUnauthorized)
-	next := puntuale.Key{Name: "seconda", Prefix: "ck_abc", Hash: keyHash(), Created: Begin}
+	WantCode(t, err, puntuale.CodeUnauthorized)
+	next := puntuale.Key{Name: "seconda", Prefix: "ck_abc", Hash: KeyHash(), Created: Begin}
 	grace := Begin.Add(time.Hour)
 	if err := w.RotateKey(ctx, c.Key, next, grace, Begin); err != nil {
 		t.Fatal(err)
@@ -82,14 +82,14 @@ func testKeys(t *testing.T, w *World) {
 			t.Errorf("at %v: %+v, %v", test.at, p, err)
 		}
 	}
-	wantCode(t, w.RotateKey(ctx, c.Key, puntuale.Key{Hash: keyHash()}, grace, grace), puntuale.CodeUnauthorized)
+	WantCode(t, w.RotateKey(ctx, c.Key, puntuale.Key{Hash: KeyHash()}, grace, grace), puntuale.CodeUnauthorized)
 	w.Exec("update api_key set revoked_at = 1 where client_id = $1", c.ID)
 	_, err = w.Principal(ctx, next.Hash, Begin)
-	wantCode(t, err, puntuale.CodeUnauthorized)
+	WantCode(t, err, puntuale.CodeUnauthorized)
 	gone := w.Client(puntuale.AccountFull)
 	w.Exec("update client set deleted_at = 1 where id = $1", gone.ID)
 	_, err = w.Principal(ctx, gone.Key, Begin)
-	wantCode(t, err, puntuale.CodeUnauthorized)
+	WantCode(t, err, puntuale.CodeUnauthorized)
 }
 
 func testStandings(t *testing.T, w *World) {
@@ -120,7 +120,7 @@ func testIDs(t *testing.T, w *World) {
 	clients := []*Client{w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)}
 	var mu sync.Mutex
 	seen := map[puntuale.MessageID]bool{}
-	together(6, func(i int) {
+	Together(6, func(i int) {
 		c, tenant := clients[i%3], stores[i%2].Tenant(clients[i%3].ID)
 		last := puntuale.MessageID(0)
 		for range 5 {
@@ -166,7 +166,7 @@ func testReopen(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err = c.Start(ctx, c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeUnavailable)
+	WantCode(t, err, puntuale.CodeUnavailable)
 	again := w.DB.Open(t)
 	after, err := again.Tenant(c.ID).Details(ctx, ids)
 	if err != nil || !reflect.DeepEqual(after, before) {

@@ -132,10 +132,10 @@ func testMove(t *testing.T, w *World) {
 		t.Errorf("moved = %+v", d)
 	}
 	_, err = move(ids[0])
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	c.MustSend(node, Begin.Add(time.Second), ids[1])
 	_, err = move(ids[1]) // refused, because the message left meanwhile and must not leave twice
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	again, err := c.ResentAs(ctx, c.Detail(ids[0]).Run, ids[0])
 	if err != nil || !slices.Equal(again, moved.IDs) {
 		t.Errorf("sent again as %v, %v", again, err)

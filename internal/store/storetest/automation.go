@@ -82,7 +82,7 @@ func testAutomations(t *testing.T, w *World) {
 func testHooks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	hash := keyHash()
+	hash := KeyHash()
 	id, err := c.CreateAutomation(ctx, c.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}}), &puntuale.HookSecret{Hash: hash, Sealed: []byte("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func testHooks(t *testing.T, w *World) {
 	if _, err := other.Hook(ctx, id); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("another client's hook: %v", err)
 	}
-	next := keyHash()
+	next := KeyHash()
 	if err := c.SetHookSecret(ctx, id, puntuale.HookSecret{Hash: next, Sealed: []byte("n")}); err != nil {
 		t.Error(err)
 	}
@@ -128,7 +128,7 @@ func (c *Client) theirRule() puntuale.Automation {
 		return all[0]
 	}
 	a := c.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}})
-	if a.ID, err = c.CreateAutomation(context.Background(), a, &puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("s")}, nil); err != nil {
+	if a.ID, err = c.CreateAutomation(context.Background(), a, &puntuale.HookSecret{Hash: KeyHash(), Sealed: []byte("s")}, nil); err != nil {
 		c.w.t.Fatalf("create a rule: %v", err)
 	}
 	return a
@@ -172,7 +172,7 @@ var ofRules = map[string]foreign{
 		return mine.Hook(context.Background(), other.theirRule().ID)
 	},
 	"SetHookSecret": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.SetHookSecret(context.Background(), other.theirRule().ID, puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("m")})
+		return nil, mine.SetHookSecret(context.Background(), other.theirRule().ID, puntuale.HookSecret{Hash: KeyHash(), Sealed: []byte("m")})
 	},
 }
 

@@ -147,7 +147,7 @@ func testCancelPending(t *testing.T, w *World) {
 func testCancelChunks(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	const runs = 21
-	together(runs, func(int) {
+	Together(runs, func(int) {
 		if _, err := c.Start(context.Background(), c.Run(phone, Begin, puntuale.MaxSteps)); err != nil {
 			t.Error(err)
 		}
@@ -175,7 +175,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 		ids := slices.Concat(c.MustStart(number, Begin, 20), c.MustStart(number, Begin, 20))
 		var mu sync.Mutex
 		granted, cancelled := map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
-		together(4, func(i int) {
+		Together(4, func(i int) {
 			switch i {
 			case 0, 1: // each of these two claims one half, in small batches
 				for part := range slices.Chunk(ids[i*20:(i+1)*20], 4) {
@@ -233,7 +233,7 @@ func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 		}
 		items := c.Items(phone, 0, ids...)
 		slices.Reverse(items) // the store sorts messages, so the order of the dispatcher must not matter
-		together(2, func(i int) {
+		Together(2, func(i int) {
 			if i == 0 {
 				w.MustClaim(node, Begin.Add(time.Hour), items...)
 			} else if _, err := CancelPending(ctx, c, nil, true, Day, Begin); err != nil {

@@ -27,7 +27,7 @@ func testClaimOnce(t *testing.T, w *World) {
 	}
 	second := w.DB.Open(t)
 	var grants atomic.Int64
-	together(4, func(i int) {
+	Together(4, func(i int) {
 		queue := puntuale.Queue(w.Store)
 		if i%2 == 1 {
 			queue = second

@@ -11,8 +11,6 @@ import (
 	"puntuale"
 )
 
-func to[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
-
 func testClients(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -50,9 +48,9 @@ func testUpdateClient(t *testing.T, w *World) {
 	want.Zone, want.Region, want.Suspended, want.Features = "Europe/London", "GB", true, []string{"a", "b"}
 	want.Closed = []puntuale.Date{{Year: 2026, Month: 12, Day: 24}, {Year: 2026, Month: 12, Day: 31}}
 	want.Revision = before.Revision + 1
-	patch := puntuale.ClientPatch{Cap: to[*int64](nil), Credits: to(new(int64(7))), Profile: to(want.Profile), Refill: to(want.Refill), RefillTo: to(want.RefillTo),
-		Expires: to(want.Expires), Features: to(want.Features), Name: to(want.Name), Phone: to(want.Phone),
-		Zone: to(want.Zone), Region: to(want.Region), Closed: to(want.Closed), Suspended: to(true),
+	patch := puntuale.ClientPatch{Cap: To[*int64](nil), Credits: To(new(int64(7))), Profile: To(want.Profile), Refill: To(want.Refill), RefillTo: To(want.RefillTo),
+		Expires: To(want.Expires), Features: To(want.Features), Name: To(want.Name), Phone: To(want.Phone),
+		Zone: To(want.Zone), Region: To(want.Region), Closed: To(want.Closed), Suspended: To(true),
 		Derive: func(c puntuale.Client) puntuale.Client {
 			if c.Zone != want.Zone || c.Refill != want.Refill || c.Expires != want.Expires {
 				t.Errorf("derived from %+v", c)
@@ -74,15 +72,15 @@ func testUpdateClient(t *testing.T, w *World) {
 		t.Fatalf("principal = %+v, %v", principal, err)
 	}
 	ledger(t, w)
-	back := puntuale.ClientPatch{Expires: to(puntuale.Date{}), Derive: func(c puntuale.Client) puntuale.Client {
+	back := puntuale.ClientPatch{Expires: To(puntuale.Date{}), Derive: func(c puntuale.Client) puntuale.Client {
 		c.ExpiresAt, c.RefillAt = time.Time{}, time.Time{}
 		return c
-	}, Cap: to(new(int64(3))), Features: to([]string(nil)), Closed: to([]puntuale.Date(nil))}
+	}, Cap: To(new(int64(3))), Features: To([]string(nil)), Closed: To([]puntuale.Date(nil))}
 	if got, err = p.UpdateClient(ctx, c.ID, back, Begin); err != nil || !got.Expires.IsZero() || !got.ExpiresAt.IsZero() || !got.RefillAt.IsZero() || *got.Cap != 3 || len(got.Features)+len(got.Closed) != 0 {
 		t.Fatalf("back = %+v, %v", got, err)
 	}
 	_, err = p.UpdateClient(ctx, 999, back, Begin)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 }
 
 // testCreditsByHand has a partner that changes credits. After each change, the sum of the ledger must be the number
@@ -103,19 +101,19 @@ func testCreditsByHand(t *testing.T, w *World) {
 			t.Fatalf("the ledger says %d, want %d", sum, want)
 		}
 	}
-	check(puntuale.ClientPatch{CreditsAdd: to(int64(5))}, 105)
-	check(puntuale.ClientPatch{CreditsAdd: to(int64(-105))}, 0)
-	check(puntuale.ClientPatch{Credits: to(new(int64(3)))}, 3)
+	check(puntuale.ClientPatch{CreditsAdd: To(int64(5))}, 105)
+	check(puntuale.ClientPatch{CreditsAdd: To(int64(-105))}, 0)
+	check(puntuale.ClientPatch{Credits: To(new(int64(3)))}, 3)
 	for _, test := range []struct {
 		patch puntuale.ClientPatch
 		at    string
 	}{
-		{puntuale.ClientPatch{CreditsAdd: to(int64(-4))}, "body.credits_add"},
-		{puntuale.ClientPatch{CreditsAdd: to(int64(1<<63 - 1))}, "body.credits_add"},
-		{puntuale.ClientPatch{CreditsAdd: to(int64(1)), Credits: to(new(int64(1)))}, "body.credits_add"},
-		{puntuale.ClientPatch{Credits: to(new(int64(-1)))}, "body.credits"},
+		{puntuale.ClientPatch{CreditsAdd: To(int64(-4))}, "body.credits_add"},
+		{puntuale.ClientPatch{CreditsAdd: To(int64(1<<63 - 1))}, "body.credits_add"},
+		{puntuale.ClientPatch{CreditsAdd: To(int64(1)), Credits: To(new(int64(1)))}, "body.credits_add"},
+		{puntuale.ClientPatch{Credits: To(new(int64(-1)))}, "body.credits"},
 	} {
-		test.patch.Name = to("non cambia")
+		test.patch.Name = To("non cambia")
 		_, err := p.UpdateClient(ctx, c.ID, test.patch, Begin)
 		if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 1 || e.Faults[0].Location != test.at {
 			t.Errorf("%+v: %v", test.patch, err)
@@ -126,19 +124,19 @@ func testCreditsByHand(t *testing.T, w *World) {
 	items := c.Items(phone, 0, ids...)
 	token, _ := w.MustClaim(node, Begin.Add(time.Minute), items...)
 	check(puntuale.ClientPatch{}, 1)
-	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Credits: to[*int64](nil)}, Begin); err != nil || got.Credits != nil {
+	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Credits: To[*int64](nil)}, Begin); err != nil || got.Credits != nil {
 		t.Fatalf("unlimited = %+v, %v", got, err)
 	}
-	_, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{CreditsAdd: to(int64(1))}, Begin)
-	wantCode(t, err, puntuale.CodeInvalid)
+	_, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{CreditsAdd: To(int64(1))}, Begin)
+	WantCode(t, err, puntuale.CodeInvalid)
 	w.MustRecord(Begin, items[0], token, puntuale.Outcome{Verdict: puntuale.Refused})
-	check(puntuale.ClientPatch{Credits: to(new(int64(10)))}, 10)
+	check(puntuale.ClientPatch{Credits: To(new(int64(10)))}, 10)
 	w.MustRecord(Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Refused})
 	check(puntuale.ClientPatch{}, 11)
 	c.MustStart(phone, Begin, 6)
-	together(8, func(i int) {
+	Together(8, func(i int) {
 		if i < 4 {
-			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{CreditsAdd: to(int64(i - 1))}, Begin); err != nil {
+			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{CreditsAdd: To(int64(i - 1))}, Begin); err != nil {
 				t.Error(err)
 			}
 			return
@@ -172,9 +170,9 @@ func testDeleteClient(t *testing.T, w *World) {
 		t.Errorf("another client's became %v", d.State)
 	}
 	_, err := w.Principal(ctx, c.Key, Begin)
-	wantCode(t, err, puntuale.CodeUnauthorized)
+	WantCode(t, err, puntuale.CodeUnauthorized)
 	_, err = p.Client(ctx, c.ID)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if all, _, err := p.Clients(ctx, puntuale.Page{}); err != nil || len(all) != 1 || all[0].ID != other.ID {
 		t.Errorf("clients = %+v, %v", all, err)
 	}
@@ -193,7 +191,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	if _, err := p.CreateClient(ctx, n, nil); err != nil {
 		t.Errorf("the login is not free: %v", err)
 	}
-	wantCode(t, p.DeleteClient(ctx, c.ID, Begin), puntuale.CodeNotFound)
+	WantCode(t, p.DeleteClient(ctx, c.ID, Begin), puntuale.CodeNotFound)
 }
 
 // testDeletedClientStaysDeleted checks that no call brings a deleted client back.
@@ -215,8 +213,8 @@ func testDeletedClientStaysDeleted(t *testing.T, w *World) {
 	_, started := c.Start(ctx, c.Run(phone, Begin, 1))
 	_, resent := c.Resend(ctx, c.Again(old...))
 	_, session := c.CreateSession(ctx, puntuale.Session{Type: puntuale.Socket}, nil)
-	_, updated := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Suspended: to(false)}, Begin)
-	_, key := p.CreateKey(ctx, c.ID, puntuale.Key{Hash: keyHash()}, nil)
+	_, updated := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Suspended: To(false)}, Begin)
+	_, key := p.CreateKey(ctx, c.ID, puntuale.Key{Hash: KeyHash()}, nil)
 	for i, err := range []error{started, resent, session, updated, key} {
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			t.Errorf("call %d: %v", i, err)
@@ -243,7 +241,7 @@ func testClientKeys(t *testing.T, w *World) {
 	if len(first) != 1 || first[0].Hash != c.Key || first[0].Name != "prima" {
 		t.Fatalf("keys = %+v", first)
 	}
-	second := puntuale.Key{Name: "seconda", Prefix: "ck_ab", Hash: keyHash(), Created: Begin}
+	second := puntuale.Key{Name: "seconda", Prefix: "ck_ab", Hash: KeyHash(), Created: Begin}
 	var err error
 	if second.ID, err = p.CreateKey(ctx, c.ID, second, nil); err != nil {
 		t.Fatal(err)
@@ -252,7 +250,7 @@ func testClientKeys(t *testing.T, w *World) {
 		t.Fatalf("keys = %+v, want %+v", all, second)
 	}
 	grace := Begin.Add(time.Hour)
-	third := puntuale.Key{Name: "terza", Hash: keyHash(), Created: Begin}
+	third := puntuale.Key{Name: "terza", Hash: KeyHash(), Created: Begin}
 	if third.ID, err = p.RotateClientKey(ctx, c.ID, second.ID, third, grace, Begin, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -262,22 +260,22 @@ func testClientKeys(t *testing.T, w *World) {
 	if all := keys(grace); len(all) != 2 {
 		t.Fatalf("after grace = %+v", all)
 	}
-	_, err = p.RotateClientKey(ctx, c.ID, second.ID, puntuale.Key{Hash: keyHash()}, grace, grace, nil)
-	wantCode(t, err, puntuale.CodeNotFound)
-	_, err = p.RotateClientKey(ctx, other.ID, third.ID, puntuale.Key{Hash: keyHash()}, grace, Begin, nil)
-	wantCode(t, err, puntuale.CodeNotFound)
-	wantCode(t, p.RevokeKey(ctx, other.ID, third.ID, Begin), puntuale.CodeNotFound)
+	_, err = p.RotateClientKey(ctx, c.ID, second.ID, puntuale.Key{Hash: KeyHash()}, grace, grace, nil)
+	WantCode(t, err, puntuale.CodeNotFound)
+	_, err = p.RotateClientKey(ctx, other.ID, third.ID, puntuale.Key{Hash: KeyHash()}, grace, Begin, nil)
+	WantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, p.RevokeKey(ctx, other.ID, third.ID, Begin), puntuale.CodeNotFound)
 	if err := p.RevokeKey(ctx, c.ID, third.ID, Begin); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, p.RevokeKey(ctx, c.ID, third.ID, Begin), puntuale.CodeNotFound)
+	WantCode(t, p.RevokeKey(ctx, c.ID, third.ID, Begin), puntuale.CodeNotFound)
 	_, err = w.Principal(ctx, third.Hash, Begin)
-	wantCode(t, err, puntuale.CodeUnauthorized)
+	WantCode(t, err, puntuale.CodeUnauthorized)
 	if _, err := w.Principal(ctx, c.Key, Begin); err != nil {
 		t.Error(err)
 	}
 	_, err = p.Keys(ctx, 999, Begin)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 }
 
 // testRefillOnce has two stores that refill at once. Each client must be refilled once, and the ledger must have one
@@ -292,7 +290,7 @@ func testRefillOnce(t *testing.T, w *World) {
 	next := func(c puntuale.Client) time.Time { return c.RefillAt.AddDate(1, 0, 0) }
 	var mu sync.Mutex
 	total := 0
-	together(6, func(i int) {
+	Together(6, func(i int) {
 		n, err := stores[i%2].Refill(ctx, Begin, next)
 		if err != nil {
 			t.Error(err)

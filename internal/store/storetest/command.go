@@ -94,9 +94,9 @@ func testCommand(t *testing.T, w *World) {
 		t.Fatalf("take after the answer: %v, %v", ok, err)
 	}
 	_, err = other.CommandAnswer(ctx, id, Begin)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	_, err = c.CommandAnswer(ctx, id, until)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if n := w.Int("select count(*) from command where length(detail) > 0"); n != 0 {
 		t.Errorf("%d orders are kept after their answer", n)
 	}
@@ -113,7 +113,7 @@ func testCommandRefused(t *testing.T, w *World) {
 	w.mustOwn(node, c.Session)
 	for _, session := range []puntuale.SessionID{0, 999, other.Session} {
 		_, err := c.GiveCommand(ctx, order(session, puntuale.CommandDrain))
-		wantCode(t, err, puntuale.CodeNotFound)
+		WantCode(t, err, puntuale.CodeNotFound)
 	}
 	id := c.mustGive(order(c.Session, puntuale.CommandDrain))
 	late := Begin.Add(30 * time.Second)
@@ -129,7 +129,7 @@ func testCommandRefused(t *testing.T, w *World) {
 			break
 		}
 	}
-	wantCode(t, err, puntuale.CodeBusy)
+	WantCode(t, err, puntuale.CodeBusy)
 	w.Exec("delete from node")
 	if _, err := w.TakeCommand(ctx, node, id, Begin, late); !errors.Is(err, puntuale.ErrFenced) {
 		t.Errorf("without a lease: %v", err)

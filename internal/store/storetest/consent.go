@@ -107,35 +107,15 @@ func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time,
 // testMarketingNeedsConsent checks that people who withdrew consent get no marketing. If the client requires consent,
 // the same holds for people who never gave it. Only the confirmation of an opt-out passes the blacklist.
 func testMarketingNeedsConsent(t *testing.T, w *World) {
-	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
 	const silent, agreed, gone, service = "+393330000001", "+393330000002", "+393330000003", "+393330000004"
-	rule := puntuale.ConsentFree
-	claim := func(want map[puntuale.MessageID]puntuale.ClaimAnswer, phones map[puntuale.MessageID]string) {
-		t.Helper()
-		items := make([]puntuale.ClaimItem, 0, len(want))
-		for id := range want {
-			items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, Phone: phones[id], Mark: c.mark(phones[id])})
-		}
-		token, answers := w.MustClaim(w.MustJoin(), Begin.Add(time.Minute), items...)
-		for i, it := range items {
-			if answers[i] == puntuale.ClaimGranted {
-				w.MustRecord(Begin.Add(time.Minute), it, token, puntuale.Outcome{Verdict: puntuale.Sent})
-			}
-			if answers[i] != want[it.ID] {
-				t.Errorf("%s, consent %s: message %d to %s is answered %v, want %v", t.Name(), rule, it.ID, it.Phone, answers[i], want[it.ID])
-			}
-		}
-	}
 	c.mustEnter(optOut(agreed, "1", puntuale.ConsentGrant, 0))
 	c.mustEnter(optOut(gone, "2", puntuale.ConsentWithdraw, 0))
 	withdrawnService := optOut(service, "3", puntuale.ConsentWithdraw, 0)
 	withdrawnService.Purpose, withdrawnService.Blacklist = puntuale.PurposeService, ""
 	c.mustEnter(withdrawnService)
-	for _, rule = range []puntuale.ConsentRule{puntuale.ConsentFree, puntuale.ConsentRequired} {
-		if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &rule}); err != nil {
-			t.Fatal(err)
-		}
+	for _, rule := range []puntuale.ConsentRule{puntuale.ConsentFree, puntuale.ConsentRequired} {
+		c.mustRequire(rule)
 		unasked := puntuale.ClaimGranted
 		if rule == puntuale.ConsentRequired {
 			unasked = puntuale.ClaimNoConsent
@@ -158,25 +138,27 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 			id := c.startFor(x.purpose, x.phone, Begin, 1)[0]
 			want[id], phones[id] = x.want, x.phone
 		}
-		claim(want, phones)
+		c.wantClaims("consent "+string(rule), want, phones)
 		for id, answer := range want {
 			if d := c.Detail(id); answer == puntuale.ClaimNoConsent && (d.State != puntuale.Failed || d.Response().Code != puntuale.ReasonNoConsent || d.Attempt != 0) {
 				t.Errorf("marketing without consent: %+v", d)
 			}
 		}
 	}
-	// This person withdrew and was then erased. Marketing must not reach the person, although the number is not
-	// stored.
+	erasedGetNoMarketing(t, w, c, gone)
+}
+
+// erasedGetNoMarketing erases a person who withdrew consent. Marketing must not reach the person, although the number is
+// not stored. A new consent counts again.
+func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
+	ctx := context.Background()
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
 		t.Fatal(err)
 	}
 	c.mustErase(gone, Begin.Add(2*time.Minute))
-	rule = puntuale.ConsentFree
-	if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &rule}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustRequire(puntuale.ConsentFree)
 	late := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
-	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{late: puntuale.ClaimNoConsent}, map[puntuale.MessageID]string{late: gone})
+	c.wantClaims("erased", map[puntuale.MessageID]puntuale.ClaimAnswer{late: puntuale.ClaimNoConsent}, map[puntuale.MessageID]string{late: gone})
 	all, _, err := c.Consents(ctx, "", "", puntuale.Page{})
 	if err != nil || !slices.ContainsFunc(all, func(e puntuale.Consent) bool { return e.Erased && e.Phone == "" && e.Words == "" && e.Message == "" }) {
 		t.Errorf("the ledger after an erasure: %+v, %v", all, err)
@@ -186,7 +168,33 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 	}
 	c.mustEnter(optOut(gone, "9", puntuale.ConsentGrant, 48*time.Hour))
 	again := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
-	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
+	c.wantClaims("a new consent", map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
+}
+
+// mustRequire sets whose consent the client requires.
+func (c *Client) mustRequire(rule puntuale.ConsentRule) {
+	c.w.t.Helper()
+	if _, err := c.UpdateSettings(context.Background(), puntuale.SettingsPatch{Consent: &rule}); err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
+// wantClaims claims messages in a minute, and compares the answers. It records that the granted ones were sent.
+func (c *Client) wantClaims(what string, want map[puntuale.MessageID]puntuale.ClaimAnswer, phones map[puntuale.MessageID]string) {
+	c.w.t.Helper()
+	items := make([]puntuale.ClaimItem, 0, len(want))
+	for id := range want {
+		items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, Phone: phones[id], Mark: c.mark(phones[id])})
+	}
+	token, answers := c.w.MustClaim(c.w.MustJoin(), Begin.Add(time.Minute), items...)
+	for i, it := range items {
+		if answers[i] == puntuale.ClaimGranted {
+			c.w.MustRecord(Begin.Add(time.Minute), it, token, puntuale.Outcome{Verdict: puntuale.Sent})
+		}
+		if answers[i] != want[it.ID] {
+			c.w.t.Errorf("%s: message %d to %s is answered %v, want %v", what, it.ID, it.Phone, answers[i], want[it.ID])
+		}
+	}
 }
 
 // testCancelMarketing checks that an opt-out cancels pending marketing and no other messages.

@@ -60,7 +60,7 @@ func testQuarantine(t *testing.T, w *World) {
 	free, paid := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountTest)
 	poor := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(2)) })
 	idle := w.Client(puntuale.AccountFull)
-	if _, err := w.Store.Partner(w.Partner).UpdateClient(ctx, idle.ID, puntuale.ClientPatch{Suspended: to(true)}, Begin); err != nil {
+	if _, err := w.Store.Partner(w.Partner).UpdateClient(ctx, idle.ID, puntuale.ClientPatch{Suspended: To(true)}, Begin); err != nil {
 		t.Fatal(err)
 	}
 	old := free.MustStart(phone, Begin.Add(-3*time.Hour), 1)

@@ -71,7 +71,7 @@ func (p *post) link(dedupes bool) puntuale.Device {
 
 func (p *post) linkToken(dedupes bool) (puntuale.Device, puntuale.KeyHash) {
 	p.w.t.Helper()
-	mark, token := Unique("mark"), keyHash()
+	mark, token := Unique("mark"), KeyHash()
 	if err := p.OfferDevice(context.Background(), p.session, []byte("code"), mark, Begin.Add(time.Minute)); err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -187,19 +187,19 @@ func testLinkDevice(t *testing.T, w *World) {
 		return w.LinkDevice(ctx, mark, puntuale.Device{Name: "telefono", Assisted: true}, token, at)
 	}
 	for _, bad := range []string{"", "old", "nobody's"} {
-		_, err := link(bad, Begin, keyHash())
-		wantCode(t, err, puntuale.CodeNotFound)
+		_, err := link(bad, Begin, KeyHash())
+		WantCode(t, err, puntuale.CodeNotFound)
 	}
-	_, err := link("mine", Begin.Add(time.Minute), keyHash())
-	wantCode(t, err, puntuale.CodeNotFound)
-	token := keyHash()
+	_, err := link("mine", Begin.Add(time.Minute), KeyHash())
+	WantCode(t, err, puntuale.CodeNotFound)
+	token := KeyHash()
 	d, err := link("mine", Begin, token)
 	if err != nil || d.Session != p.session || d.Client != p.ID {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	state(puntuale.LinkOnline)
-	_, err = link("mine", Begin, keyHash())
-	wantCode(t, err, puntuale.CodeNotFound)
+	_, err = link("mine", Begin, KeyHash())
+	WantCode(t, err, puntuale.CodeNotFound)
 	client, found, err := w.DeviceOf(ctx, token)
 	if err != nil || client.ID != p.ID || found != d {
 		t.Errorf("%+v of %d, %v, want %+v", found, client.ID, err, d)
@@ -211,18 +211,18 @@ func testLinkDevice(t *testing.T, w *World) {
 	if err != nil || len(all) != 1 || !all[0].Assisted || all[0].Dedupes || !all[0].Seen.Equal(Begin.Add(time.Hour)) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	wantCode(t, p.UnlinkDevices(ctx, p.session, d.ID+1000, Begin), puntuale.CodeNotFound)
+	WantCode(t, p.UnlinkDevices(ctx, p.session, d.ID+1000, Begin), puntuale.CodeNotFound)
 	if err := p.UnlinkDevices(ctx, p.session, d.ID, Begin); err != nil {
 		t.Fatal(err)
 	}
 	state(puntuale.LinkUnlinked)
 	_, _, err = w.DeviceOf(ctx, token)
-	wantCode(t, err, puntuale.CodeUnauthorized)
+	WantCode(t, err, puntuale.CodeUnauthorized)
 	for range puntuale.MaxDevices {
 		d = p.link(false)
 	}
-	wantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
-	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // devices do not take the messages of this session
+	WantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
+	WantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // devices do not take the messages of this session
 	if err := p.UnlinkDevices(ctx, p.session, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func testTake(t *testing.T, w *World) {
 	one := p.call(a, now)
 	one.Message = second
 	_, err = p.Take(ctx, one)
-	wantCode(t, err, puntuale.CodeConflict) // another message to the recipient comes first
+	WantCode(t, err, puntuale.CodeConflict) // another message to the recipient comes first
 	k := p.call(a, now)
 	held := p.taken(k)
 	p.wantTaken("first", held, first)
@@ -481,9 +481,9 @@ func testHeldIsBusy(t *testing.T, w *World) {
 		_, err := p.Erase(ctx, puntuale.Erasure{Phone: number(1), Mark: "m", Day: Day, Now: now})
 		return err
 	}
-	wantCode(t, erase(Begin.Add(time.Second)), puntuale.CodeBusy)
-	wantCode(t, p.DeleteSession(ctx, p.session, true, 0, Begin.Add(time.Second)), puntuale.CodeBusy)
-	wantCode(t, p.GiveUp(ctx, p.session, Begin.Add(time.Second)), puntuale.CodeBusy)
+	WantCode(t, erase(Begin.Add(time.Second)), puntuale.CodeBusy)
+	WantCode(t, p.DeleteSession(ctx, p.session, true, 0, Begin.Add(time.Second)), puntuale.CodeBusy)
+	WantCode(t, p.GiveUp(ctx, p.session, Begin.Add(time.Second)), puntuale.CodeBusy)
 	p.wantState("held", id, puntuale.Pending)
 	over := Begin.Add(time.Hour)
 	if err := p.GiveUp(ctx, p.session, over); err != nil {
@@ -510,7 +510,7 @@ func testTakeFence(t *testing.T, w *World) {
 	id := p.start(number(1), Begin)
 	w.fail(1)
 	_, err := p.Take(ctx, p.call(d, Begin))
-	wantCode(t, err, puntuale.CodeUnavailable)
+	WantCode(t, err, puntuale.CodeUnavailable)
 	w.MustJoin()
 	p.wantTaken("after a server joined", p.take(d, Begin), id)
 	w.fail(0) // a failover that may have lost commits

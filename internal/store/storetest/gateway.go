@@ -43,10 +43,10 @@ func testGatewayKeys(t *testing.T, w *World) {
 		}
 	}
 	has(first, c, "keys of "+first.String())
-	wantCode(t, w.ChangeGateway(ctx, second, becomes("stolen", "one")), puntuale.CodeConflict)
+	WantCode(t, w.ChangeGateway(ctx, second, becomes("stolen", "one")), puntuale.CodeConflict)
 	has(second, other, "keys of "+second.String())
 	_, err := other.createGateway("one")
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // now another session may have the number
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func testGatewayKeys(t *testing.T, w *World) {
 	}
 	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(false), 987654} {
 		_, _, err := w.SealedGateway(ctx, none)
-		wantCode(t, err, puntuale.CodeNotFound)
-		wantCode(t, w.ChangeGateway(ctx, none, becomes("x", "")), puntuale.CodeNotFound)
+		WantCode(t, err, puntuale.CodeNotFound)
+		WantCode(t, w.ChangeGateway(ctx, none, becomes("x", "")), puntuale.CodeNotFound)
 	}
 	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)

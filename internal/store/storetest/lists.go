@@ -87,7 +87,7 @@ func testSequences(t *testing.T, w *World) {
 		t.Fatalf("start info of the default session = %+v, %v", session, err)
 	}
 	ids := c.MustStart(phone, Begin, 2)
-	wantCode(t, c.DeleteSequence(ctx, c.Sequence, false, false, Begin), puntuale.CodeConflict)
+	WantCode(t, c.DeleteSequence(ctx, c.Sequence, false, false, Begin), puntuale.CodeConflict)
 	if _, err := c.Tenant.Sequence(ctx, c.Sequence); err != nil {
 		t.Fatalf("after a refused deletion: %v", err)
 	}
@@ -116,12 +116,12 @@ func testSequences(t *testing.T, w *World) {
 	if d := c.Detail(started.IDs[0]); d.State != puntuale.Cancelled {
 		t.Fatalf("cancelled = %+v", d)
 	}
-	wantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
-	wantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
+	WantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
+	WantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
 
 	// A deletion can be undone for a short time. Then the sequence is complete again. Cancelled messages stay
 	// cancelled.
-	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
+	WantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
 	if err := c.RestoreSequence(ctx, q.ID, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func testSequences(t *testing.T, w *World) {
 	if _, err := c.Start(ctx, run); err != nil {
 		t.Fatalf("start what was restored: %v", err)
 	}
-	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin), puntuale.CodeNotFound)
+	WantCode(t, c.RestoreSequence(ctx, q.ID, Begin), puntuale.CodeNotFound)
 }
 
 func testSessions(t *testing.T, w *World) {
@@ -150,9 +150,9 @@ func testSessions(t *testing.T, w *World) {
 		t.Fatalf("sessions = %+v, %q, %v", all, next, err)
 	}
 	_, err = c.CreateSession(ctx, puntuale.Session{Name: "un'altra predefinita", Type: puntuale.Socket, Default: true}, nil)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	_, err = w.Tenant(999).CreateSession(ctx, s, nil)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 }
 
 func testBlacklist(t *testing.T, w *World) {
@@ -282,7 +282,7 @@ func blacklistEntry(t *testing.T, c, other *Client, one puntuale.BlacklistEntry)
 func testSandbox(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	together(30, func(i int) {
+	Together(30, func(i int) {
 		m := puntuale.SandboxMessage{Client: c.ID, Message: puntuale.MessageID(i % 10), ConnectorID: puntuale.ConnectorID(puntuale.MessageID(i%10), 0),
 			Phone: phone, Content: puntuale.Content{Text: "Ciao"}, Received: Begin}
 		if err := w.Receive(ctx, m); err != nil {

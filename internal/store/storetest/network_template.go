@@ -98,9 +98,9 @@ func testNetworkTemplates(t *testing.T, w *World) {
 		t.Errorf("%d templates are left", n)
 	}
 	_, _, _, err = other.NetworkTemplates(ctx, first, puntuale.Page{})
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	_, _, _, err = other.NetworkTemplates(ctx, foreign, puntuale.Page{Cursor: "x"})
-	wantCode(t, err, puntuale.CodeInvalid)
+	WantCode(t, err, puntuale.CodeInvalid)
 }
 
 // keepTemplates stores Meta's list for a session: approved templates with these names, or the reason why there is no list.

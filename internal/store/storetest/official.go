@@ -37,20 +37,20 @@ func testOfficialKeys(t *testing.T, w *World) {
 	}
 	has(id, "others")
 	wrong := puntuale.Invalid(puntuale.Fault{Location: "x", Code: "y"})
-	wantCode(t, c.ChangeKeys(ctx, id, func([]byte) ([]byte, string, error) { return []byte("never"), "", wrong }), puntuale.CodeInvalid)
+	WantCode(t, c.ChangeKeys(ctx, id, func([]byte) ([]byte, string, error) { return []byte("never"), "", wrong }), puntuale.CodeInvalid)
 	has(id, "others")
 	if err := c.ChangeKeys(ctx, id, func(old []byte) ([]byte, string, error) { return append(old, " again"...), "", nil }); err != nil {
 		t.Fatal(err)
 	}
 	has(id, "others again")
-	wantCode(t, other.SetKeys(ctx, id, []byte("mine")), puntuale.CodeNotFound)
+	WantCode(t, other.SetKeys(ctx, id, []byte("mine")), puntuale.CodeNotFound)
 	if err := w.ForgetKeys(ctx, id); err != nil {
 		t.Fatal(err)
 	}
 	has(id, "")
 	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(true), 987654} { // another type, a sandbox, and a missing session
 		_, _, err := w.SealedKeys(ctx, none)
-		wantCode(t, err, puntuale.CodeNotFound)
+		WantCode(t, err, puntuale.CodeNotFound)
 	}
 	gone := c.MustOfficial(false)
 	c.mustHear(phone, Begin, Begin)
@@ -62,13 +62,13 @@ func testOfficialKeys(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, _, err := w.SealedKeys(ctx, gone)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	kept := c.MustOfficial(false)
 	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = w.SealedKeys(ctx, kept)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	for _, what := range []string{"session where length(keys) > 0", "contact", "upload"} {
 		if n := w.Int("select count(*) from " + what); n != 0 {
 			t.Errorf("%d rows are left: %s", n, what)

@@ -47,7 +47,7 @@ var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale
 		return p.CreateClient(context.Background(), newClient(), o)
 	},
 	"api_key": func(c *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
-		return p.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: keyHash()}, o)
+		return p.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: KeyHash()}, o)
 	},
 }
 
@@ -80,7 +80,7 @@ func startedBefore(answer []byte) (Started, error) {
 func newClient() puntuale.NewClient {
 	a := puntuale.NewAccount(puntuale.AccountFull, Day)
 	a.Created = Begin
-	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: keyHash()}}
+	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: KeyHash()}}
 }
 
 // testOnceKeepsAnswer checks that a call with an idempotency key takes effect once. Its answer is kept byte for byte.
@@ -133,7 +133,7 @@ func testOnceTwins(t *testing.T, w *World) {
 	second := w.DB.Open(t)
 	var made atomic.Int64
 	answers := make([]string, 12)
-	together(len(answers), func(i int) {
+	Together(len(answers), func(i int) {
 		tenant := c.Tenant
 		if i%2 == 1 {
 			tenant = second.Tenant(c.ID)
@@ -165,7 +165,7 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	_, err := c.CreateSequence(ctx, puntuale.Sequence{Session: 999}, keep("k", "h"))
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	_, err = c.CreateSequence(ctx, puntuale.Sequence{}, &puntuale.Idempotency{Scope: "POST /api/x", Key: "k", Hash: "h",
 		Answer: func(any) ([]byte, error) { return nil, errors.New("no answer") }})
 	if err == nil {

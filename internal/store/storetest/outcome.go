@@ -111,7 +111,7 @@ func testOutcomePages(t *testing.T, w *World) {
 		t.Fatal("not by moment and id")
 	}
 	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})
-	wantCode(t, err, puntuale.CodeInvalid)
+	WantCode(t, err, puntuale.CodeInvalid)
 }
 
 func testListMessages(t *testing.T, w *World) {

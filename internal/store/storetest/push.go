@@ -255,7 +255,7 @@ func testMails(t *testing.T, w *World) {
 	for range puntuale.MaxResets {
 		queue(0, puntuale.Mail{Partner: 9, Kind: puntuale.MailResetAsked, Queued: Begin})
 	}
-	wantCode(t, w.QueueMails(ctx, []puntuale.Mail{{Partner: 9, Kind: puntuale.MailResetAsked, Queued: Begin}}, 0), puntuale.CodeRateLimited)
+	WantCode(t, w.QueueMails(ctx, []puntuale.Mail{{Partner: 9, Kind: puntuale.MailResetAsked, Queued: Begin}}, 0), puntuale.CodeRateLimited)
 	queue(0, puntuale.Mail{Partner: 8, Kind: puntuale.MailResetAsked, Queued: Begin})
 }
 
@@ -305,7 +305,7 @@ func testInvitationMails(t *testing.T, w *World) {
 		check(p.Uninvite(ctx, client, id))
 		waits()
 		check(p.Invite(ctx, client, id, invitation("third")))
-		_, err = p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("hash")}, nil)
+		_, err = p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: To("hash")}, nil)
 		check(err)
 		waits()
 		check(p.Invite(ctx, client, id, invitation("fourth")))
@@ -335,7 +335,7 @@ func testMailsTogether(t *testing.T, w *World) {
 	}
 	var mu sync.Mutex
 	got := map[puntuale.MailID]int{}
-	together(4, func(int) {
+	Together(4, func(int) {
 		for range 30 {
 			claimed, err := w.ClaimMails(context.Background(), Begin, 5)
 			if err != nil {

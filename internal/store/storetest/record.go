@@ -269,7 +269,7 @@ func testCreditsAddUp(t *testing.T, w *World) {
 	}
 	verdicts := []puntuale.Verdict{puntuale.Sent, puntuale.Retry, puntuale.Refused, puntuale.Uncertain}
 	second := w.DB.Open(t)
-	together(workers, func(worker int) {
+	Together(workers, func(worker int) {
 		s := w.Store
 		if worker%2 == 1 {
 			s = second

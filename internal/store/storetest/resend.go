@@ -134,7 +134,7 @@ func testResendCap(t *testing.T, w *World) {
 		t.Fatalf("over the cap: %v", err)
 	}
 	_, err = c.Resend(ctx, c.Again(1)) // a missing message is refused before the cap is checked
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if d := c.Detail(ids[1]); d.State != puntuale.Pending {
 		t.Errorf("refused, and became %v", d.State)
 	}
@@ -167,7 +167,7 @@ func testResendTogether(t *testing.T, w *World) {
 	second := w.DB.Open(t)
 	ids := c.MustStart(phone, Begin, 3)
 	var passed atomic.Int64
-	together(8, func(i int) {
+	Together(8, func(i int) {
 		tenant := c.Tenant
 		if i%2 == 1 {
 			tenant = second.Tenant(c.ID)

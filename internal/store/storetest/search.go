@@ -142,7 +142,7 @@ func testSearchSequences(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, _, err = c.Sequences(ctx, puntuale.SequenceFilter{Newest: true}, puntuale.Page{Cursor: cursor})
-	wantCode(t, err, puntuale.CodeInvalid)
+	WantCode(t, err, puntuale.CodeInvalid)
 }
 
 func testLastStarted(t *testing.T, w *World) {

@@ -53,8 +53,8 @@ func testDefaultPair(t *testing.T, w *World) {
 	if !ok || e.Code != puntuale.CodeNotFound || len(e.Faults) != 2 || e.Faults[0].Location != "body.start" || e.Faults[1].Location != "body.stop" {
 		t.Fatalf("neither is there: %+v", err)
 	}
-	wantCode(t, c.SetDefaultPair(ctx, 999, 0, 0), puntuale.CodeNotFound)
-	wantCode(t, c.SetDefaultPair(ctx, 0, 0, 0), puntuale.CodeNotFound)
+	WantCode(t, c.SetDefaultPair(ctx, 999, 0, 0), puntuale.CodeNotFound)
+	WantCode(t, c.SetDefaultPair(ctx, 0, 0, 0), puntuale.CodeNotFound)
 	check(0, 0)
 	if err := c.SetDefaultPair(ctx, c.Session, c.Sequence, stop); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func testDefaultPair(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	check(0, stop)
-	wantCode(t, c.SetDefaultPair(ctx, c.Session, c.Sequence, stop), puntuale.CodeNotFound)
+	WantCode(t, c.SetDefaultPair(ctx, c.Session, c.Sequence, stop), puntuale.CodeNotFound)
 	if err := c.SetDefaultPair(ctx, c.Session, stop, stop); err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func testDeleteSession(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	second := c.mustSession("seconda")
-	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // conflict, because this is the default session
-	wantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
+	WantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // conflict, because this is the default session
+	WantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
 	named, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "x", Session: second}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -99,15 +99,15 @@ func testDeleteSession(t *testing.T, w *World) {
 		}
 	}
 	_, err = c.Tenant.Session(ctx, second)
-	wantCode(t, err, puntuale.CodeNotFound)
-	wantCode(t, c.DeleteSession(ctx, second, true, 0, Begin), puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, c.DeleteSession(ctx, second, true, 0, Begin), puntuale.CodeNotFound)
 	if _, s, err := c.StartInfo(ctx, named); err != nil || s.ID != c.Session {
 		t.Fatalf("a sequence that named it uses %v, %v", s.ID, err)
 	}
 	run := c.Run(phone, Begin, 1)
 	run.Run.Session = second
 	_, err = c.Start(ctx, run)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if _, sessions, err := w.Roster(ctx, 0); err != nil || slices.ContainsFunc(sessions, func(s puntuale.Session) bool { return s.ID == second }) {
 		t.Fatalf("roster = %+v, %v", sessions, err)
 	}
@@ -187,8 +187,8 @@ func testGiveUp(t *testing.T, w *World) {
 		now := Begin.Add(time.Minute)
 		token, _ := w.MustClaim(node, now, c.Items(phone, 0, ids[0])...)
 		late, _ := w.MustClaim(node, now.Add(time.Second), c.Items(phone, 0, ids[1])...)
-		wantCode(t, other.GiveUp(ctx, second, now), puntuale.CodeNotFound)
-		wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
+		WantCode(t, other.GiveUp(ctx, second, now), puntuale.CodeNotFound)
+		WantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
 		if err := c.GiveUp(ctx, second, now); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func testGiveUp(t *testing.T, w *World) {
 		if d := c.Detail(ids[1]); d.State != puntuale.Pending || d.Intent != late {
 			t.Errorf("what began later became %+v", d.Message)
 		}
-		wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
+		WantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
 		if err := c.GiveUp(ctx, second, now.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}

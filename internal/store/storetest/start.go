@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,27 +11,6 @@ import (
 )
 
 const phone = "+393331234567"
-
-// together runs f(0) to f(n-1) at once, and waits for all of them.
-func together(n int, f func(i int)) {
-	var ready, done sync.WaitGroup
-	ready.Add(n)
-	for i := range n {
-		done.Go(func() {
-			ready.Done()
-			ready.Wait()
-			f(i)
-		})
-	}
-	done.Wait()
-}
-
-func wantCode(t *testing.T, err error, code puntuale.Code) {
-	t.Helper()
-	if puntuale.CodeOf(err) != code {
-		t.Fatalf("error = %v, want code %q", err, code)
-	}
-}
 
 func testStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
@@ -114,10 +92,10 @@ func testReplay(t *testing.T, w *World) {
 	other := key
 	other.Hash = "other"
 	_, err = c.Kept(ctx, other)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	run.Idempotency = &other
 	_, err = c.Start(ctx, run)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	elsewhere := key
 	elsewhere.Scope = "POST /api/start/2"
 	run.Idempotency = &elsewhere
@@ -134,7 +112,7 @@ func testTwins(t *testing.T, w *World) {
 	run := c.Run(phone, Begin, 1)
 	run.Idempotency = Keyed("POST /api/start/1", "k", "h")
 	answers := make([]Started, 24)
-	together(len(answers), func(i int) {
+	Together(len(answers), func(i int) {
 		var err error
 		if answers[i], err = Start(context.Background(), c, run); err != nil {
 			t.Errorf("twin %d: %v", i, err)
@@ -160,7 +138,7 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
 	run := c.Run(phone, Begin, 1)
 	run.Idempotency = Keyed("POST /api/start/1", "k", "h")
-	together(8, func(int) {
+	Together(8, func(int) {
 		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeCapReached {
 			t.Errorf("error = %v", err)
 		}
@@ -195,12 +173,12 @@ func testStaleStart(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err := c.Start(context.Background(), c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if n := w.Int("select coalesce(max(used), 0) from api_usage"); n != 0 {
 		t.Fatalf("%d calls counted", n)
 	}
 	_, err = w.Tenant(999).Start(context.Background(), c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 }
 
 func testIfRunning(t *testing.T, w *World) {
@@ -216,7 +194,7 @@ func testIfRunning(t *testing.T, w *World) {
 		t.Fatalf("nothing runs: %+v, %v", first, err)
 	}
 	_, err = start(puntuale.IfRunningReject, phone)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	skipped, err := start(puntuale.IfRunningSkip, phone)
 	if err != nil || !slices.Equal(skipped.IDs, first.IDs) || skipped.Usage.Used != 2 {
 		t.Fatalf("skip = %+v, %v", skipped, err)
@@ -251,7 +229,7 @@ func testIfRunning(t *testing.T, w *World) {
 func testIfRunningTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)
-	together(24, func(i int) {
+	Together(24, func(i int) {
 		r := c.Run(phone, Begin, 2)
 		if i < 12 {
 			r.IfRunning = puntuale.IfRunningSkip
@@ -289,7 +267,7 @@ func testIfRunningTogether(t *testing.T, w *World) {
 func testBadMember(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	errs := make([]error, 32)
-	together(len(errs), func(i int) {
+	Together(len(errs), func(i int) {
 		r := c.Run(phone, Begin, 2)
 		if i%10 == 3 {
 			r.Run.Origin = "NONSENSE"
@@ -312,9 +290,9 @@ func testExpiredCaller(t *testing.T, w *World) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := c.Start(ctx, c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeUnavailable)
+	WantCode(t, err, puntuale.CodeUnavailable)
 	results := make([]error, 40)
-	together(len(results), func(i int) {
+	Together(len(results), func(i int) {
 		ctx, cancel := context.WithCancel(context.Background())
 		if i%2 == 1 {
 			go cancel()

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// Run runs the suite. Each test has its own database.
-func Run(t *testing.T, d Driver) { run(t, d, suite) }
+// Run runs the suite. Each test has its own database. The tests of accounts are in package accounttest.
+func Run(t *testing.T, d Driver) { RunTests(t, d, suite) }
 
 // RunManyWriters runs additional tests, for a database with several writers.
-func RunManyWriters(t *testing.T, d Driver) { run(t, d, manyWriters) }
+func RunManyWriters(t *testing.T, d Driver) { RunTests(t, d, manyWriters) }
 
-func run(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
+// RunTests runs tests, each with its own database. A test's name is its function's, without "test".
+func RunTests(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
 	for _, test := range tests {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 		t.Run(strings.TrimPrefix(name[strings.LastIndex(name, ".")+1:], "test"), func(t *testing.T) {
@@ -49,8 +50,7 @@ var suite = []func(*testing.T, *World){
 	testLinkDevice, testTake, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
 	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testRemember,
-	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitationMails, testMails, testMailsTogether, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
-	testNotices, testIncidents, testNoticesBounded, testNoticesForgotten, testNoticeMails, testNoticeMailsBounded,
+	testInvitationMails, testMails, testMailsTogether,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testAutomations, testHooks,

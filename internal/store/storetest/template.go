@@ -49,9 +49,9 @@ func testTemplates(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err = c.Tenant.Template(ctx, bare.ID)
-	wantCode(t, err, puntuale.CodeNotFound)
-	wantCode(t, c.DeleteTemplate(ctx, bare.ID), puntuale.CodeNotFound)
-	wantCode(t, c.UpdateTemplate(ctx, bare), puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, c.DeleteTemplate(ctx, bare.ID), puntuale.CodeNotFound)
+	WantCode(t, c.UpdateTemplate(ctx, bare), puntuale.CodeNotFound)
 }
 
 // testTemplateNamesUnique checks that a client cannot use a template name twice. Other clients may use it.
@@ -66,12 +66,12 @@ func testTemplateNamesUnique(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err = c.CreateTemplate(ctx, puntuale.Template{Name: "uno"}, nil)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	second, err := c.CreateTemplate(ctx, puntuale.Template{Name: "due"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, c.UpdateTemplate(ctx, puntuale.Template{ID: second, Name: "uno"}), puntuale.CodeConflict)
+	WantCode(t, c.UpdateTemplate(ctx, puntuale.Template{ID: second, Name: "uno"}), puntuale.CodeConflict)
 	if err := c.UpdateTemplate(ctx, puntuale.Template{ID: first, Name: "tre"}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	if named.ID, err = c.CreateSequence(ctx, named, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, c.DeleteTemplate(ctx, id), puntuale.CodeConflict)
-	wantCode(t, c.UpdateTemplate(ctx, puntuale.Template{ID: id, Name: "altro"}), puntuale.CodeConflict)
+	WantCode(t, c.DeleteTemplate(ctx, id), puntuale.CodeConflict)
+	WantCode(t, c.UpdateTemplate(ctx, puntuale.Template{ID: id, Name: "altro"}), puntuale.CodeConflict)
 	if err := c.UpdateTemplate(ctx, puntuale.Template{ID: id, Name: `"tre" \ 50%`, Text: "Salve"}); err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,11 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		return theirs.Keys(context.Background(), c.ID, Begin)
 	},
 	"CreateKey": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
-		_, err := theirs.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: keyHash()}, nil)
+		_, err := theirs.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: KeyHash()}, nil)
 		return nil, err
 	},
 	"RotateClientKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
-		_, err := theirs.RotateClientKey(context.Background(), c.ID, key, puntuale.Key{Name: "x", Hash: keyHash()}, Begin, Begin, nil)
+		_, err := theirs.RotateClientKey(context.Background(), c.ID, key, puntuale.Key{Name: "x", Hash: KeyHash()}, Begin, Begin, nil)
 		return nil, err
 	},
 	"RevokeKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
@@ -191,11 +191,11 @@ func testPartnersApart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	mine := w.Store.Partner(w.Partner)
 	once := &puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("mine"), nil }}
-	key, err := mine.CreateKey(ctx, c.ID, puntuale.Key{Name: "seconda", Hash: keyHash(), Created: Begin}, once)
+	key, err := mine.CreateKey(ctx, c.ID, puntuale.Key{Name: "seconda", Hash: KeyHash(), Created: Begin}, once)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: KeyHash()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func testCapExact(t *testing.T, w *World) {
 	var mu sync.Mutex
 	positions := make([][]int64, len(clients))
 	refused := 0
-	together(calls, func(i int) {
+	Together(calls, func(i int) {
 		c := clients[i%len(clients)]
 		tenant := c.Tenant
 		if i%2 == 1 {
@@ -60,7 +60,7 @@ func testCapCountsWhatPassed(t *testing.T, w *World) {
 	const limit = 10
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) })
 	errs := make([]error, 40)
-	together(len(errs), func(i int) {
+	Together(len(errs), func(i int) {
 		r := c.Run(phone, Begin, 1)
 		if i%2 == 0 {
 			r.Run.Sequence = 999
@@ -83,7 +83,7 @@ func testCapCountsWhatPassed(t *testing.T, w *World) {
 
 func testNoCap(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
-	together(20, func(int) {
+	Together(20, func(int) {
 		r, err := c.Start(context.Background(), c.Run(phone, Begin, 1))
 		if err != nil || r.Usage.Cap != puntuale.UncountedCap {
 			t.Errorf("answer = %+v, %v", r, err)
@@ -116,7 +116,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 		t.Fatalf("%d counted, want 5", used)
 	}
 	_, err = c.Start(ctx, c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeCapReached)
+	WantCode(t, err, puntuale.CodeCapReached)
 	tomorrow := c.Run(phone, Begin, 1)
 	tomorrow.Day = Day.AddDays(1)
 	if r, err := c.Start(ctx, tomorrow); err != nil || r.Usage.Used != 1 {
@@ -131,10 +131,10 @@ func testUncounted(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
 	c.MustStart(phone, Begin, 1)
 	_, err := c.Start(ctx, c.Run(phone, Begin, 1))
-	wantCode(t, err, puntuale.CodeCapReached)
+	WantCode(t, err, puntuale.CodeCapReached)
 	hand := w.Uncounted(c.ID)
 	var ids []puntuale.MessageID
-	together(6, func(i int) {
+	Together(6, func(i int) {
 		r, err := hand.Start(ctx, c.Run(phone, Begin, 2))
 		if err != nil || len(r.IDs) != 2 || r.Usage != (puntuale.Usage{Cap: 1, Used: 1}) {
 			t.Errorf("start = %+v, %v", r, err)
@@ -149,11 +149,11 @@ func testUncounted(t *testing.T, w *World) {
 	again := c.Run(phone, Begin, 1)
 	again.IfRunning = puntuale.IfRunningReject
 	_, err = hand.Start(ctx, again)
-	wantCode(t, err, puntuale.CodeConflict)
+	WantCode(t, err, puntuale.CodeConflict)
 	gone := c.Run(phone, Begin, 1)
 	gone.Run.Sequence = 987654
 	_, err = hand.Start(ctx, gone)
-	wantCode(t, err, puntuale.CodeNotFound)
+	WantCode(t, err, puntuale.CodeNotFound)
 	if done, err := hand.CancelMessages(ctx, ids[:1], Day, Begin); err != nil || len(done) != 1 {
 		t.Errorf("cancel = %+v, %v", done, err)
 	}

@@ -30,7 +30,7 @@ func testVersions(t *testing.T, w *World) {
 	if err := c.SetDefaultPair(ctx, c.Session, c.Sequence, 0, s.PairVersion()); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, c.SetDefaultPair(ctx, c.Session, 0, 0, s.PairVersion()), puntuale.CodePrecondition)
+	WantCode(t, c.SetDefaultPair(ctx, c.Session, 0, 0, s.PairVersion()), puntuale.CodePrecondition)
 }
 
 func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
@@ -93,8 +93,8 @@ func testVersioned(t *testing.T, name string, thing versioned) {
 	if err := thing.change("another", first); err != nil {
 		t.Errorf("%s: a change of the stored version: %v", name, err)
 	}
-	wantCode(t, thing.change(first), puntuale.CodePrecondition)
-	wantCode(t, thing.change(""), puntuale.CodePrecondition)
+	WantCode(t, thing.change(first), puntuale.CodePrecondition)
+	WantCode(t, thing.change(""), puntuale.CodePrecondition)
 	second, err := thing.version()
 	if err != nil || second == first {
 		t.Errorf("%s: changed from %s to %s, %v", name, first, second, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,7 +42,33 @@ var serial atomic.Int64
 // Unique returns a name that no other test uses.
 func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, serial.Add(1)) }
 
-func keyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
+// KeyHash returns the hash of a key that no other test uses.
+func KeyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
+
+// To returns a change to v.
+func To[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
+
+// Together runs f(0) to f(n-1) at once, and waits for all of them.
+func Together(n int, f func(i int)) {
+	var ready, done sync.WaitGroup
+	ready.Add(n)
+	for i := range n {
+		done.Go(func() {
+			ready.Done()
+			ready.Wait()
+			f(i)
+		})
+	}
+	done.Wait()
+}
+
+// WantCode fails the test if the error has another code.
+func WantCode(t *testing.T, err error, code puntuale.Code) {
+	t.Helper()
+	if puntuale.CodeOf(err) != code {
+		t.Fatalf("error = %v, want code %q", err, code)
+	}
+}
 
 // NewWorld opens a store on the database and creates a partner.
 func NewWorld(t testing.TB, d *Database) *World {
@@ -49,12 +76,15 @@ func NewWorld(t testing.TB, d *Database) *World {
 	w := &World{t: t, Store: d.Open(t), DB: d}
 	var err error
 	w.Partner, err = w.CreatePartner(context.Background(), puntuale.Partner{Name: "Rivendita", Created: Begin},
-		puntuale.Login{Email: Unique("p") + "@example.com", Password: "x"}, puntuale.Key{Name: "prima", Hash: keyHash(), Created: Begin})
+		puntuale.Login{Email: Unique("p") + "@example.com", Password: "x"}, puntuale.Key{Name: "prima", Hash: KeyHash(), Created: Begin})
 	if err != nil {
 		t.Fatalf("create a partner: %v", err)
 	}
 	return w
 }
+
+// Test returns the test that the world is for.
+func (w *World) Test() testing.TB { return w.t }
 
 // Client creates a client of the account type, with a session and a sequence of three steps. change may first change
 // the client.
@@ -65,7 +95,7 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	for _, f := range change {
 		f(&c)
 	}
-	out := &Client{w: w, Key: keyHash()}
+	out := &Client{w: w, Key: KeyHash()}
 	ctx := context.Background()
 	created, err := w.Store.Partner(w.Partner).CreateClient(ctx, puntuale.NewClient{
 		Client: c, Login: puntuale.Login{Email: Unique("c") + "@example.com", Password: "x"},

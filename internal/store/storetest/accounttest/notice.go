@@ -1,4 +1,4 @@
-package storetest
+package accounttest
 
 import (
 	"context"
@@ -10,49 +10,50 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
+	"puntuale/internal/store/storetest"
 )
 
 // told makes facts of the client true at a moment.
-func (c *Client) told(at time.Time, facts ...outbox.Fact) {
-	c.w.t.Helper()
+func told(w *storetest.World, c *storetest.Client, at time.Time, facts ...outbox.Fact) {
+	w.Test().Helper()
 	for i := range facts {
 		facts[i].Client = c.ID
 	}
-	c.w.mustTell(at, facts...)
+	mustTell(w, at, facts...)
 }
 
-func (w *World) mustTell(at time.Time, facts ...outbox.Fact) {
-	w.t.Helper()
+func mustTell(w *storetest.World, at time.Time, facts ...outbox.Fact) {
+	w.Test().Helper()
 	if err := w.Write(context.Background(), 1, func(ctx context.Context, a engine.Querier) error { return outbox.Tell(ctx, a, at, facts...) }); err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 }
 
-// reader makes a user of the client, or with nil of the partner.
-func (w *World) reader(c *Client, role puntuale.Role) puntuale.User {
-	w.t.Helper()
+// newReader makes a user of the client, or with nil of the partner.
+func newReader(w *storetest.World, c *storetest.Client, role puntuale.Role) puntuale.User {
+	w.Test().Helper()
 	ctx := context.Background()
-	u := puntuale.User{Email: Unique("u") + "@example.com", Password: "x", Role: role, Created: Begin}
+	u := puntuale.User{Email: storetest.Unique("u") + "@example.com", Password: "x", Role: role, Created: storetest.Begin}
 	if c != nil {
 		u.Client = c.ID
 	}
 	id, err := w.Store.Partner(w.Partner).CreateUser(ctx, u, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	u, _, err = w.UserByID(ctx, id)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	return u
 }
 
 // notices are the kinds of what a user sees, newest first.
-func (w *World) notices(u puntuale.User, now time.Time) (kinds []puntuale.NoticeKind) {
-	w.t.Helper()
+func notices(w *storetest.World, u puntuale.User, now time.Time) (kinds []puntuale.NoticeKind) {
+	w.Test().Helper()
 	all, err := w.LatestNotices(context.Background(), u, now)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	for _, n := range all {
 		kinds = append(kinds, n.Kind)
@@ -60,29 +61,29 @@ func (w *World) notices(u puntuale.User, now time.Time) (kinds []puntuale.Notice
 	return kinds
 }
 
-func (w *World) unread(u puntuale.User, now time.Time) int {
-	w.t.Helper()
+func unread(w *storetest.World, u puntuale.User, now time.Time) int {
+	w.Test().Helper()
 	n, err := w.UnreadNotices(context.Background(), u, now, 100)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	return n
 }
 
-func (w *World) wantNotices(what string, u puntuale.User, now time.Time, want ...puntuale.NoticeKind) {
-	w.t.Helper()
-	if got := w.notices(u, now); !slices.Equal(got, want) {
-		w.t.Errorf("%s: notices %v, want %v", what, got, want)
+func wantNotices(w *storetest.World, what string, u puntuale.User, now time.Time, want ...puntuale.NoticeKind) {
+	w.Test().Helper()
+	if got := notices(w, u, now); !slices.Equal(got, want) {
+		w.Test().Errorf("%s: notices %v, want %v", what, got, want)
 	}
 }
 
 // Each fact makes one notice. The users that it concerns see it.
-func testNotices(t *testing.T, w *World) {
+func testNotices(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	owner, staff, theirs, partner := w.reader(c, puntuale.Owner), w.reader(c, puntuale.Staff), w.reader(other, puntuale.Owner), w.reader(nil, puntuale.Owner)
-	at := func(n int) time.Time { return Begin.Add(time.Duration(n) * time.Minute) }
-	webhook, err := c.CreateWebhook(ctx, puntuale.Webhook{URL: "https://crm.example/x"}, []byte("s"), Begin, nil)
+	owner, staff, theirs, partner := newReader(w, c, puntuale.Owner), newReader(w, c, puntuale.Staff), newReader(w, other, puntuale.Owner), newReader(w, nil, puntuale.Owner)
+	at := func(n int) time.Time { return storetest.Begin.Add(time.Duration(n) * time.Minute) }
+	webhook, err := c.CreateWebhook(ctx, puntuale.Webhook{URL: "https://crm.example/x"}, []byte("s"), storetest.Begin, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,15 +94,15 @@ func testNotices(t *testing.T, w *World) {
 		{Type: puntuale.EventCampaignStarted, Subject: 7}, {Type: puntuale.EventCampaignDone, Subject: 8, Detail: `{"state":"cancelled"}`}, {Type: puntuale.EventTemplateChanged, Subject: 7},
 		{Type: puntuale.EventWebhookDisabled, Subject: int64(webhook), Detail: `{"reason":"[\"webhook.gone\"]"}`},
 	} {
-		c.told(at(i), f)
+		told(w, c, at(i), f)
 	}
-	if _, err := w.Store.Partner(w.Partner).CreateKey(ctx, c.ID, puntuale.Key{Name: "gestionale", Hash: keyHash(), Created: at(20)}, nil); err != nil {
+	if _, err := w.Store.Partner(w.Partner).CreateKey(ctx, c.ID, puntuale.Key{Name: "gestionale", Hash: storetest.KeyHash(), Created: at(20)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Store.Partner(w.Partner).CreateKey(ctx, 0, puntuale.Key{Name: "nostra", Hash: keyHash(), Created: at(20)}, nil); err != nil {
+	if _, err := w.Store.Partner(w.Partner).CreateKey(ctx, 0, puntuale.Key{Name: "nostra", Hash: storetest.KeyHash(), Created: at(20)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Store.Partner(w.Partner).UpdateUser(ctx, c.ID, staff.ID, puntuale.UserPatch{Seen: to(at(21)), NewPlace: to("203.0.113.9")}, nil); err != nil {
+	if _, err := w.Store.Partner(w.Partner).UpdateUser(ctx, c.ID, staff.ID, puntuale.UserPatch{Seen: storetest.To(at(21)), NewPlace: storetest.To("203.0.113.9")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const (
@@ -110,15 +111,22 @@ func testNotices(t *testing.T, w *World) {
 		key, signIn, clientExpires = puntuale.NoticeKeyCreated, puntuale.NoticeSignIn, puntuale.NoticeClientExpiring
 	)
 	now := at(30)
-	w.wantNotices("an owner", owner, now, key, disabled, paused, done, expires, expires, reached, out, low)
-	w.wantNotices("who signed in", staff, now, signIn, disabled, paused, done, expires, expires, reached, out, low)
-	w.wantNotices("another client's", theirs, now)
-	w.wantNotices("the partner's", partner, now, key, clientExpires, clientExpires)
-	late := w.reader(c, puntuale.Reader)
+	wantNotices(w, "an owner", owner, now, key, disabled, paused, done, expires, expires, reached, out, low)
+	wantNotices(w, "who signed in", staff, now, signIn, disabled, paused, done, expires, expires, reached, out, low)
+	wantNotices(w, "another client's", theirs, now)
+	wantNotices(w, "the partner's", partner, now, key, clientExpires, clientExpires)
+	late := newReader(w, c, puntuale.Reader)
 	late.Created = at(19)
-	w.wantNotices("who came later", late, now)
-	w.wantNotices("before", owner, at(1), out, low)
+	wantNotices(w, "who came later", late, now)
+	wantNotices(w, "before", owner, at(1), out, low)
 
+	wantDetails(t, w, c, owner, staff, partner, at)
+	wantMarks(t, w, owner, staff, theirs, partner, at)
+}
+
+// wantDetails checks what the notices of testNotices say.
+func wantDetails(t *testing.T, w *storetest.World, c *storetest.Client, owner, staff, partner puntuale.User, at func(int) time.Time) {
+	ctx, now := context.Background(), at(30)
 	all, err := w.LatestNotices(ctx, owner, now)
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +149,16 @@ func testNotices(t *testing.T, w *World) {
 	if theirs, err := w.LatestNotices(ctx, partner, now); err != nil || theirs[1].Name != "Cliente" || theirs[1].Subject != int64(c.ID) {
 		t.Errorf("a client's account: %+v, %v", theirs, err)
 	}
+}
 
-	// Each user has marks of their own, and nobody marks what they do not see.
-	if n := w.unread(owner, now); n != 9 {
+// wantMarks checks that each user has marks of their own, and that nobody marks what they do not see.
+func wantMarks(t *testing.T, w *storetest.World, owner, staff, theirs, partner puntuale.User, at func(int) time.Time) {
+	ctx, now := context.Background(), at(30)
+	all, err := w.LatestNotices(ctx, owner, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := unread(w, owner, now); n != 9 {
 		t.Errorf("%d unread", n)
 	}
 	for _, mark := range []struct {
@@ -154,71 +169,71 @@ func testNotices(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 	}
-	if n, others := w.unread(owner, now), w.unread(staff, now); n != 8 || others != 9 || w.Int("select count(*) from notice_read") != 1 {
+	if n, others := unread(w, owner, now), unread(w, staff, now); n != 8 || others != 9 || w.Int("select count(*) from notice_read") != 1 {
 		t.Errorf("%d and %d unread", n, others)
 	}
-	if err := w.ReadNotices(ctx, owner, 0, at(1)); err != nil || w.unread(owner, now) != 6 {
-		t.Errorf("read by a moment: %d unread, %v", w.unread(owner, now), err)
+	if err := w.ReadNotices(ctx, owner, 0, at(1)); err != nil || unread(w, owner, now) != 6 {
+		t.Errorf("read by a moment: %d unread, %v", unread(w, owner, now), err)
 	}
-	if err := w.ReadNotices(ctx, owner, 0, now); err != nil || w.unread(owner, now) != 0 || w.unread(staff, now) != 9 {
-		t.Errorf("read all: %d unread, %v", w.unread(owner, now), err)
+	if err := w.ReadNotices(ctx, owner, 0, now); err != nil || unread(w, owner, now) != 0 || unread(w, staff, now) != 9 {
+		t.Errorf("read all: %d unread, %v", unread(w, owner, now), err)
 	}
 }
 
 // A number is told of once in each incident, after five minutes, and so is its return.
-func testIncidents(t *testing.T, w *World) {
+func testIncidents(t *testing.T, w *storetest.World) {
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	u := w.reader(c, puntuale.Owner)
+	u := newReader(w, c, puntuale.Owner)
 	const off, on = puntuale.NoticeDisconnected, puntuale.NoticeReconnected
 	online, offline := outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(c.Session)}, outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(c.Session)}
 	unlinked := outbox.Fact{Type: puntuale.EventSessionUnlinked, Subject: int64(c.Session)}
-	at := func(n int) time.Time { return Begin.Add(time.Duration(n) * time.Minute) }
-	c.told(at(0), online)
-	c.told(at(1), offline)
-	c.told(at(2), offline)
-	w.wantNotices("too early", u, at(6).Add(-time.Second))
-	c.told(at(6).Add(-time.Second), online)
-	w.wantNotices("it came back in time", u, at(60))
-	c.told(at(10), offline)
-	other.told(at(11), online) // another client's session of the same id changes nothing
-	c.told(at(12), outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(c.Session) + 1000})
-	w.wantNotices("in time", u, at(15), off)
-	c.told(at(16), unlinked)
-	c.told(at(17), offline)
-	w.wantNotices("the same incident", u, at(60), off)
-	c.told(at(20), online)
-	c.told(at(21), online)
-	w.wantNotices("back", u, at(60), on, off)
-	c.told(at(30), unlinked)
-	w.wantNotices("the next", u, at(60), off, on, off)
+	at := func(n int) time.Time { return storetest.Begin.Add(time.Duration(n) * time.Minute) }
+	told(w, c, at(0), online)
+	told(w, c, at(1), offline)
+	told(w, c, at(2), offline)
+	wantNotices(w, "too early", u, at(6).Add(-time.Second))
+	told(w, c, at(6).Add(-time.Second), online)
+	wantNotices(w, "it came back in time", u, at(60))
+	told(w, c, at(10), offline)
+	told(w, other, at(11), online) // another client's session of the same id changes nothing
+	told(w, c, at(12), outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(c.Session) + 1000})
+	wantNotices(w, "in time", u, at(15), off)
+	told(w, c, at(16), unlinked)
+	told(w, c, at(17), offline)
+	wantNotices(w, "the same incident", u, at(60), off)
+	told(w, c, at(20), online)
+	told(w, c, at(21), online)
+	wantNotices(w, "back", u, at(60), on, off)
+	told(w, c, at(30), unlinked)
+	wantNotices(w, "the next", u, at(60), off, on, off)
 	all, err := w.LatestNotices(context.Background(), u, at(60))
 	if err != nil || all[0].Detail.Event != puntuale.EventSessionUnlinked || all[0].Name != "predefinita" || !all[0].At.Equal(at(30)) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	// A limit on messages to strangers does not disconnect.
-	other.told(at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
+	told(w, other, at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
 	if n := w.Int("select count(*) from notice where client_id = $1", other.ID); n != 0 {
 		t.Errorf("%d notices of a limit", n)
 	}
 	// A deleted session is told of no more.
 	extra := c.MustGateway("extra")
-	c.told(at(61), outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(extra)})
+	told(w, c, at(61), outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(extra)})
 	if err := c.DeleteSession(context.Background(), extra, true, 0, at(62)); err != nil {
 		t.Fatal(err)
 	}
-	w.wantNotices("a deleted session", u, at(90), off, on, off)
+	wantNotices(w, "a deleted session", u, at(90), off, on, off)
 }
 
 // Old notices go, and those beyond the bound. The open incident stays.
-func testNoticesBounded(t *testing.T, w *World) {
+func testNoticesBounded(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	u := w.reader(c, puntuale.Owner)
-	c.told(Begin, outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(c.Session)}, outbox.Fact{Type: puntuale.EventCreditLow})
+	u := newReader(w, c, puntuale.Owner)
+	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(c.Session)}, outbox.Fact{Type: puntuale.EventCreditLow})
 	for i := range puntuale.MaxNotices + 5 {
-		c.told(Begin.Add(time.Duration(i)*time.Second), outbox.Fact{Type: puntuale.EventCampaignDone, Subject: int64(i)})
+		told(w, c, storetest.Begin.Add(time.Duration(i)*time.Second), outbox.Fact{Type: puntuale.EventCampaignDone, Subject: int64(i)})
 	}
-	now := Begin.Add(time.Hour)
+	now := storetest.Begin.Add(time.Hour)
 	if err := w.ReadNotices(ctx, u, 0, now); err != nil {
 		t.Fatal(err)
 	}
@@ -229,24 +244,24 @@ func testNoticesBounded(t *testing.T, w *World) {
 	if err != nil || len(all) != puntuale.MaxNotices+2 || all[1].Subject != puntuale.MaxNotices+4 || w.Int("select count(*) from notice_read") != int64(len(all)) {
 		t.Errorf("%d are left, the latest about %d; %v", len(all), all[1].Subject, err)
 	}
-	now = Begin.Add(puntuale.KeepNotices + time.Minute)
+	now = storetest.Begin.Add(puntuale.KeepNotices + time.Minute)
 	if err := w.Maintain(ctx, now, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	w.wantNotices("after 90 days", u, now, puntuale.NoticeDisconnected)
+	wantNotices(w, "after 90 days", u, now, puntuale.NoticeDisconnected)
 	if n := w.Int("select count(*) from notice_read"); n != 1 {
 		t.Errorf("%d marks are left", n)
 	}
 }
 
 // What was of a deleted client or user is gone.
-func testNoticesForgotten(t *testing.T, w *World) {
+func testNoticesForgotten(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	p := w.Store.Partner(w.Partner)
 	keep := func(u puntuale.User) puntuale.User {
 		t.Helper()
-		if err := w.ReadNotices(ctx, u, 0, Begin); err != nil {
+		if err := w.ReadNotices(ctx, u, 0, storetest.Begin); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.ChooseNotices(ctx, u, puntuale.NoticeChoice{Off: 2}); err != nil {
@@ -254,30 +269,30 @@ func testNoticesForgotten(t *testing.T, w *World) {
 		}
 		return u
 	}
-	for _, client := range []*Client{c, other} {
-		client.told(Begin, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":3}`})
+	for _, client := range []*storetest.Client{c, other} {
+		told(w, client, storetest.Begin, outbox.Fact{Type: puntuale.EventAccountExpiring, Detail: `{"days":3}`})
 	}
-	mine, gone, theirs, partner := w.reader(c, puntuale.Owner), w.reader(other, puntuale.Owner), w.reader(other, puntuale.Owner), w.reader(nil, puntuale.Owner)
-	if _, err := p.UpdateUser(ctx, other.ID, gone.ID, puntuale.UserPatch{Seen: to(Begin), NewPlace: to("")}, nil); err != nil {
+	mine, gone, theirs, partner := newReader(w, c, puntuale.Owner), newReader(w, other, puntuale.Owner), newReader(w, other, puntuale.Owner), newReader(w, nil, puntuale.Owner)
+	if _, err := p.UpdateUser(ctx, other.ID, gone.ID, puntuale.UserPatch{Seen: storetest.To(storetest.Begin), NewPlace: storetest.To("")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, u := range []puntuale.User{mine, gone, theirs, partner} {
 		keep(u)
 	}
-	if _, err := w.QueueNotices(ctx, Begin); err != nil {
+	if _, err := w.QueueNotices(ctx, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.DeleteUser(ctx, other.ID, gone.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.DeleteClient(ctx, c.ID, Begin); err != nil {
+	if err := p.DeleteClient(ctx, c.ID, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
-	c.told(Begin, outbox.Fact{Type: puntuale.EventCreditLow}) // too late
-	w.wantNotices("the client's", mine, Begin)
-	w.wantNotices("another's", theirs, Begin, puntuale.NoticeExpiring)
-	w.wantNotices("the partner's", partner, Begin, puntuale.NoticeClientExpiring)
-	if all, err := w.LatestNotices(ctx, partner, Begin); err != nil || all[0].Subject != int64(other.ID) {
+	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventCreditLow}) // too late
+	wantNotices(w, "the client's", mine, storetest.Begin)
+	wantNotices(w, "another's", theirs, storetest.Begin, puntuale.NoticeExpiring)
+	wantNotices(w, "the partner's", partner, storetest.Begin, puntuale.NoticeClientExpiring)
+	if all, err := w.LatestNotices(ctx, partner, storetest.Begin); err != nil || all[0].Subject != int64(other.ID) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for _, table := range []string{"notice", "notice_read"} {
@@ -293,65 +308,65 @@ func testNoticesForgotten(t *testing.T, w *World) {
 }
 
 // queuedMails are a user's e-mails about notices, with the number of notices of each.
-func (w *World) queuedMails(u puntuale.User) (all []puntuale.Mail, sizes []int) {
-	w.t.Helper()
+func queuedMails(w *storetest.World, u puntuale.User) (all []puntuale.Mail, sizes []int) {
+	w.Test().Helper()
 	rows, err := w.DB.SQL.Query("select id, sealed, next_at from mail where login_id = $1 and kind = $2 order by id", u.ID, int64(puntuale.MailNotices))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		m := puntuale.Mail{User: u.ID, Kind: puntuale.MailNotices}
 		if err := rows.Scan(&m.ID, &m.Sealed, engine.ScanTime(&m.Queued)); err != nil {
-			w.t.Fatal(err)
+			w.Test().Fatal(err)
 		}
 		var content struct {
 			Notices []int64
 			More    int
 		}
 		if err := json.Unmarshal(m.Sealed, &content); err != nil {
-			w.t.Fatal(err)
+			w.Test().Fatal(err)
 		}
 		all, sizes = append(all, m), append(sizes, len(content.Notices)+content.More)
 	}
 	if err := rows.Err(); err != nil {
-		w.t.Fatal(err)
+		w.Test().Fatal(err)
 	}
 	return all, sizes
 }
 
 // Notices reach those who want them by e-mail, each once, however many nodes look. Many share an e-mail.
-func testNoticeMails(t *testing.T, w *World) {
+func testNoticeMails(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	owner, reader, asks := w.reader(c, puntuale.Owner), w.reader(c, puntuale.Reader), w.reader(c, puntuale.Reader)
+	owner, reader, asks := newReader(w, c, puntuale.Owner), newReader(w, c, puntuale.Reader), newReader(w, c, puntuale.Reader)
 	if err := w.ChooseNotices(ctx, asks, puntuale.NoticeChoice{On: puntuale.NoticesOf(puntuale.NoticeCreditLow)}); err != nil {
 		t.Fatal(err)
 	}
 	if choice, err := w.NoticeChoice(ctx, asks); err != nil || choice.Mailed(asks) != puntuale.NoticesOf(puntuale.NoticeCreditLow, puntuale.NoticeSignIn) {
 		t.Errorf("chosen: %v, %v", choice, err)
 	}
-	c.told(Begin, outbox.Fact{Type: puntuale.EventCreditLow}, outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(c.Session)}, outbox.Fact{Type: puntuale.EventCampaignDone, Subject: 1})
+	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventCreditLow}, outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(c.Session)}, outbox.Fact{Type: puntuale.EventCampaignDone, Subject: 1})
 	queue := func(now time.Time, nodes int) {
 		t.Helper()
-		together(nodes, func(int) {
+		storetest.Together(nodes, func(int) {
 			if _, err := w.QueueNotices(ctx, now); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	queue(Begin, 4)
-	if _, sizes := w.queuedMails(owner); !slices.Equal(sizes, []int{1}) {
+	queue(storetest.Begin, 4)
+	if _, sizes := queuedMails(w, owner); !slices.Equal(sizes, []int{1}) {
 		t.Errorf("the owner's e-mails: %v", sizes)
 	}
-	if _, sizes := w.queuedMails(reader); sizes != nil {
+	if _, sizes := queuedMails(w, reader); sizes != nil {
 		t.Errorf("a reader's e-mails: %v", sizes)
 	}
-	if _, sizes := w.queuedMails(asks); !slices.Equal(sizes, []int{1}) {
+	if _, sizes := queuedMails(w, asks); !slices.Equal(sizes, []int{1}) {
 		t.Errorf("e-mails of who asks: %v", sizes)
 	}
-	queue(Begin.Add(puntuale.NoticeWait), 4)
-	waiting, sizes := w.queuedMails(owner)
+	queue(storetest.Begin.Add(puntuale.NoticeWait), 4)
+	waiting, sizes := queuedMails(w, owner)
 	if !slices.Equal(sizes, []int{2}) {
 		t.Fatalf("the owner's e-mails: %v", sizes)
 	}
@@ -370,7 +385,7 @@ func testNoticeMails(t *testing.T, w *World) {
 		t.Errorf("the e-mail has %v", got)
 	}
 	// It leaves out a notice that the user read meanwhile, or does not want any more.
-	if err := w.ReadNotices(ctx, owner, 0, Begin); err != nil {
+	if err := w.ReadNotices(ctx, owner, 0, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(waiting[0]); !slices.Equal(got, []puntuale.NoticeKind{puntuale.NoticeDisconnected}) {
@@ -380,35 +395,35 @@ func testNoticeMails(t *testing.T, w *World) {
 		t.Errorf("after the choice it has %v, %v", kinds(waiting[0]), err)
 	}
 	// An e-mail that somebody tries already stays as it is.
-	if claimed, err := w.ClaimMails(ctx, Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
+	if claimed, err := w.ClaimMails(ctx, storetest.Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
 		t.Fatalf("claimed %v, %v", claimed, err)
 	}
-	c.told(Begin.Add(time.Hour), outbox.Fact{Type: puntuale.EventCreditOut})
-	queue(Begin.Add(time.Hour), 1)
-	if _, sizes := w.queuedMails(owner); !slices.Equal(sizes, []int{2, 1}) {
+	told(w, c, storetest.Begin.Add(time.Hour), outbox.Fact{Type: puntuale.EventCreditOut})
+	queue(storetest.Begin.Add(time.Hour), 1)
+	if _, sizes := queuedMails(w, owner); !slices.Equal(sizes, []int{2, 1}) {
 		t.Errorf("the owner's e-mails: %v", sizes)
 	}
 	// A notice that is older than a day gets no e-mail.
-	c.told(Begin.Add(2*time.Hour), outbox.Fact{Type: puntuale.EventCapReached})
-	queue(Begin.Add(26*time.Hour), 1)
-	if _, sizes := w.queuedMails(owner); !slices.Equal(sizes, []int{2, 1}) || w.Int("select count(*) from notice where mailed = 0") != 0 {
+	told(w, c, storetest.Begin.Add(2*time.Hour), outbox.Fact{Type: puntuale.EventCapReached})
+	queue(storetest.Begin.Add(26*time.Hour), 1)
+	if _, sizes := queuedMails(w, owner); !slices.Equal(sizes, []int{2, 1}) || w.Int("select count(*) from notice where mailed = 0") != 0 {
 		t.Errorf("the owner's e-mails: %v", sizes)
 	}
 }
 
 // A user gets so many e-mails a day, and then one with all the rest.
-func testNoticeMailsBounded(t *testing.T, w *World) {
+func testNoticeMailsBounded(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	u := w.reader(c, puntuale.Owner)
+	u := newReader(w, c, puntuale.Owner)
 	if err := w.ChooseNotices(ctx, u, puntuale.NoticeChoice{On: puntuale.NoticesOf(puntuale.NoticeCampaignDone)}); err != nil {
 		t.Fatal(err)
 	}
 	const many = puntuale.NoticeMails + puntuale.MailedNotices + 5
 	var sent int
 	for i := range many {
-		now := Begin.Add(time.Duration(i) * time.Minute)
-		c.told(now, outbox.Fact{Type: puntuale.EventCampaignDone, Subject: int64(i)})
+		now := storetest.Begin.Add(time.Duration(i) * time.Minute)
+		told(w, c, now, outbox.Fact{Type: puntuale.EventCampaignDone, Subject: int64(i)})
 		if _, err := w.QueueNotices(ctx, now); err != nil {
 			t.Fatal(err)
 		}
@@ -423,8 +438,8 @@ func testNoticeMailsBounded(t *testing.T, w *World) {
 			}
 		}
 	}
-	waiting, sizes := w.queuedMails(u)
-	if sent != puntuale.NoticeMails || !slices.Equal(sizes, []int{many - puntuale.NoticeMails}) || !waiting[0].Queued.Equal(Begin.Add(puntuale.NoticeMailPeriod)) {
+	waiting, sizes := queuedMails(w, u)
+	if sent != puntuale.NoticeMails || !slices.Equal(sizes, []int{many - puntuale.NoticeMails}) || !waiting[0].Queued.Equal(storetest.Begin.Add(puntuale.NoticeMailPeriod)) {
 		t.Fatalf("%d were sent; those that wait: %v", sent, sizes)
 	}
 	all, more, err := w.QueuedNotices(ctx, u, waiting[0])

@@ -1,4 +1,4 @@
-package storetest
+package accounttest
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/storetest"
 )
 
 // testFailures checks that failed sign-ins are in the audit log. Repeats within an hour share one entry. In a day,
 // one user has at most MaxFailures entries, and one more that counts the rest.
-func testFailures(t *testing.T, w *World) {
+func testFailures(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -19,7 +20,7 @@ func testFailures(t *testing.T, w *World) {
 	if err != nil || len(users) != 1 {
 		t.Fatalf("%+v, %v", users, err)
 	}
-	if _, err := w.Try(ctx, []puntuale.SignInAttempt{{Mark: "account", Free: 5}}, Begin); err != nil {
+	if _, err := w.Try(ctx, []puntuale.SignInAttempt{{Mark: "account", Free: 5}}, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
 	fail := func(at time.Time, what, address string) {
@@ -38,22 +39,22 @@ func testFailures(t *testing.T, w *World) {
 	}
 
 	for i := range 3 {
-		fail(Begin.Add(time.Duration(i)*time.Minute), "password", "198.51.100.1")
+		fail(storetest.Begin.Add(time.Duration(i)*time.Minute), "password", "198.51.100.1")
 	}
-	fail(Begin, "code", "198.51.100.1")
-	fail(Begin, "password", "198.51.100.2")
-	fail(Begin.Add(time.Hour+time.Minute), "password", "198.51.100.1")
+	fail(storetest.Begin, "code", "198.51.100.1")
+	fail(storetest.Begin, "password", "198.51.100.2")
+	fail(storetest.Begin.Add(time.Hour+time.Minute), "password", "198.51.100.1")
 	all := log()
 	if len(all) != 4 {
 		t.Fatalf("%d entries: %+v", len(all), all)
 	}
 	first := all[3]
-	if first.Times != 3 || first.Action != "signin_failed" || first.Target != "password" || first.User != users[0].ID || first.Who != users[0].Email || !first.At.Equal(Begin) || first.Address != "198.51.100.1" {
+	if first.Times != 3 || first.Action != "signin_failed" || first.Target != "password" || first.User != users[0].ID || first.Who != users[0].Email || !first.At.Equal(storetest.Begin) || first.Address != "198.51.100.1" {
 		t.Errorf("three within an hour: %+v", first)
 	}
 
 	for i := range 3 * puntuale.MaxFailures {
-		fail(Begin.Add(2*time.Hour), "password", fmt.Sprintf("203.0.113.%d", i))
+		fail(storetest.Begin.Add(2*time.Hour), "password", fmt.Sprintf("203.0.113.%d", i))
 	}
 	all = log()
 	times := int64(0)
@@ -63,17 +64,17 @@ func testFailures(t *testing.T, w *World) {
 	if last := all[0]; len(all) != puntuale.MaxFailures+1 || last.Address != "" || times != 6+3*puntuale.MaxFailures {
 		t.Errorf("%d entries with %d failures, the last of them %+v", len(all), times, last)
 	}
-	fail(Begin.Add(27*time.Hour), "password", "198.51.100.3")
+	fail(storetest.Begin.Add(27*time.Hour), "password", "198.51.100.3")
 	if next := log(); len(next) != len(all)+1 || next[0].Address != "198.51.100.3" {
 		t.Errorf("a day later: %+v", next[0])
 	}
-	if at := w.Int("select at from try where mark = 'account'"); at != Begin.Add(27*time.Hour).UnixMicro() {
+	if at := w.Int("select at from try where mark = 'account'"); at != storetest.Begin.Add(27*time.Hour).UnixMicro() {
 		t.Errorf("the last attempt is of %v", time.UnixMicro(at))
 	}
 
 	// The failure of an unknown user also writes, so that the time of an answer reveals nothing. Another client's log
 	// gets no entry.
-	if err := w.Fail(ctx, "account", nil, Begin); err != nil {
+	if err := w.Fail(ctx, "account", nil, storetest.Begin); err != nil {
 		t.Error(err)
 	}
 	if entries, _, err := p.Audit(ctx, other.ID, puntuale.Page{Limit: 10}); err != nil || len(entries) != 0 {

@@ -1,4 +1,4 @@
-package storetest
+package accounttest
 
 import (
 	"context"
@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/storetest"
 )
 
-func testUsers(t *testing.T, w *World) {
+func testUsers(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -21,7 +22,7 @@ func testUsers(t *testing.T, w *World) {
 		t.Fatalf("users of a new client = %+v, %v", first, err)
 	}
 	want := puntuale.User{Partner: w.Partner, Client: c.ID, Email: "Anna@example.com", Name: "Anna", Password: "hash", Role: puntuale.Staff,
-		Language: "it", Created: Begin}
+		Language: "it", Created: storetest.Begin}
 	if want.ID, err = p.CreateUser(ctx, want, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -31,18 +32,18 @@ func testUsers(t *testing.T, w *World) {
 		t.Fatalf("user = %+v, %v, want %+v", got, err, want)
 	}
 	_, err = p.CreateUser(ctx, puntuale.User{Client: other.ID, Email: "Anna@example.com", Role: puntuale.Staff}, nil)
-	wantCode(t, err, puntuale.CodeConflict)
+	storetest.WantCode(t, err, puntuale.CodeConflict)
 	for _, client := range []puntuale.ClientID{0, other.ID, 999} {
 		_, err := p.User(ctx, client, want.ID)
-		wantCode(t, err, puntuale.CodeNotFound)
-		_, err = p.UpdateUser(ctx, client, want.ID, puntuale.UserPatch{Name: to("x")}, nil)
-		wantCode(t, err, puntuale.CodeNotFound)
-		wantCode(t, p.DeleteUser(ctx, client, want.ID), puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
+		_, err = p.UpdateUser(ctx, client, want.ID, puntuale.UserPatch{Name: storetest.To("x")}, nil)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, p.DeleteUser(ctx, client, want.ID), puntuale.CodeNotFound)
 	}
-	want.Name, want.Role, want.Language, want.Password, want.Seen = "Anna B.", puntuale.Reader, "en", "other", Begin.Add(time.Hour)
+	want.Name, want.Role, want.Language, want.Password, want.Seen = "Anna B.", puntuale.Reader, "en", "other", storetest.Begin.Add(time.Hour)
 	want.Second = puntuale.SecondFactor{Secret: []byte{0, 255}, Last: 7, Recovery: []string{"a", "b"}}
 	want.Stamp = 1
-	patch := puntuale.UserPatch{Name: to(want.Name), Role: to(want.Role), Language: to("en"), Password: to("other"), Second: to(want.Second), Seen: to(want.Seen), EndVisits: true}
+	patch := puntuale.UserPatch{Name: storetest.To(want.Name), Role: storetest.To(want.Role), Language: storetest.To("en"), Password: storetest.To("other"), Second: storetest.To(want.Second), Seen: storetest.To(want.Seen), EndVisits: true}
 	if got, err = p.UpdateUser(ctx, c.ID, want.ID, patch, nil); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("changed = %+v, %v", got, err)
 	}
@@ -51,7 +52,7 @@ func testUsers(t *testing.T, w *World) {
 		t.Fatalf("by id = %+v, %+v, %v", u, h, err)
 	}
 	refused := errors.New("no")
-	if _, err := p.UpdateUser(ctx, c.ID, want.ID, puntuale.UserPatch{Name: to("x")}, func(u puntuale.User) error {
+	if _, err := p.UpdateUser(ctx, c.ID, want.ID, puntuale.UserPatch{Name: storetest.To("x")}, func(u puntuale.User) error {
 		if u.Name != want.Name {
 			t.Errorf("asked about %+v", u)
 		}
@@ -63,18 +64,18 @@ func testUsers(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, _, err = w.UserByID(ctx, want.ID)
-	wantCode(t, err, puntuale.CodeNotFound)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
 
 // testOwnerStays checks that one user always keeps the role of an owner, even if all owners try to leave at the same
 // moment.
-func testOwnerStays(t *testing.T, w *World) {
+func testOwnerStays(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
 		var owners []puntuale.LoginID
 		for range 4 {
-			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("o") + "@example.com", Role: puntuale.Owner}, nil); err != nil {
+			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: storetest.Unique("o") + "@example.com", Role: puntuale.Owner}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,10 +87,10 @@ func testOwnerStays(t *testing.T, w *World) {
 			owners = append(owners, u.ID)
 		}
 		var refused atomic.Int64
-		together(len(owners), func(i int) {
+		storetest.Together(len(owners), func(i int) {
 			err := p.DeleteUser(ctx, client, owners[i])
 			if i%2 == 0 {
-				_, err = p.UpdateUser(ctx, client, owners[i], puntuale.UserPatch{Role: to(puntuale.Staff)}, nil)
+				_, err = p.UpdateUser(ctx, client, owners[i], puntuale.UserPatch{Role: storetest.To(puntuale.Staff)}, nil)
 			}
 			switch {
 			case puntuale.CodeOf(err) == puntuale.CodeConflict:
@@ -104,10 +105,10 @@ func testOwnerStays(t *testing.T, w *World) {
 	}
 }
 
-func testUsersByEmail(t *testing.T, w *World) {
+func testUsersByEmail(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "stessa@example.com"}, puntuale.Key{Hash: keyHash()})
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "stessa@example.com"}, puntuale.Key{Hash: storetest.KeyHash()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +141,11 @@ func testUsersByEmail(t *testing.T, w *World) {
 	}
 	for _, none := range []string{"", "nessuno"} {
 		_, err := w.HostSlug(ctx, none)
-		wantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		_, err = w.HostNamed(ctx, none)
-		wantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
 	}
-	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil {
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
 	if all := find(0, 5); len(all) != 1 {
@@ -152,7 +153,7 @@ func testUsersByEmail(t *testing.T, w *World) {
 	}
 }
 
-func testVisits(t *testing.T, w *World) {
+func testVisits(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	keep := func(data string, expires time.Time) {
 		t.Helper()
@@ -168,35 +169,35 @@ func testVisits(t *testing.T, w *World) {
 		}
 		return string(data)
 	}
-	keep("one", Begin.Add(time.Hour))
-	keep("two", Begin.Add(2*time.Hour))
-	if got := read(Begin.Add(time.Hour)); got != "two" {
+	keep("one", storetest.Begin.Add(time.Hour))
+	keep("two", storetest.Begin.Add(2*time.Hour))
+	if got := read(storetest.Begin.Add(time.Hour)); got != "two" {
 		t.Errorf("kept %q", got)
 	}
-	if got := read(Begin.Add(2 * time.Hour)); got != "" {
+	if got := read(storetest.Begin.Add(2 * time.Hour)); got != "" {
 		t.Errorf("after its end: %q", got)
 	}
-	if err := w.EndVisit(ctx, "t"); err != nil || read(Begin) != "" {
+	if err := w.EndVisit(ctx, "t"); err != nil || read(storetest.Begin) != "" {
 		t.Errorf("ended: %v", err)
 	}
-	keep("three", Begin.Add(time.Hour))
-	if err := w.IssueTicket(ctx, "h", puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
+	keep("three", storetest.Begin.Add(time.Hour))
+	if err := w.IssueTicket(ctx, "h", puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Until: storetest.Begin.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.PurgeSignIns(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
+	if err := w.PurgeSignIns(ctx, storetest.Begin.Add(time.Minute)); err != nil || read(storetest.Begin) == "" {
 		t.Errorf("purged too early: %v", err)
 	}
-	if err := w.PurgeSignIns(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
+	if err := w.PurgeSignIns(ctx, storetest.Begin.Add(time.Hour)); err != nil || read(storetest.Begin) != "" {
 		t.Errorf("not purged: %v", err)
 	}
 	_, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket)
-	wantCode(t, err, puntuale.CodeNotFound)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
 
 // testTickets checks that a ticket can be used once, even if many callers try, and only for its kind.
-func testTickets(t *testing.T, w *World) {
+func testTickets(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
-	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
+	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: storetest.Begin.Add(time.Hour)}
 	if err := w.IssueTicket(ctx, "h", want); err != nil {
 		t.Fatal(err)
 	}
@@ -204,11 +205,11 @@ func testTickets(t *testing.T, w *World) {
 		t.Errorf("looked at: %+v, %v", got, err)
 	}
 	_, err := w.Ticket(ctx, "h", puntuale.UnfinishedInvitation)
-	wantCode(t, err, puntuale.CodeNotFound)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 	_, err = w.SpendTicket(ctx, "h", puntuale.UnfinishedInvitation)
-	wantCode(t, err, puntuale.CodeNotFound)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 	var opened atomic.Int64
-	together(8, func(int) {
+	storetest.Together(8, func(int) {
 		switch got, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket); {
 		case err == nil && got.User == 7 && got.Stamp == 3:
 			opened.Add(1)
@@ -222,12 +223,12 @@ func testTickets(t *testing.T, w *World) {
 }
 
 // testTries checks that attempts are counted exactly, even if several come at the same time.
-func testTries(t *testing.T, w *World) {
+func testTries(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	tries := []puntuale.SignInAttempt{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
 	var passed atomic.Int64
-	together(16, func(int) {
-		wait, err := w.Try(ctx, tries, Begin)
+	storetest.Together(16, func(int) {
+		wait, err := w.Try(ctx, tries, storetest.Begin)
 		if err != nil {
 			t.Error(err)
 		}
@@ -238,7 +239,7 @@ func testTries(t *testing.T, w *World) {
 	if passed.Load() != 5 {
 		t.Errorf("%d of 16 passed, want 5", passed.Load())
 	}
-	now, last := Begin, time.Duration(0)
+	now, last := storetest.Begin, time.Duration(0)
 	for range 20 {
 		wait, err := w.Try(ctx, tries, now)
 		if err != nil || wait < last || wait > puntuale.MaxWait || wait == 0 {
@@ -266,12 +267,12 @@ func testTries(t *testing.T, w *World) {
 	}
 }
 
-func testAudit(t *testing.T, w *World) {
+func testAudit(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	c := w.Client(puntuale.AccountFull)
 	for i := range 5 {
-		e := puntuale.AuditEntry{User: 3, Who: "a@b", Action: "client.change", Target: fmt.Sprint(i), At: Begin.Add(time.Duration(i) * time.Second)}
+		e := puntuale.AuditEntry{User: 3, Who: "a@b", Action: "client.change", Target: fmt.Sprint(i), At: storetest.Begin.Add(time.Duration(i) * time.Second)}
 		if i%2 == 1 {
 			e.Client, e.Entry = c.ID, true
 		}
@@ -279,7 +280,7 @@ func testAudit(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, p.AddAudit(ctx, puntuale.AuditEntry{Client: 999, Action: "x"}), puntuale.CodeNotFound)
+	storetest.WantCode(t, p.AddAudit(ctx, puntuale.AuditEntry{Client: 999, Action: "x"}), puntuale.CodeNotFound)
 	read := func(client puntuale.ClientID) (targets string) {
 		t.Helper()
 		cursor := ""
@@ -303,10 +304,10 @@ func testAudit(t *testing.T, w *World) {
 		t.Errorf("all %q, the client's %q", all, of)
 	}
 	_, _, err := p.Audit(ctx, 0, puntuale.Page{Cursor: "x"})
-	wantCode(t, err, puntuale.CodeInvalid)
+	storetest.WantCode(t, err, puntuale.CodeInvalid)
 }
 
-func testBrand(t *testing.T, w *World) {
+func testBrand(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	if h, err := p.Host(ctx); err != nil || h.Brand.Mark != "" || h.Partner.Name != "Rivendita" {
@@ -317,7 +318,7 @@ func testBrand(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err := w.HostNamed(ctx, b.Host)
-	wantCode(t, err, puntuale.CodeNotFound) // not found, because it is too early
+	storetest.WantCode(t, err, puntuale.CodeNotFound) // not found, because it is too early
 	if err := p.ConfirmHost(ctx, b.Host); err != nil {
 		t.Fatal(err)
 	}
@@ -328,11 +329,11 @@ func testBrand(t *testing.T, w *World) {
 	if logo, kind, err := p.Logo(ctx); err != nil || kind != b.LogoKind || string(logo) != string(b.Logo) {
 		t.Fatalf("logo: %v %q, %v", logo, kind, err)
 	}
-	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: storetest.KeyHash()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, w.Store.Partner(other).SetBrand(ctx, b), puntuale.CodeConflict)
+	storetest.WantCode(t, w.Store.Partner(other).SetBrand(ctx, b), puntuale.CodeConflict)
 	mark := h.Brand.Mark
 	b.Colour = "#224467"
 	if err := p.SetBrand(ctx, b); err != nil {
@@ -351,28 +352,28 @@ func testBrand(t *testing.T, w *World) {
 
 // testHosts checks that any partner may ask for a host name, and that the partner that confirms it first gets it. The
 // partner keeps the name until it asks for another name, or until the confirmation is withdrawn.
-func testHosts(t *testing.T, w *World) {
+func testHosts(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	const name = "msg.example.com"
 	all := []puntuale.PartnerTenant{w.Store.Partner(w.Partner)}
 	for i := range 3 {
-		id, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: fmt.Sprint("altri-", i)}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+		id, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: fmt.Sprint("altri-", i)}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: storetest.KeyHash()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, w.Store.Partner(id))
 	}
 	for _, p := range all {
-		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for this name yet
+		storetest.WantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for this name yet
 		if err := p.SetBrand(ctx, puntuale.Brand{Host: name}); err != nil {
 			t.Fatalf("ask for a name: %v", err)
 		}
-		wantCode(t, p.ConfirmHost(ctx, "other.example.com"), puntuale.CodeNotFound)
-		wantCode(t, p.WithdrawHost(ctx), puntuale.CodeNotFound)
+		storetest.WantCode(t, p.ConfirmHost(ctx, "other.example.com"), puntuale.CodeNotFound)
+		storetest.WantCode(t, p.WithdrawHost(ctx), puntuale.CodeNotFound)
 	}
 	var winner atomic.Int64
 	var confirmed atomic.Int64
-	together(len(all), func(i int) {
+	storetest.Together(len(all), func(i int) {
 		switch err := all[i].ConfirmHost(ctx, name); {
 		case err == nil:
 			confirmed.Add(1)
@@ -385,7 +386,7 @@ func testHosts(t *testing.T, w *World) {
 		t.Fatalf("%d partners have the name", confirmed.Load())
 	}
 	has, other := all[winner.Load()], all[(winner.Load()+1)%int64(len(all))]
-	wantCode(t, other.SetBrand(ctx, puntuale.Brand{Host: name}), puntuale.CodeConflict)
+	storetest.WantCode(t, other.SetBrand(ctx, puntuale.Brand{Host: name}), puntuale.CodeConflict)
 	if err := has.SetBrand(ctx, puntuale.Brand{Name: "Nuovo", Host: name}); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +397,7 @@ func testHosts(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err := w.HostNamed(ctx, name)
-	wantCode(t, err, puntuale.CodeNotFound)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 	if err := other.ConfirmHost(ctx, name); err != nil {
 		t.Fatal(err)
 	}
@@ -405,18 +406,18 @@ func testHosts(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 		_, err := w.HostNamed(ctx, host)
-		wantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
 	}
 }
 
 // testInvitations checks that an invitation sets a password once, before its deadline. If several callers use it at
 // the same moment, one succeeds.
-func testInvitations(t *testing.T, w *World) {
+func testInvitations(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
-		until := Begin.Add(time.Hour)
-		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("i") + "@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: Unique("a"), Expires: until})
+		until := storetest.Begin.Add(time.Hour)
+		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: storetest.Unique("i") + "@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: storetest.Unique("a"), Expires: until})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -426,21 +427,21 @@ func testInvitations(t *testing.T, w *World) {
 				t.Fatal(err)
 			}
 		}
-		first, second := Unique("b"), Unique("c")
+		first, second := storetest.Unique("b"), storetest.Unique("c")
 		invite(first)
 		invite(second)
 		if u, err := p.User(ctx, client, id); err != nil || u.Joined || !u.Invited.Equal(until) {
 			t.Errorf("invited: %+v, %v", u, err)
 		}
-		_, err = w.Invited(ctx, first, Begin)
-		wantCode(t, err, puntuale.CodeNotFound) // a newer invitation replaced this one
+		_, err = w.Invited(ctx, first, storetest.Begin)
+		storetest.WantCode(t, err, puntuale.CodeNotFound) // a newer invitation replaced this one
 		_, err = w.Invited(ctx, second, until)
-		wantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		_, err = w.TakeInvitation(ctx, second, until, "late")
-		wantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		var joined atomic.Int64
-		together(8, func(int) {
-			switch user, err := w.TakeInvitation(ctx, second, Begin, "hash"); {
+		storetest.Together(8, func(int) {
+			switch user, err := w.TakeInvitation(ctx, second, storetest.Begin, "hash"); {
 			case err == nil && user == id:
 				joined.Add(1)
 			case puntuale.CodeOf(err) != puntuale.CodeNotFound:
@@ -450,41 +451,41 @@ func testInvitations(t *testing.T, w *World) {
 		if u, err := p.User(ctx, client, id); err != nil || joined.Load() != 1 || u.Password != "hash" || u.Stamp != 1 || !u.Joined || !u.Invited.IsZero() {
 			t.Errorf("used %d times: %+v, %v", joined.Load(), u, err)
 		}
-		third := Unique("d")
+		third := storetest.Unique("d")
 		invite(third)
 		if err := p.Uninvite(ctx, client, id); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, p.Uninvite(ctx, client, id), puntuale.CodeNotFound)
+		storetest.WantCode(t, p.Uninvite(ctx, client, id), puntuale.CodeNotFound)
 		invite(third)
-		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("other")}, nil); err != nil {
+		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: storetest.To("other")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // the user set a password meanwhile, which ended the invitation
-		wantCode(t, err, puntuale.CodeNotFound)
-		wantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
+		_, err = w.TakeInvitation(ctx, third, storetest.Begin, "hash") // the user set a password meanwhile, which ended the invitation
+		storetest.WantCode(t, err, puntuale.CodeNotFound)
+		storetest.WantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
 	}
 }
 
 // testInvitedOwner checks that the last owner cannot leave while the only other owner has not used the invitation.
-func testInvitedOwner(t *testing.T, w *World) {
+func testInvitedOwner(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p, c := w.Store.Partner(w.Partner), w.Client(puntuale.AccountFull)
 	users, err := p.Users(ctx, c.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := Unique("h")
-	id, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: "due@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: hash, Expires: Begin.Add(time.Hour)})
+	hash := storetest.Unique("h")
+	id, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: "due@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: hash, Expires: storetest.Begin.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, p.DeleteUser(ctx, c.ID, users[0].ID), puntuale.CodeConflict)
-	if _, err := w.TakeInvitation(ctx, hash, Begin, "hash"); err != nil {
+	storetest.WantCode(t, p.DeleteUser(ctx, c.ID, users[0].ID), puntuale.CodeConflict)
+	if _, err := w.TakeInvitation(ctx, hash, storetest.Begin, "hash"); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.DeleteUser(ctx, c.ID, users[0].ID); err != nil {
 		t.Errorf("once the other came: %v", err)
 	}
-	wantCode(t, p.DeleteUser(ctx, c.ID, id), puntuale.CodeConflict)
+	storetest.WantCode(t, p.DeleteUser(ctx, c.ID, id), puntuale.CodeConflict)
 }

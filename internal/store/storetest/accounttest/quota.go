@@ -1,4 +1,4 @@
-package storetest
+package accounttest
 
 import (
 	"context"
@@ -7,36 +7,37 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/storetest"
 )
 
 // maker returns a function that makes one more thing of the kind that a quota limits.
-func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
+func maker(t *testing.T, w *storetest.World, c *storetest.Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
 	switch q {
 	case puntuale.QuotaSessions:
 		return func() error {
-			_, err := tenant.CreateSession(ctx, puntuale.Session{Name: "x", Type: puntuale.Socket, Created: Begin}, nil)
+			_, err := tenant.CreateSession(ctx, puntuale.Session{Name: "x", Type: puntuale.Socket, Created: storetest.Begin}, nil)
 			return err
 		}
 	case puntuale.QuotaSequences:
 		return func() error {
-			_, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "x", IfRunning: puntuale.IfRunningAllow, Created: Begin, Updated: Begin}, nil)
+			_, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "x", IfRunning: puntuale.IfRunningAllow, Created: storetest.Begin, Updated: storetest.Begin}, nil)
 			return err
 		}
 	case puntuale.QuotaTemplates:
 		return func() error {
-			_, err := tenant.CreateTemplate(ctx, puntuale.Template{Name: Unique("x"), Text: "x", Created: Begin, Updated: Begin}, nil)
+			_, err := tenant.CreateTemplate(ctx, puntuale.Template{Name: storetest.Unique("x"), Text: "x", Created: storetest.Begin, Updated: storetest.Begin}, nil)
 			return err
 		}
 	case puntuale.QuotaUsers:
 		return func() error {
-			_, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: Unique("u") + "@example.com", Role: puntuale.Reader}, nil)
+			_, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: storetest.Unique("u") + "@example.com", Role: puntuale.Reader}, nil)
 			return err
 		}
 	case puntuale.QuotaKeys:
 		return func() error {
-			_, err := p.CreateKey(ctx, c.ID, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, nil)
+			_, err := p.CreateKey(ctx, c.ID, puntuale.Key{Name: "x", Hash: storetest.KeyHash(), Created: storetest.Begin}, nil)
 			return err
 		}
 	}
@@ -45,12 +46,12 @@ func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 }
 
 // testQuotas has many callers that make the last allowed thing at once. Only one succeeds.
-func testQuotas(t *testing.T, w *World) {
+func testQuotas(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, q := range puntuale.AllQuotas {
 		c := w.Client(puntuale.AccountFull) // this client already has a session, a sequence, a user and a key
-		another := w.maker(t, c, q)
+		another := maker(t, w, c, q)
 		if err := another(); err != nil {
 			t.Fatalf("%s below the default: %v", q, err)
 		}
@@ -60,13 +61,13 @@ func testQuotas(t *testing.T, w *World) {
 		}
 		set := func(most *int64) {
 			t.Helper()
-			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: most}}, Begin); err != nil {
+			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: most}}, storetest.Begin); err != nil {
 				t.Fatal(err)
 			}
 		}
 		set(new(has + 1))
 		var made atomic.Int64
-		together(8, func(int) {
+		storetest.Together(8, func(int) {
 			switch err := another(); {
 			case err == nil:
 				made.Add(1)
@@ -93,19 +94,19 @@ func testQuotas(t *testing.T, w *World) {
 
 // testPartnerKeys checks that a partner may have only a few keys of its own. Rotating a key does not add one, and
 // keys of other partners do not count.
-func testPartnerKeys(t *testing.T, w *World) {
+func testPartnerKeys(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	list := func() []puntuale.Key {
 		t.Helper()
-		keys, err := p.Keys(ctx, 0, Begin)
+		keys, err := p.Keys(ctx, 0, storetest.Begin)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return keys
 	}
 	create := func() error {
-		_, err := p.CreateKey(ctx, 0, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, nil)
+		_, err := p.CreateKey(ctx, 0, puntuale.Key{Name: "x", Hash: storetest.KeyHash(), Created: storetest.Begin}, nil)
 		return err
 	}
 	for range puntuale.MaxPartnerKeys - len(list()) {
@@ -113,36 +114,36 @@ func testPartnerKeys(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, create(), puntuale.CodeConflict)
+	storetest.WantCode(t, create(), puntuale.CodeConflict)
 	rotate := func(id puntuale.KeyID) error {
-		_, err := p.RotateClientKey(ctx, 0, id, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, Begin.Add(time.Hour), Begin, nil)
+		_, err := p.RotateClientKey(ctx, 0, id, puntuale.Key{Name: "x", Hash: storetest.KeyHash(), Created: storetest.Begin}, storetest.Begin.Add(time.Hour), storetest.Begin, nil)
 		return err
 	}
 	all := list()
 	if err := rotate(all[0].ID); err != nil {
 		t.Fatalf("rotate where there is no room: %v", err)
 	}
-	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so the new key would be one more
+	storetest.WantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so the new key would be one more
 	for i := 1; i < len(all); i++ {
 		if err := rotate(all[i].ID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	newest := list()
-	wantCode(t, rotate(newest[len(newest)-1].ID), puntuale.CodeConflict) // too many keys are in their grace period
+	storetest.WantCode(t, rotate(newest[len(newest)-1].ID), puntuale.CodeConflict) // too many keys are in their grace period
 	if n := len(newest); n != 2*puntuale.MaxPartnerKeys {
 		t.Errorf("%d keys are valid", n)
 	}
-	if err := p.RevokeKey(ctx, 0, all[0].ID, Begin); err != nil {
+	if err := p.RevokeKey(ctx, 0, all[0].ID, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, p.RevokeKey(ctx, 0, all[0].ID, Begin), puntuale.CodeNotFound)
-	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri-keys"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	storetest.WantCode(t, p.RevokeKey(ctx, 0, all[0].ID, storetest.Begin), puntuale.CodeNotFound)
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri-keys"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: storetest.KeyHash()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, w.Store.Partner(other).RevokeKey(ctx, 0, all[1].ID, Begin), puntuale.CodeNotFound)
-	if keys, err := w.Store.Partner(other).Keys(ctx, 0, Begin); err != nil || len(keys) != 1 {
+	storetest.WantCode(t, w.Store.Partner(other).RevokeKey(ctx, 0, all[1].ID, storetest.Begin), puntuale.CodeNotFound)
+	if keys, err := w.Store.Partner(other).Keys(ctx, 0, storetest.Begin); err != nil || len(keys) != 1 {
 		t.Errorf("another partner sees %d keys, %v", len(keys), err)
 	}
 }

@@ -1,4 +1,4 @@
-package storetest
+package accounttest
 
 import (
 	"context"
@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/storetest"
 )
 
-func testFindClients(t *testing.T, w *World) {
+const phone = "+393331234567" // the person that messages go to
+
+func testFindClients(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for name, change := range map[string]func(*puntuale.Client){
 		"Zeta 100%": func(c *puntuale.Client) { c.Phone = "+39 02 111" },
 		"alfa":      func(c *puntuale.Client) { c.Suspended = true },
-		"Beta":      func(c *puntuale.Client) { c.Expires = Day.AddDays(-1) },
-		"Gamma_x":   func(c *puntuale.Client) { c.Expires, c.Credits = Day.AddDays(30), new(int64(0)) },
+		"Beta":      func(c *puntuale.Client) { c.Expires = storetest.Day.AddDays(-1) },
+		"Gamma_x":   func(c *puntuale.Client) { c.Expires, c.Credits = storetest.Day.AddDays(30), new(int64(0)) },
 	} {
 		w.Client(puntuale.AccountFull, func(c *puntuale.Client) { change(c); c.Name = name })
 	}
@@ -37,7 +40,7 @@ func testFindClients(t *testing.T, w *World) {
 		{puntuale.ClientFilter{State: puntuale.StateEmpty}, "Gamma_x "},
 		{puntuale.ClientFilter{State: puntuale.StateActive, Text: "zeta"}, "Zeta 100% "},
 	} {
-		test.f.Today, test.f.Until = Day, Day.AddDays(60)
+		test.f.Today, test.f.Until = storetest.Day, storetest.Day.AddDays(60)
 		got, cursor := "", ""
 		for {
 			page, next, err := p.FindClients(ctx, test.f, puntuale.Page{Limit: 2, Cursor: cursor})
@@ -56,22 +59,22 @@ func testFindClients(t *testing.T, w *World) {
 		}
 	}
 	_, _, err := p.FindClients(ctx, puntuale.ClientFilter{}, puntuale.Page{Cursor: "x"})
-	wantCode(t, err, puntuale.CodeInvalid)
-	if near, err := p.Expiring(ctx, Day.AddDays(-1), Day.AddDays(60), 10); err != nil || len(near) != 2 || near[0].Name != "Beta" || near[1].Name != "Gamma_x" {
+	storetest.WantCode(t, err, puntuale.CodeInvalid)
+	if near, err := p.Expiring(ctx, storetest.Day.AddDays(-1), storetest.Day.AddDays(60), 10); err != nil || len(near) != 2 || near[0].Name != "Beta" || near[1].Name != "Gamma_x" {
 		t.Errorf("expiring: %+v, %v", near, err)
 	}
 }
 
-func testPulses(t *testing.T, w *World) {
+func testPulses(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	c, quiet := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	if _, err := c.CreateSession(ctx, puntuale.Session{Name: "vera", Type: puntuale.Socket, Created: Begin}, nil); err != nil {
+	if _, err := c.CreateSession(ctx, puntuale.Session{Name: "vera", Type: puntuale.Socket, Created: storetest.Begin}, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.MustStart(phone, Begin, 1)
-	c.MustStart(phone, Begin, 1)
-	got, err := p.Pulses(ctx, []puntuale.ClientDay{{Client: c.ID, Day: Day}, {Client: quiet.ID, Day: Day}, {Client: 987654, Day: Day}})
+	c.MustStart(phone, storetest.Begin, 1)
+	c.MustStart(phone, storetest.Begin, 1)
+	got, err := p.Pulses(ctx, []puntuale.ClientDay{{Client: c.ID, Day: storetest.Day}, {Client: quiet.ID, Day: storetest.Day}, {Client: 987654, Day: storetest.Day}})
 	want := map[puntuale.ClientID]puntuale.ClientStatus{c.ID: {Used: 2, Sessions: 2, Online: 1}, quiet.ID: {Sessions: 1, Online: 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("pulses = %+v, %v, want %+v", got, err, want)
@@ -83,13 +86,13 @@ func testPulses(t *testing.T, w *World) {
 
 // testTotals checks that the totals stay the same, whether the background task has counted or not. Later changes are
 // added.
-func testTotals(t *testing.T, w *World) {
+func testTotals(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	later := func(hours int) time.Time { return Begin.Add(time.Duration(hours) * time.Hour) } // Begin is 10:00 in Rome
-	done := func(c *Client, hours int, v puntuale.Verdict, n int) {
+	later := func(hours int) time.Time { return storetest.Begin.Add(time.Duration(hours) * time.Hour) } // Begin is 10:00 in Rome
+	done := func(c *storetest.Client, hours int, v puntuale.Verdict, n int) {
 		t.Helper()
 		ids := c.MustStart(phone, later(hours), n)
 		w.DB.Clock.Set(later(hours))
@@ -97,7 +100,7 @@ func testTotals(t *testing.T, w *World) {
 	}
 	check := func(client puntuale.ClientID, now time.Time, want ...puntuale.DayTotal) {
 		t.Helper()
-		got, err := p.Totals(ctx, client, Day, Day.AddDays(4), now)
+		got, err := p.Totals(ctx, client, storetest.Day, storetest.Day.AddDays(4), now)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("totals = %+v, %v, want %+v", got, err, want)
 		}
@@ -110,12 +113,12 @@ func testTotals(t *testing.T, w *World) {
 	c.MustStart(phone, later(24*3), 2)  // due in three days
 	c.MustStart(phone, later(24*30), 1) // after the last day of the overview
 	now := later(17)
-	mine := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 2, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}
-	all := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 3, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}
+	mine := []puntuale.DayTotal{{Day: storetest.Day, Sent: 3, Failed: 1}, {Day: storetest.Day.AddDays(1), Sent: 2, Pending: 1}, {Day: storetest.Day.AddDays(3), Pending: 2}}
+	all := []puntuale.DayTotal{{Day: storetest.Day, Sent: 3, Failed: 1}, {Day: storetest.Day.AddDays(1), Sent: 3, Pending: 1}, {Day: storetest.Day.AddDays(3), Pending: 2}}
 	check(c.ID, now, mine...)
 	check(0, now, all...)
 	for range 2 {
-		together(3, func(int) {
+		storetest.Together(3, func(int) {
 			if err := w.Maintain(ctx, now, time.Time{}); err != nil {
 				t.Error(err)
 			}
@@ -133,6 +136,6 @@ func testTotals(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	check(c.ID, later(19), mine...)
-	_, err := p.Totals(ctx, 987654, Day, Day, now)
-	wantCode(t, err, puntuale.CodeNotFound)
+	_, err := p.Totals(ctx, 987654, storetest.Day, storetest.Day, now)
+	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
