@@ -85,5 +85,5 @@ generate: ## the pages' templates, and the configuration table of docs/operate.m
 	UPDATE=1 go test -run '^TestReferenceIsCurrent$$' ./cmd/puntuale
 
 assets: ## the pages' files by others, as published: fetched again with npm, compared with their manifest
-	for folder in internal/httpapi/static internal/web/static internal/web/testdata; do go run ./scripts/assets fetch $$folder || exit 1; done
+	for folder in internal/httpapi/docs/static internal/web/static internal/web/testdata; do go run ./scripts/assets fetch $$folder || exit 1; done
 	go run ./scripts/assets

@@ -13,7 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/hook"
-	"puntuale/internal/httpapi"
+	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/metrics"
 	"puntuale/internal/web"
@@ -64,10 +64,10 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 func everyRoute(t *testing.T, base string) map[string]bool {
 	t.Helper()
 	there := map[string]bool{}
-	for _, path := range []string{httpapi.DocumentPath, httpapi.OlderDocumentPath, httpapi.DocsPath} {
+	for _, path := range []string{docs.DocumentPath, docs.OlderDocumentPath, docs.PagePath} {
 		there["GET "+path] = true
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+httpapi.DocumentPath, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+docs.DocumentPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,10 @@ import (
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/automation"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 )
-
-// DocumentPath is where the OpenAPI document is served. Reading it takes no key.
-const DocumentPath = "/openapi.json"
 
 // Config is what [New] needs. All members except Observe, Rate, Admit and Refuse must be set.
 type Config struct {
@@ -100,7 +98,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerCampaigns(a)
 	registerAutomations(a)
 	a.open()
-	if err := a.serveDocuments(mux); err != nil {
+	if err := docs.Serve(mux, docs.Config{Document: a.OpenAPI(), Accounts: cfg.Accounts, Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
 	mux.HandleFunc("/", a.unmatched(mux))
@@ -110,7 +108,7 @@ func New(cfg Config) (http.Handler, error) {
 // settings turns off two things that huma adds by itself: a member "$schema" in every answer, and pages that load
 // scripts from other servers.
 func settings() huma.Config {
-	config := huma.DefaultConfig(productName, "1.0.0")
+	config := huma.DefaultConfig(docs.ProductName, "1.0.0")
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.Info.Description = "Schedules and sends messages, and manages the accounts of those who do."

@@ -24,6 +24,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpapi/docs"
 )
 
 // document is the OpenAPI document, with a router that finds the operation of a request.
@@ -42,7 +43,7 @@ var loadDocument = sync.OnceValues(func() (document, error) {
 		return document{}, err
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, httpapi.DocumentPath, nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, docs.DocumentPath, nil))
 	d, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
 	if err != nil {
 		return document{}, err

@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
 )
 
@@ -26,7 +27,7 @@ import (
 func TestOlderDocument(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
-	a := s.call("GET", httpapi.OlderDocumentPath, "", "")
+	a := s.call("GET", docs.OlderDocumentPath, "", "")
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s", a.status, a.header)
 	}
@@ -118,14 +119,14 @@ var (
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
-	page := s.call("GET", httpapi.DocsPath, "", "")
+	page := s.call("GET", docs.PagePath, "", "")
 	if page.status != http.StatusOK || page.header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("%d %s", page.status, page.header)
 	}
 	if found := inline.FindString(page.body); found != "" {
 		t.Errorf("the page holds %q", found)
 	}
-	if a := s.call("GET", httpapi.DocsPath+"/", "", ""); a.status != http.StatusOK || a.body != page.body {
+	if a := s.call("GET", docs.PagePath+"/", "", ""); a.status != http.StatusOK || a.body != page.body {
 		t.Errorf("with a slash: %d", a.status)
 	}
 	seen := []response{page}
@@ -137,7 +138,7 @@ func TestDocsPage(t *testing.T) {
 		if a.status != http.StatusOK {
 			t.Errorf("%s: %d", m[1], a.status)
 		}
-		if strings.HasPrefix(m[1], httpapi.DocsPath) {
+		if strings.HasPrefix(m[1], docs.PagePath) {
 			seen = append(seen, a)
 		}
 	}
@@ -156,7 +157,7 @@ func TestDocsPage(t *testing.T) {
 		}
 	}
 	for method, status := range map[string]int{"POST": http.StatusMethodNotAllowed, "HEAD": http.StatusOK} {
-		if a := s.call(method, httpapi.DocsPath, "", ""); a.status != status {
+		if a := s.call(method, docs.PagePath, "", ""); a.status != status {
 			t.Errorf("%s: %d", method, a.status)
 		}
 	}
@@ -235,21 +236,21 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 		return a.body
 	}
 	for path, name := range map[string]string{
-		httpapi.DocsPath: "<strong>Rossi &amp; &#34;Figli&#34; &lt;API&gt;</strong>", httpapi.DocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
-		httpapi.OlderDocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
+		docs.PagePath: "<strong>Rossi &amp; &#34;Figli&#34; &lt;API&gt;</strong>", docs.DocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
+		docs.OlderDocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
 	} {
 		ours := at("127.0.0.1:8080", path)
 		for _, host := range []string{"msg.rossi.example", "MSG.rossi.example:8443"} {
 			if body := at(host, path); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
 				t.Errorf("%s%s has not the partner's name alone", host, path)
-			} else if path != httpapi.DocsPath && !json.Valid([]byte(body)) {
+			} else if path != docs.PagePath && !json.Valid([]byte(body)) {
 				t.Errorf("%s%s is no JSON", host, path)
 			}
 		}
 		seen := &http.Cookie{Name: httpkit.LooksCookie, Value: "agenzia-rossi"} // the cookie of a user who signed in to the partner's pages
 		if body := at("service.example", path, seen); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
 			t.Errorf("%s has not the name that its reader knows", path)
-		} else if path == httpapi.DocsPath && !strings.Contains(body, `/style.css">`) {
+		} else if path == docs.PagePath && !strings.Contains(body, `/style.css">`) {
 			t.Errorf("%s has not the partner's colour", path)
 		}
 		for _, value := range []string{"nobody", "<script>", ""} {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"puntuale/internal/httpapi"
+	"puntuale/internal/httpapi/docs"
 )
 
 func TestDocument(t *testing.T) {
@@ -28,7 +28,7 @@ func TestDocument(t *testing.T) {
 		t.Error("$schema is in the document")
 	}
 	s := newService(t, options{})
-	r := httptest.NewRequest(http.MethodGet, httpapi.DocumentPath, nil)
+	r := httptest.NewRequest(http.MethodGet, docs.DocumentPath, nil)
 	if a := s.send(r); a.status != 200 || a.body != string(d.raw) || a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", a.status, a.header)
 	}

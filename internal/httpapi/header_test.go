@@ -13,11 +13,9 @@ func FuzzPresentedKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header, query string) {
 		r := httptest.NewRequest("GET", "/api/sequences", nil)
 		r.Header.Set("Authorization", header)
-		r.Header.Set("Accept-Encoding", header)
 		q := r.URL.Query()
 		q.Set("api_key", query)
 		r.URL.RawQuery = q.Encode()
-		_ = takesGzip(r)
 		key, err := presentedKey(r)
 		if err == nil && query != "" && key != query {
 			t.Fatalf("%q and %q: %q", header, query, key)

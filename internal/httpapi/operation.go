@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/httpapi/docs"
 	"puntuale/internal/httpkit"
 )
 
@@ -160,7 +161,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{
 		Required: !op.optional,
-		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema, Example: exampleOf(op.id)}},
+		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema, Example: docs.ExampleOf(op.id)}},
 	}
 	if op.closed {
 		a.strictBodies[path.Base(schema.Ref)] = true

@@ -21,7 +21,7 @@ func TestVendoredFiles(t *testing.T) {
 	for _, f := range faults {
 		t.Error(f)
 	}
-	for _, folder := range []string{"internal/httpapi/static", "internal/web/static", "internal/web/testdata"} {
+	for _, folder := range []string{"internal/httpapi/docs/static", "internal/web/static", "internal/web/testdata"} {
 		if _, err := readManifest("../../" + folder); err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,4 @@
-package httpapi
+package docs
 
 import "encoding/json"
 
@@ -66,8 +66,8 @@ var (
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
-// exampleOf returns the example body of an operation, or nil if it has none.
-func exampleOf(operation string) any {
+// ExampleOf returns the example body of an operation, or nil if it has none.
+func ExampleOf(operation string) any {
 	if example, ok := bodyExamples[operation]; ok {
 		return example
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package docs
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// productName is in the document and on the page. At a partner's own host name, the partner's name replaces
-// productName.
-const productName = "Puntuale"
+// ProductName is in the document and on the page. At a partner's own host name, the partner's name replaces
+// ProductName.
+const ProductName = "Puntuale"
 
 // hostAt returns the partner to whose host name the request was sent. Otherwise it returns the partner whose pages the
 // browser showed last. Codes: not_found.
-func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
-	h, err := a.accounts.PartnerAt(r.Context(), r.Host, "")
+func (a Config) hostAt(r *http.Request) (puntuale.Host, error) {
+	h, err := a.Accounts.PartnerAt(r.Context(), r.Host, "")
 	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return a.accounts.PartnerAt(r.Context(), "", slug)
+		return a.Accounts.PartnerAt(r.Context(), "", slug)
 	}
 	return h, err
 }
@@ -30,15 +30,15 @@ func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 // labelAt returns the name under which a caller knows the service, and the address of its style sheet. Name and style
 // are a partner's, or else the product's. An empty style is the product's. If the store cannot tell the partner, the
 // name is neutral.
-func (a *api) labelAt(r *http.Request) (name, style string) {
+func (a Config) labelAt(r *http.Request) (name, style string) {
 	h, err := a.hostAt(r)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return productName, ""
+		return ProductName, ""
 	case r.Context().Err() != nil: // the caller is gone
-		return productName, ""
+		return ProductName, ""
 	case err != nil:
-		a.logger.WarnContext(r.Context(), "the partner of a host name was not found out", "error", err)
+		a.Logger.WarnContext(r.Context(), "the partner of a host name was not found out", "error", err)
 		return "API", ""
 	}
 	if h.Brand.Colour != "" {
@@ -50,7 +50,7 @@ func (a *api) labelAt(r *http.Request) (name, style string) {
 // writeNamed writes the document with this name in place of the product's. It makes no copy of the document, because
 // many callers may read it slowly at the same time.
 func writeNamed(w io.Writer, document []byte, name string) {
-	ours, _ := json.Marshal(productName) // a string always has a JSON form
+	ours, _ := json.Marshal(ProductName) // a string always has a JSON form
 	theirs, _ := json.Marshal(name)
 	title := []byte(`"title":`)
 	before, after, _ := bytes.Cut(document, append(title, ours...))
@@ -60,10 +60,10 @@ func writeNamed(w io.Writer, document []byte, name string) {
 }
 
 // servePage serves the page with the name and the colour of the reader's partner.
-func (a *api) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
+func (a Config) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Cookie")
-	if name, style := a.labelAt(r); name != productName {
-		content := bytes.ReplaceAll(page.plain, []byte(productName), []byte(html.EscapeString(name)))
+	if name, style := a.labelAt(r); name != ProductName {
+		content := bytes.ReplaceAll(page.plain, []byte(ProductName), []byte(html.EscapeString(name)))
 		if style != "" {
 			content = bytes.Replace(content, []byte("</head>"), []byte(`<link rel="stylesheet" href="`+style+"\">\n</head>"), 1)
 		}

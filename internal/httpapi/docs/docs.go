@@ -1,4 +1,5 @@
-package httpapi
+// Package docs serves the OpenAPI document of the API, and the page on which people read it and try calls.
+package docs
 
 import (
 	"bytes"
@@ -9,20 +10,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
-// DocsPath is the page where people read the document and try calls. The page takes no key, and works offline.
-const DocsPath = "/docs"
-
-// OlderDocumentPath is where the document is served in the form of OpenAPI 3.0, for tools that do not read 3.1.
-const OlderDocumentPath = "/openapi-3.0.json"
+// Where the documents and the page are served. Reading them takes no key.
+const (
+	DocumentPath      = "/openapi.json"
+	OlderDocumentPath = "/openapi-3.0.json" // the document in the form of OpenAPI 3.0, for tools that do not read 3.1
+	PagePath          = "/docs"             // works offline
+)
 
 // docsPolicy lets the page load files from this server only. It allows no script and no style inside the page itself.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -34,7 +40,7 @@ const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 //go:embed static
 var static embed.FS
 
-// docsFiles are the page and the files that it loads. The key is the part of the path after DocsPath.
+// docsFiles are the page and the files that it loads. The key is the part of the path after PagePath.
 var docsFiles = map[string]string{
 	"":                      "docs.html",
 	"/docs.css":             "docs.css",
@@ -48,16 +54,24 @@ var docsFiles = map[string]string{
 	"/swagger-ui-bundle.js.LICENSE.txt": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
 }
 
-// serveDocuments serves the OpenAPI document, the same document in the form of 3.0, and the page.
-func (a *api) serveDocuments(mux *http.ServeMux) error {
+// Config is what [Serve] needs. All members must be set.
+type Config struct {
+	Document *huma.OpenAPI // complete at the first request
+	Accounts *account.Accounts
+	Logger   *slog.Logger
+}
+
+// Serve serves the OpenAPI document, the same document in the form of 3.0, and the page. It fails only if a file of the
+// page is missing.
+func Serve(mux *http.ServeMux, a Config) error {
 	// Each document is made at its first request, because making it takes longer than the rest of a start.
-	older := sync.OnceValues(a.OpenAPI().Downgrade)
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.OpenAPI()) })
+	older := sync.OnceValues(a.Document.Downgrade)
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.Document) })
 	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
 		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
 			made, err := content()
 			if err != nil {
-				httpkit.NewProblem(r.Context(), a.logger, fmt.Errorf("make the OpenAPI document: %w", err)).Write(w)
+				httpkit.NewProblem(r.Context(), a.Logger, fmt.Errorf("make the OpenAPI document: %w", err)).Write(w)
 				return
 			}
 			name, _ := a.labelAt(r)
@@ -71,7 +85,7 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 			return fmt.Errorf("find the page's files: %w", err)
 		}
 		file := sync.OnceValue(func() *asset { return readAsset(name) })
-		mux.HandleFunc("GET "+DocsPath+below, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("GET "+PagePath+below, func(w http.ResponseWriter, r *http.Request) {
 			if below == "" {
 				a.servePage(file(), w, r)
 				return
@@ -95,7 +109,7 @@ var assetKinds = map[string]string{
 }
 
 func readAsset(name string) *asset {
-	content, _ := static.ReadFile("static/" + name) // New checked that the file exists
+	content, _ := static.ReadFile("static/" + name) // Serve checked that the file exists
 	return newAsset(name, content)
 }
 
