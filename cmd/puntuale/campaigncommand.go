@@ -12,7 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale/internal/campaignclient"
-	"puntuale/internal/campaignrun"
+	"puntuale/internal/campaigncommand"
 	"puntuale/internal/localfile"
 	"puntuale/internal/terminal"
 )
@@ -133,7 +133,7 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	run := campaignrun.Config{
+	run := campaigncommand.Config{
 		Client: campaignclient.New(c.Server, key, p.clock), Server: c.Server, Again: c.again(), Clock: p.clock,
 		In: p.stdin, Lines: lines, Out: p.stdout, Err: p.stderr, Bar: terminal.NewProgress(p.stdout, p.color, p.clock), Asks: asks,
 		Order: c.order(), File: c.File, Columns: c.Columns, ID: c.ID, Yes: c.Yes,
@@ -147,8 +147,8 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 	if verbs := c.verbs(); len(verbs) > 0 {
 		run.Verb = verbs[0]
 	}
-	err = campaignrun.Run(ctx, run)
-	if usage, ok := errors.AsType[campaignrun.UsageError](err); ok {
+	err = campaigncommand.Run(ctx, run)
+	if usage, ok := errors.AsType[campaigncommand.UsageError](err); ok {
 		return faultsError{usage.Error()}
 	}
 	return err

@@ -102,7 +102,7 @@ var Rules = []Rule{
 	{Package: "internal/localfile", Library: []string{"golang.org/x/sys"}, Never: []string{"net", "database"}},
 	{Package: "internal/terminal", Module: []string{"internal/clock"}, Library: []string{"golang.org/x/term"}, Never: []string{"net", "database"}},
 	{Package: "internal/demo", Module: []string{".", "internal/catalogue", "internal/control", "internal/terminal"}, Never: []string{"database"}},
-	{Package: "internal/campaignrun", Module: []string{".", "internal/campaignclient", "internal/clock", "internal/localfile", "internal/terminal"}, Never: []string{"database"}},
+	{Package: "internal/campaigncommand", Module: []string{".", "internal/campaignclient", "internal/clock", "internal/localfile", "internal/terminal"}, Never: []string{"database"}},
 	{Package: "internal/chatwoot", Module: []string{".", "internal/catalogue", "internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/chatwoot/chatwoottest", Module: []string{"."}, Never: []string{"database"}},
 	{Package: "internal/outbox", Module: []string{".", "internal/clock", "internal/event", "internal/media"}, Library: []string{"*"}, Never: []string{"database"}},

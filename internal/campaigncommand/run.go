@@ -1,6 +1,6 @@
-// Package campaignrun is one run of "puntuale campaign". It makes a campaign of a list through a running server. It shows what the
+// Package campaigncommand is one run of "puntuale campaign". It makes a campaign of a list through a running server. It shows what the
 // check found, asks, starts the campaign, and shows how far it is.
-package campaignrun
+package campaigncommand
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package campaignrun
+package campaigncommand
 
 import (
 	"encoding/json"
