@@ -113,7 +113,7 @@ type automationsAnswer struct {
 type firingAnswer struct {
 	At         string   `json:"at" format:"date-time"`
 	Phone      *string  `json:"phone" doc:"null: the person was erased, or the payload has no phone"`
-	Occurrence *string  `json:"occurrence" doc:"What it acts for only once: a reply, a run, a date, a call"`
+	Occurrence *string  `json:"occurrence" doc:"What it acts for only once: a reply, a run, a date, a call. null: the person was erased, or contents were blanked"`
 	Acted      bool     `json:"acted"`
 	Code       *string  `json:"code" doc:"Why it did not act, or not wholly, for programs"`
 	Why        *string  `json:"why" doc:"The same for people, in Italian"`
