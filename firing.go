@@ -42,6 +42,7 @@ const (
 	FiringChanged    ReasonCode = "automation.changed"    // the date changed: the messages for the old one are cancelled
 	FiringUnkept     ReasonCode = "automation.unkept"     // the client keeps no replies, so nobody knows whether the person answered
 	FiringAnswered   ReasonCode = "automation.answered"   // the person answered meanwhile
+	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date that comes
 	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out
 	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is none of the words
 )

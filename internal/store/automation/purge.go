@@ -46,8 +46,8 @@ type occurrenceKey struct {
 	phone, occurrence string
 }
 
-// Maintain removes old lines of the log, occurrences that cannot come again, payloads and words of the log
-// older than blank (zero: none), and rules of deleted clients.
+// Maintain removes old lines of the log, occurrences that cannot come again, and rules of deleted clients. It blanks payloads and
+// lines of the log older than blank (zero: none).
 func (s *Rules) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank), s.blankFirings(ctx, blank),
 		s.forgetOrphans(ctx), s.forgetClients(ctx))
