@@ -129,16 +129,15 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	} else if err != nil {
 		return v, fmt.Errorf("read a client: %w", err)
 	}
-	var running []puntuale.SequenceID
+	wanted := a.FactsWanted()
 	if planner != nil {
-		if running, err = automation.Reached(ctx, planner, &a, o); err != nil {
+		started, err := automation.Reached(ctx, planner, &a, o)
+		if err != nil {
 			return v, err
 		}
+		wanted = wanted.Join(puntuale.FactsWanted{Sequences: started})
 	}
-	if id := a.Conditions.NotIn.ID(); id != 0 {
-		running = append(running, id)
-	}
-	facts, err := r.store.AutomationFacts(ctx, v.Phone, running, now)
+	facts, err := r.store.AutomationFacts(ctx, v.Phone, wanted, now)
 	if err != nil {
 		return v, fmt.Errorf("read what an automation decides by: %w", err)
 	}
