@@ -33,6 +33,7 @@ func TestAutomationStory(t *testing.T) {
 		b.check("would")
 		b.fill("try.text", "altro")
 		b.until(`document.querySelector("#automation-try .note-warn") && document.querySelector("#automation-try .check-not")`)
+		b.check("would-not")
 		b.click(`button[value="add:conditions.fields"]`)
 		b.until(`document.querySelector("[name='conditions.fields[0].name']") === document.activeElement`)
 		b.fill("conditions.fields[0].name", "citta", "conditions.fields[0].value", "Torino")
