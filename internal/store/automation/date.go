@@ -295,7 +295,12 @@ func (f *dateFollower) cancel(ctx context.Context) error {
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
 		engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.rule) }),
 		engine.Column(f.ended, func(d *dateRow) string { return f.people[d.person].Phone }),
-		engine.Column(f.ended, func(d *dateRow) string { return d.value }),
+		engine.Column(f.ended, func(d *dateRow) string {
+			if f.people[d.person].Phone == "" {
+				return "" // the contact is gone, and its date must not stay
+			}
+			return d.value
+		}),
 	}); err != nil {
 		return fmt.Errorf("log changed dates: %w", err)
 	}
