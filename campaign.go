@@ -358,7 +358,7 @@ type CampaignFeeder interface {
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
 	// Ahead counts the session's recipients whose first message is due by the given moment and had no attempt yet. It
 	// stops counting at CampaignAhead.
-	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
+	Ahead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if its cursor has moved since the chunk was read. It leaves out recipients
 	// that changed since then. [ErrFenced]: the lease is gone.

@@ -85,9 +85,9 @@ type OfficialStore interface {
 	// none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
-	// KeepUpload stores the id. The id is valid before the moment in the argument until. If id is "", KeepUpload
+	// KeepUpload stores the id. The id is valid before the moment in the argument expiresAt. If id is "", KeepUpload
 	// deletes the stored id.
-	KeepUpload(ctx context.Context, u Upload, id string, until time.Time) error
+	KeepUpload(ctx context.Context, u Upload, id string, expiresAt time.Time) error
 }
 
 // Upload names a file by its content.

@@ -39,8 +39,8 @@ type KnownPersons interface {
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
 	// MetSince returns the moments, after since, at which the session wrote to a person for the first time, the latest
-	// first. most limits how many.
-	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
+	// first. It returns at most limit.
+	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.
 	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)

@@ -72,15 +72,15 @@ func (q Quota) reached() ReasonCode {
 type Quotas map[Quota]int64
 
 // Of returns the limit that applies to the client.
-func (q Quotas) Of(which Quota) int64 {
-	if n, ok := q[which]; ok {
+func (q Quotas) Of(quota Quota) int64 {
+	if n, ok := q[quota]; ok {
 		return n
 	}
-	return which.Default()
+	return quota.Default()
 }
 
 // QuotaReached returns the error for a new thing that would exceed a quota.
-func QuotaReached(which Quota, limit int64) *Error {
-	reason := Because(which.reached(), strconv.FormatInt(limit, 10))
-	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(which), limit)}}
+func QuotaReached(quota Quota, limit int64) *Error {
+	reason := Because(quota.reached(), strconv.FormatInt(limit, 10))
+	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(quota), limit)}}
 }

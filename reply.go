@@ -121,7 +121,7 @@ type ReplyStore interface {
 	// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
 	Conversation(ctx context.Context, phone string) (Conversation, error)
 	// Unread counts the people with unread replies. It stops counting at most.
-	Unread(ctx context.Context, most int) (int, error)
+	Unread(ctx context.Context, limit int) (int, error)
 	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
 	// unread.
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)

@@ -154,7 +154,7 @@ type WebhookStore interface {
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
 	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
 	// the given moment. Codes: not_found.
-	RotateWebhook(ctx context.Context, id WebhookID, next []byte, until time.Time) error
+	RotateWebhook(ctx context.Context, id WebhookID, next []byte, oldValidUntil time.Time) error
 }
 
 // DeliveryStore lists the deliveries of one tenant's webhooks.

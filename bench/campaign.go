@@ -33,8 +33,8 @@ func mostMemory(n int, stage, engine string) string {
 	return on("memory of the server at most, "+count(n)+" recipients "+stage, engine)
 }
 
-func paused(n int, what, engine string) string {
-	return on("pause with "+count(n)+" fed: "+what, engine)
+func paused(n int, name, engine string) string {
+	return on("pause with "+count(n)+" fed: "+name, engine)
 }
 
 const (
@@ -137,16 +137,16 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 			b.sheet.note(listed(n, engine), seconds, time.Since(begun).Seconds())
 		}
 		rows := n * steps
-		what := planned(n, steps, engine)
+		name := planned(n, steps, engine)
 		w, used := b.watch(engine), c.server.cpu()
 		took, err := alone()
 		if err != nil {
 			return err
 		}
-		b.sheet.note(what, perSecond, float64(rows)/took.Seconds())
-		b.sheet.note(what+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
-		if e := w.stop(what, rows); e.served {
-			b.sheet.note(what+itsEffort, microCPU, e.its)
+		b.sheet.note(name, perSecond, float64(rows)/took.Seconds())
+		b.sheet.note(name+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
+		if e := w.stop(name, rows); e.served {
+			b.sheet.note(name+itsEffort, microCPU, e.its)
 		}
 		feed, err := c.readyToFeed(ctx, sequence, n)
 		if err != nil {
@@ -214,9 +214,9 @@ func (b *bench) pausing(ctx context.Context, c *campaigner) error {
 func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	n := b.lists.most
 	note := func(stage string) error {
-		most, err := c.server.memory("VmHWM")
+		highest, err := c.server.memory("VmHWM")
 		if err == nil {
-			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, most)
+			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, highest)
 		}
 		return err
 	}

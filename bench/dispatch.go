@@ -69,7 +69,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 }
 
 // dispatch takes one measurement of dispatching.
-func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pending int, among bool) error {
+func (b *bench) dispatch(ctx context.Context, name, engine string, nodes, pending int, among bool) error {
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pendin
 	}
 	took, err := t.wait(ctx, 30*time.Second+time.Duration(b.rows/2000)*time.Second)
 	if err == nil {
-		b.sheet.note(what, perSecond, float64(b.rows)/took.Seconds())
-		w.note(what, b.rows)
+		b.sheet.note(name, perSecond, float64(b.rows)/took.Seconds())
+		w.note(name, b.rows)
 	}
 	return errors.Join(err, stop())
 }

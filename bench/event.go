@@ -113,7 +113,7 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 }
 
 // receiver makes a receiver, and the webhook of a client to it.
-func (t *telling) receiver(ctx context.Context, of client, hangs bool) (puntuale.WebhookID, error) {
+func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntuale.WebhookID, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if hangs {
@@ -129,7 +129,7 @@ func (t *telling) receiver(ctx context.Context, of client, hangs bool) (puntuale
 	}))
 	t.servers = append(t.servers, s)
 	now := time.Now()
-	return t.store.Tenant(of.id).CreateWebhook(ctx, puntuale.Webhook{Client: of.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
+	return t.store.Tenant(owner.id).CreateWebhook(ctx, puntuale.Webhook{Client: owner.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
 }
 
 // send starts a sender, and returns what stops it.
@@ -148,10 +148,10 @@ func (t *telling) send(ctx context.Context) (stop func() error, err error) {
 }
 
 // emit writes facts of a client as their transactions do.
-func (t *telling) emit(ctx context.Context, of client, n int) error {
+func (t *telling) emit(ctx context.Context, receiver client, n int) error {
 	_, err := t.db.ExecContext(ctx, `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
  insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
-		n, int64(of.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
+		n, int64(receiver.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
 	if err != nil {
 		return fmt.Errorf("write facts: %w", err)
 	}
@@ -161,14 +161,14 @@ func (t *telling) emit(ctx context.Context, of client, n int) error {
 // await waits until n different events arrived, and returns when each of them arrived first.
 func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
-	late := time.After(within)
+	timeout := time.After(within)
 	for len(first) < n {
 		select {
 		case a := <-t.arrived:
 			if first[a.id].IsZero() {
 				first[a.id] = a.at
 			}
-		case <-late:
+		case <-timeout:
 			return nil, fmt.Errorf("%d of %d events arrived within %v", len(first), n, within)
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -189,15 +189,15 @@ func latest(all map[string]time.Time) (last time.Time) {
 // eventsToOne measures from the facts' commit to the arrival of the last event.
 func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	n := int(b.idle.Seconds()) * leastEventsRate
-	of := t.clients[0]
-	if _, err := t.receiver(ctx, of, false); err != nil {
+	receiver := t.clients[0]
+	if _, err := t.receiver(ctx, receiver, false); err != nil {
 		return err
 	}
 	stop, err := t.send(ctx)
 	if err != nil {
 		return err
 	}
-	if err = t.emit(ctx, of, 1); err == nil { // the receiver is known to answer
+	if err = t.emit(ctx, receiver, 1); err == nil { // the receiver is known to answer
 		_, err = t.await(ctx, 1, time.Minute)
 	}
 	if err != nil {
@@ -205,7 +205,7 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	}
 	w := b.watch(t.engine)
 	begun := time.Now()
-	if err := t.emit(ctx, of, n); err != nil {
+	if err := t.emit(ctx, receiver, n); err != nil {
 		return errors.Join(err, stop())
 	}
 	all, err := t.await(ctx, n, 5*time.Minute)
@@ -243,7 +243,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	}
 	var mu sync.Mutex
 	emitted := make(map[string]time.Time, answering*each)
-	var of [manyReceivers]atomic.Int64
+	var receiver [manyReceivers]atomic.Int64
 	var d delays
 	from := time.Now()
 	err = steadily(answering*each, float64(answering*eventsOfEach), from, 8, func(i int) error {
@@ -251,7 +251,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 		began := time.Now()
 		err := t.emit(ctx, t.clients[c], 1)
 		mu.Lock()
-		emitted[fmt.Sprintf("evt_%d_%d", t.clients[c].id, 1+of[c].Add(1))] = began
+		emitted[fmt.Sprintf("evt_%d_%d", t.clients[c].id, 1+receiver[c].Add(1))] = began
 		mu.Unlock()
 		return err
 	})
@@ -269,22 +269,22 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 
 // eventsOutOf measures the first events that are delivered out of a backlog.
 func (b *bench) eventsOutOf(ctx context.Context, t *telling, backlog int) error {
-	of := t.clients[0]
-	webhook, err := t.receiver(ctx, of, false)
+	receiver := t.clients[0]
+	webhook, err := t.receiver(ctx, receiver, false)
 	if err != nil {
 		return err
 	}
 	at := time.Now().Add(-time.Hour).UnixMicro()
 	const numbers = `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1) `
 	if _, err := t.db.ExecContext(ctx, numbers+`insert into outbox_event (client_id, seq, type, subject, detail, at)
- select $2, x, $3, x, '{"name":"Natale"}', cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at); err != nil {
+ select $2, x, $3, x, '{"name":"Natale"}', cast($4 as bigint) + x from c`, backlog, int64(receiver.id), int64(puntuale.EventCampaignDone), at); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
 	if _, err := t.db.ExecContext(ctx, numbers+`insert into delivery (webhook_id, at, client_id, seq, type, next_at)
- select $5, cast($4 as bigint) + x, $2, x, $3, cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at, int64(webhook)); err != nil {
+ select $5, cast($4 as bigint) + x, $2, x, $3, cast($4 as bigint) + x from c`, backlog, int64(receiver.id), int64(puntuale.EventCampaignDone), at, int64(webhook)); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
-	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(of.id)); err != nil {
+	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(receiver.id)); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
 	if _, err := t.db.ExecContext(ctx, `analyze`); err != nil {

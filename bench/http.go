@@ -95,7 +95,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		defer done()
 		operator = o
 	}
-	what, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
+	name, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
 		calls /= 4 // this variant is slow, and no target needs it
 		deadline = 30 * time.Second
@@ -111,10 +111,10 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	w := b.watch(v.engine)
 	took, err := f.drive(ctx, address, connections, calls, 4*connections, v.whole)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	b.sheet.note(what, perSecond, float64(calls)/took.Seconds())
-	w.note(what, calls)
+	b.sheet.note(name, perSecond, float64(calls)/took.Seconds())
+	w.note(name, calls)
 	return nil
 }
 

@@ -151,7 +151,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 
 // riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned 100 at a time,
 // because single calls would cost River more.
-func (b *bench) riverLateness(ctx context.Context, rate int, who string, t riverTuning) error {
+func (b *bench) riverLateness(ctx context.Context, rate int, name string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 		_, failed = r.finish(ctx, p.total, b.late+time.Minute)
 	}
 	if failed == nil {
-		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, who) }, p.total)
+		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, name) }, p.total)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -189,7 +189,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 }
 
 // asynqLateness measures when tasks begin.
-func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynqTuning) error {
+func (b *bench) asynqLateness(ctx context.Context, rate int, name string, t asynqTuning) error {
 	var d delays
 	a, err := b.newAsynq(ctx, t, func(task *asynq.Task) {
 		var args job
@@ -218,7 +218,7 @@ func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynq
 		_, failed = a.finish(ctx, p.total, b.late+time.Minute)
 	}
 	if failed == nil {
-		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, who) }, p.total)
+		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, name) }, p.total)
 	}
 	a.server.Shutdown()
 	return failed

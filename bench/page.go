@@ -123,8 +123,8 @@ func (b *bench) figures() string {
 	}
 	out.WriteString("\n## Figures\n\n| measured | median | least to most | unit |\n|---|---|---|---|\n")
 	for _, f := range b.sheet.rows {
-		if median, least, most, ok := spread(f.values); ok {
-			fmt.Fprintf(&out, "| %s | %s | %s to %s | %s |\n", f.what, shown(median), shown(least), shown(most), f.unit)
+		if median, least, highest, ok := spread(f.values); ok {
+			fmt.Fprintf(&out, "| %s | %s | %s to %s | %s |\n", f.what, shown(median), shown(least), shown(highest), f.unit)
 		}
 	}
 	out.WriteString("\n")

@@ -110,14 +110,14 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
-		turn := nth / customers
-		run := 7 + turn/3
+		round := nth / customers
+		run := 7 + round/3
 		if run >= 12 {
 			run++ // another measurement cancels that run by phone
 		}
 		refs = append(refs, puntuale.MessageRef{
 			Client: f.clients[nth%customers].id,
-			ID:     puntuale.MessageID(f.firstPending + (run*customers+nth%customers)*3 + turn%3),
+			ID:     puntuale.MessageID(f.firstPending + (run*customers+nth%customers)*3 + round%3),
 		})
 	}
 	return refs

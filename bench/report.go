@@ -51,8 +51,8 @@ func (b *bench) print(to io.Writer) error {
 	}
 	fmt.Fprintln(out, "\nmeasured\tmedian\tleast to most\tunit")
 	for _, f := range b.sheet.rows {
-		if median, least, most, ok := spread(f.values); ok {
-			fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\n", f.what, shown(median), shown(least), shown(most), f.unit)
+		if median, least, highest, ok := spread(f.values); ok {
+			fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\n", f.what, shown(median), shown(least), shown(highest), f.unit)
 		}
 	}
 	return out.Flush()

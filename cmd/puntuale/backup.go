@@ -231,17 +231,17 @@ func (f *placedFiles) put(entry, name string) error {
 }
 
 // same returns an error if a file exists and differs.
-func (f *placedFiles) same(made, there string) error {
+func (f *placedFiles) same(made, existing string) error {
 	a, err := os.ReadFile(made)
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(there)
+	b, err := os.ReadFile(existing)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", there)
+		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", existing)
 	}
 	return nil
 }

@@ -54,16 +54,16 @@ func (c *campaignCommand) check() []fault {
 	if c.ID != "" {
 		return append(faults, c.checkOld()...)
 	}
-	what := 0
+	contents := 0
 	for _, given := range []string{c.Sequence, c.Text, c.Template} {
 		if given != "" {
-			what++
+			contents++
 		}
 	}
 	if c.File == "" {
 		faults = append(faults, fault{"", "say to whom: --file FILE; or with --id ID which campaign to go on with"})
 	}
-	if what != 1 {
+	if contents != 1 {
 		faults = append(faults, fault{"", "say what to send: one of --sequence, --text and --template"})
 	}
 	if c.File == "-" && c.Name == "" {

@@ -187,8 +187,8 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
-		Take: func(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
-			return s.networks.intake.Take(ctx, session, told)
+		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
+			return s.networks.intake.Take(ctx, session, reported)
 		},
 		Opener: opener,
 	})
@@ -229,9 +229,9 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Notify, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
-	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
-		for of, n := range s.sessions.States() {
-			tell(metrics.SessionState(of), n)
+	meter.WatchSessions(func(report func(metrics.SessionState, int)) {
+		for state, n := range s.sessions.States() {
+			report(metrics.SessionState(state), n)
 		}
 	})
 	if err := s.dispatch.Start(ctx); err != nil {
@@ -367,9 +367,9 @@ func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
 	var problems []error
-	note := func(what string, err error) {
+	note := func(part string, err error) {
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", what, err))
+			problems = append(problems, fmt.Errorf("%s: %w", part, err))
 		}
 	}
 	if s.http != nil {

@@ -218,9 +218,9 @@ func (q *Queue) leave() {
 // giveUp leaves the queue, or gives back a slot that came at the same moment.
 func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
-	there := q.queueOf(a).remove(w)
+	removed := q.queueOf(a).remove(w)
 	q.mu.Unlock()
-	if !there && <-w.done == nil {
+	if !removed && <-w.done == nil {
 		q.leave()
 	}
 }

@@ -207,9 +207,9 @@ func (c *Check) end(ctx context.Context) error {
 	return c.tell(ctx, nil, true)
 }
 
-func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, over bool) error {
+func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, ended bool) error {
 	now := c.Now().Truncate(time.Microsecond)
-	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: over})
+	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: ended})
 	if err != nil {
 		return fmt.Errorf("store a check: %w", err)
 	}

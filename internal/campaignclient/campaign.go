@@ -143,14 +143,14 @@ func (c *Client) Campaign(ctx context.Context, id string) (found Campaign, err e
 	return found, c.call(ctx, http.MethodGet, one(id), nil, &found)
 }
 
-// Check starts the check of all recipients, and waits for its end. It calls tell with the progress. Errors: a [*Refusal].
-func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check, error) {
+// Check starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a [*Refusal].
+func (c *Client) Check(ctx context.Context, id string, report func(Check)) (Check, error) {
 	for {
 		var found Check
 		if err := c.call(ctx, http.MethodPost, one(id)+"/check", nil, &found); err != nil || found.Digest != "" {
 			return found, err
 		}
-		tell(found)
+		report(found)
 		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server waited before it answered
 			return found, err
 		}

@@ -124,9 +124,9 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	go func() {
 		defer close(watched)
 		for {
-			late, stop := c.clock.After(limit)
+			timeout, stop := c.clock.After(limit)
 			select {
-			case <-late:
+			case <-timeout:
 				cancel(slowError{limit})
 				return
 			case <-ctx.Done():
@@ -173,11 +173,11 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 		if local, ok := errors.AsType[localError](err); ok {
 			return local.error
 		}
-		most := anyAnswer
+		maxWait := anyAnswer
 		if !c.answered {
-			most = firstAnswer
+			maxWait = firstAnswer
 		}
-		if c.clock.Now().Sub(began) > most {
+		if c.clock.Now().Sub(began) > maxWait {
 			return err
 		}
 		if !lost {

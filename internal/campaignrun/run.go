@@ -66,10 +66,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		err = r.send(ctx)
 	}
 	cfg.Bar.End()
-	_, told := errors.AsType[OutcomeError](err)
+	_, printed := errors.AsType[OutcomeError](err)
 	_, usage := errors.AsType[UsageError](err)
 	switch {
-	case err == nil || told || usage:
+	case err == nil || printed || usage:
 		return err
 	case ctx.Err() != nil && r.id == "":
 		return errors.New("interrupted; nothing was started")
@@ -103,11 +103,11 @@ func (r *run) lost(err error) {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	what := "No answer from"
+	text := "No answer from"
 	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
-		what = "Not now, says"
+		text = "Not now, says"
 	}
-	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", what, r.cfg.Server, err)
+	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", text, r.cfg.Server, err)
 }
 
 // send makes a campaign, and follows it to its end. A repeat of the command continues where the first one ended.

@@ -20,7 +20,7 @@ const (
 func (r *run) follow(ctx context.Context) error {
 	var rate messageRate
 	for state := ""; ; {
-		asked := r.cfg.Clock.Now()
+		begun := r.cfg.Clock.Now()
 		now, err := r.look(ctx)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (r *run) follow(ctx context.Context) error {
 			r.cfg.Bar.End()
 			return r.over(ctx, now)
 		}
-		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(asked)), longLook)); err != nil {
+		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(begun)), longLook)); err != nil {
 			return err
 		}
 	}
@@ -82,30 +82,30 @@ func (r *run) stands(ctx context.Context) string {
 	defer cancel()
 	r.cfg.Client.Lost = func(error) {}
 	now, err := r.cfg.Client.Campaign(ctx, r.id)
-	how, hint, verb := "was not started", "drop it:     ", "cancel"
+	state, hint, verb := "was not started", "drop it:     ", "cancel"
 	if r.cfg.ID == "" {
-		how += "; the same command goes on with it"
+		state += "; the same command goes on with it"
 	}
 	switch {
 	case r.verb != "" && err != nil:
-		how, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
+		state, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
 	case r.verb != "":
-		how, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
+		state, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
 	case err != nil && r.started:
-		how, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
+		state, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
 	case r.starting && (err != nil || now.Started == nil):
-		how, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
+		state, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
 	case err != nil && r.cfg.ID != "":
-		how, hint = "did not hear from this command, and the server does not say how it is", ""
+		state, hint = "did not hear from this command, and the server does not say how it is", ""
 	case err != nil:
 	case now.Ended():
-		how, hint = "is "+now.State, ""
+		state, hint = "is "+now.State, ""
 	case now.State == "paused":
-		how, hint, verb = "is paused", "let it go on:", "resume"
+		state, hint, verb = "is paused", "let it go on:", "resume"
 	case now.Started != nil:
-		how, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
+		state, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
 	}
-	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, how, r.again(""))
+	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, state, r.again(""))
 	if hint != "" {
 		text += "\n  " + hint + " " + r.again(" --"+verb)
 	}

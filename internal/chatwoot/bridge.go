@@ -55,10 +55,10 @@ func New(cfg Config) *Bridge {
 var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
 // Tell tells one event; see [puntuale.ChatwootCaller].
-func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, again bool) (puntuale.ChatwootAnswer, error) {
+func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, again: again}
+	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, again: repeat}
 	err := w.tell(ctx)
 	var r *refusal
 	switch {
@@ -246,9 +246,9 @@ func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConvers
 	if err := w.s.call(ctx, http.MethodGet, fmt.Sprintf("/contacts/%d/conversations", c.Contact), nil, &all); err != nil {
 		return err
 	}
-	for _, there := range all.Payload {
-		if there.Inbox == w.t.Chatwoot.Inbox {
-			c.Conversation = max(c.Conversation, there.ID)
+	for _, existing := range all.Payload {
+		if existing.Inbox == w.t.Chatwoot.Inbox {
+			c.Conversation = max(c.Conversation, existing.ID)
 		}
 	}
 	if c.Conversation == 0 {
@@ -288,12 +288,12 @@ func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversa
 	if err := w.s.call(ctx, http.MethodGet, "/contacts/search?q="+url.QueryEscape(c.Phone), nil, &found); err != nil {
 		return "", err
 	}
-	for _, there := range found.Payload {
-		if (there.Phone == nil || *there.Phone != c.Phone) && (there.Identifier == nil || *there.Identifier != c.Phone) {
+	for _, existing := range found.Payload {
+		if (existing.Phone == nil || *existing.Phone != c.Phone) && (existing.Identifier == nil || *existing.Identifier != c.Phone) {
 			continue
 		}
-		c.Contact = there.ID
-		for _, at := range there.Inboxes {
+		c.Contact = existing.ID
+		for _, at := range existing.Inboxes {
 			if at.Inbox.ID == w.t.Chatwoot.Inbox {
 				return at.Source, nil
 			}

@@ -359,12 +359,12 @@ func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) (
 }
 
 // CountContacts counts contacts, up to most. Codes: invalid.
-func (c *Client) CountContacts(ctx context.Context, q ContactQuery, most int) (int, error) {
+func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (int, error) {
 	filter, faults := c.contactFilter(q)
 	if len(faults) > 0 {
 		return 0, puntuale.Invalid(faults...)
 	}
-	n, err := c.tenant.CountContacts(ctx, filter, most)
+	n, err := c.tenant.CountContacts(ctx, filter, limit)
 	if err != nil {
 		return 0, fmt.Errorf("count contacts: %w", err)
 	}

@@ -118,9 +118,9 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 		err = do()
 	}
 	if err != nil {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
+		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
+		_, _ = c.give(timeout, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
 	}
 	return err
 }

@@ -38,10 +38,10 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 			return Session{}, ctx.Err()
 		}
 		f.mu.Lock()
-		row, there := w.found[s.ID]
+		row, found := w.found[s.ID]
 		looked = w.looked
 		f.mu.Unlock()
-		if !there {
+		if !found {
 			return c.Session(ctx, id) // the session is gone, so this call returns the error
 		}
 		s = c.stateOf(row)

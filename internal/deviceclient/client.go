@@ -127,13 +127,13 @@ func (c *Client) holds(ctx context.Context) ([]heldMessage, error) {
 	return answer.Held, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
 }
 
-func (c *Client) take(ctx context.Context, id string, most int, lease time.Duration) ([]heldMessage, error) {
+func (c *Client) take(ctx context.Context, id string, limit int, lease time.Duration) ([]heldMessage, error) {
 	order := struct {
 		ID    string `json:"take"`
 		Most  int    `json:"max"`
 		Wait  int    `json:"wait"`
 		Lease int    `json:"lease"`
-	}{id, most, seconds(longestWait), seconds(lease)}
+	}{id, limit, seconds(longestWait), seconds(lease)}
 	var answer struct {
 		Messages []heldMessage `json:"messages"`
 	}

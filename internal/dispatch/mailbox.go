@@ -53,10 +53,10 @@ func (b *mailbox) ended(r sendResult) {
 	b.notify()
 }
 
-func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, here bool) {
+func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, local bool) {
 	b.mu.Lock()
 	w := b.mail.wakeups[session]
-	w.here = w.here || here
+	w.here = w.here || local
 	w.changed = w.changed || due.IsZero()
 	if due.After(w.until) {
 		w.until = due

@@ -12,9 +12,9 @@ type pause struct {
 	waiting []*queuedMessage // messages to prepare when the pause has ended
 }
 
-func (p *pause) set(until time.Time) {
-	p.until = until
-	p.shared.Store(until.UnixMicro())
+func (p *pause) set(pauseEnd time.Time) {
+	p.until = pauseEnd
+	p.shared.Store(pauseEnd.UnixMicro())
 }
 
 func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
@@ -23,10 +23,10 @@ func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
 // pause makes the dispatcher send nothing on a session until a moment.
-func (s *scheduler) pause(q *sessionQueue, until time.Time) {
-	if until.After(q.pause.until) {
-		q.pause.set(until)
-		s.timers.set(&q.timer, until)
+func (s *scheduler) pause(q *sessionQueue, pauseEnd time.Time) {
+	if pauseEnd.After(q.pause.until) {
+		q.pause.set(pauseEnd)
+		s.timers.set(&q.timer, pauseEnd)
 	}
 }
 

@@ -198,8 +198,8 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	if len(fresh) > 0 {
 		// A message in retry is due again within retryReach. One that was due more than orderWait ago holds back no
 		// others any more.
-		most := max(takeoverRows/len(fresh), takeoverLeast)
-		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
+		maximum := max(takeoverRows/len(fresh), takeoverLeast)
+		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), maximum); r.err != nil {
 			return r
 		}
 	}

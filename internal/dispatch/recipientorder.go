@@ -95,10 +95,10 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	if len(r.barriers) == 0 {
 		return true, time.Time{}
 	}
-	mine := orderKeyOf(&m.row)
+	key := orderKeyOf(&m.row)
 	for i := range r.barriers {
 		b := &r.barriers[i]
-		if b.key.compare(mine) < 0 && now.Before(b.until) && b.until.After(wait) {
+		if b.key.compare(key) < 0 && now.Before(b.until) && b.until.After(wait) {
 			wait = b.until
 		}
 	}

@@ -176,10 +176,10 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 	return nil
 }
 
-// fails tells the scheduler when the store stops recording outcomes, and when it records them again. by is 1 or -1.
-func (r *recorder) fails(by int) {
+// fails tells the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 or -1.
+func (r *recorder) fails(failures int) {
 	r.mu.Lock()
-	r.failing += by
+	r.failing += failures
 	stuck := r.failing > 0
 	r.mu.Unlock()
 	r.s.health.recording(!stuck)

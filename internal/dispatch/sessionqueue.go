@@ -94,8 +94,8 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if m := s.takeRepeat(q, now); m != nil {
 		return m
 	}
-	m, must := s.takeFrom(q, &q.ready, now)
-	if m == nil && !must {
+	m, taken := s.takeFrom(q, &q.ready, now)
+	if m == nil && !taken {
 		m, _ = s.takeFrom(q, &q.campaign.ready, now)
 	}
 	return m

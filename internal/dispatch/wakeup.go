@@ -35,13 +35,13 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	if s.life.retiring || q.backlogged(s.capacity()) {
 		return // the message is behind those in memory, so a refill will find it
 	}
-	until := latest(w.until, now)
+	horizonEnd := latest(w.until, now)
 	if len(q.messages) < queueMost/4 {
 		// One wakeup may stand for several messages, and it names only the first moment. So look a little further.
 		// The poll is in time for messages that are due later.
-		until = latest(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
+		horizonEnd = latest(horizonEnd, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
-	s.act(q, q.lookahead.Wakeup(until, w.changed, s.cfg.Clock.Now()))
+	s.act(q, q.lookahead.Wakeup(horizonEnd, w.changed, s.cfg.Clock.Now()))
 }
 
 // passOn gives a wakeup to other nodes, because its session is not on this node.

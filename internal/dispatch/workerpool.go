@@ -53,8 +53,8 @@ func (j *sessionJobs) pop() *queuedMessage {
 	return j.campaigns.pop()
 }
 
-func newWorkerPool(s *scheduler, most, atPriority int) *workerPool {
-	return &workerPool{s: s, most: most, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
+func newWorkerPool(s *scheduler, limit, atPriority int) *workerPool {
+	return &workerPool{s: s, most: limit, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
 }
 
 func (p *workerPool) submit(m *queuedMessage) {

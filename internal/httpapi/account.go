@@ -212,14 +212,14 @@ func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeIn
 	if err != nil {
 		return account.Snapshot{}, err
 	}
-	asked := readChange(body)
+	requested := readChange(body)
 	body.only(changeBody{})
 	if err := body.err(); err != nil {
 		return account.Snapshot{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(*body.refused, faults...)
-	changed, err := p.ChangeClient(ctx, q.ID, asked)
+	requested.Known, requested.Faults = known, append(*body.refused, faults...)
+	changed, err := p.ChangeClient(ctx, q.ID, requested)
 	if err != nil {
 		return account.Snapshot{}, err
 	}

@@ -135,15 +135,15 @@ func automationOf(r automation.Rule) AutomationAnswer {
 }
 
 func firingOf(f puntuale.Firing) firingAnswer {
-	why := puntuale.Because(f.Reason)
+	reason := puntuale.Because(f.Reason)
 	if f.Reason == "" {
-		why = puntuale.Reason{}
+		reason = puntuale.Reason{}
 	} else if f.Detail != "" {
-		why = puntuale.Colon(why, puntuale.ParseReason(f.Detail))
+		reason = puntuale.Colon(reason, puntuale.ParseReason(f.Detail))
 	}
 	return firingAnswer{
 		At: stamp(f.At), Phone: textOrNull(f.Phone), Occurrence: textOrNull(f.Occurrence), Acted: f.Acted, Code: textOrNull(string(f.Reason)),
-		Why: textOrNull(catalogue.Italian.Say(why)), English: textOrNull(catalogue.English.Say(why)), Messages: each(f.Messages, puntuale.MessageID.String),
+		Why: textOrNull(catalogue.Italian.Say(reason)), English: textOrNull(catalogue.English.Say(reason)), Messages: each(f.Messages, puntuale.MessageID.String),
 	}
 }
 
@@ -202,7 +202,7 @@ func (a *api) switchAutomation(ctx context.Context, c *control.Client, in *call,
 		return AutomationAnswer{}, err
 	}
 	body.need("active")
-	on := body.flag("active")
+	active := body.flag("active")
 	if err := body.err(); err != nil {
 		return AutomationAnswer{}, err
 	}
@@ -214,7 +214,7 @@ func (a *api) switchAutomation(ctx context.Context, c *control.Client, in *call,
 		}
 		return AutomationAnswer{}, puntuale.Invalid(faults...)
 	}
-	switched, err := a.rules(c, in).Switch(ctx, p.ID, *on, known...)
+	switched, err := a.rules(c, in).Switch(ctx, p.ID, *active, known...)
 	return tagged(in, switched, err)
 }
 
@@ -253,8 +253,8 @@ func readAutomation(in *call) (automation.Draft, error) {
 		return automation.Draft{}, err
 	}
 	d := automation.Draft{Automation: puntuale.Automation{Name: body.text("name"), Active: true}}
-	if on := body.flag("active"); on != nil {
-		d.Active = *on
+	if active := body.flag("active"); active != nil {
+		d.Active = *active
 	}
 	if body.need("trigger") {
 		d.Trigger = readTrigger(body.object("trigger"))
@@ -349,7 +349,7 @@ func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p 
 		return TrialAnswer{}, err
 	}
 	trial := automation.Trial{Phone: body.phone("phone"), Text: body.text("text")}
-	if raw, there := body.member("payload"); there {
+	if raw, found := body.member("payload"); found {
 		trial.Payload = raw
 		if raw[0] == '"' {
 			trial.Payload = []byte(unquote(raw))
@@ -374,8 +374,8 @@ func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p 
 func conditionOf(h automation.Condition) conditionAnswer {
 	out := conditionAnswer{Condition: string(h.Reason), Held: h.Held, Value: textOrNull(h.Value)}
 	if !h.Held {
-		why := puntuale.Because(h.Reason)
-		out.Message, out.English = new(catalogue.Italian.Say(why)), new(catalogue.English.Say(why))
+		reason := puntuale.Because(h.Reason)
+		out.Message, out.English = new(catalogue.Italian.Say(reason)), new(catalogue.English.Say(reason))
 	}
 	return out
 }

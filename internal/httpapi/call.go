@@ -78,12 +78,12 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
 		if plausible { // a key without the right form is refused, and the store is not asked
-			who, found := a.callerKeys.of(hash)
+			caller, found := a.callerKeys.of(hash)
 			if !found {
-				who, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
+				caller, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
 			}
 			if err == nil {
-				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.priority())
+				pass, patient, err = a.admits.Gate.Enter(r.Context(), caller, op.priority())
 			}
 			if err != nil {
 				a.turnAway(w, r, err)

@@ -235,14 +235,14 @@ func listCampaigns(ctx context.Context, c *control.Client, in *call, p *ListInpu
 }
 
 func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaignInput) (CampaignAnswer, error) {
-	asked, recipients, err := readCampaign(in)
+	requested, recipients, err := readCampaign(in)
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
-	if asked.From != nil {
+	if requested.From != nil {
 		ctx = in.unhurried(ctx)
 	}
-	made, err := c.CreateCampaign(ctx, asked, recipients, once(in, &p.OnceInput, campaignOf))
+	made, err := c.CreateCampaign(ctx, requested, recipients, once(in, &p.OnceInput, campaignOf))
 	if err != nil || p.Start != "true" {
 		return campaignOf(made), err
 	}
@@ -277,17 +277,17 @@ const (
 )
 
 func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {
-	asked, recipients, err := readCampaign(in)
+	requested, recipients, err := readCampaign(in)
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
 	if len(recipients) > 0 {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
 	}
-	if asked.From != nil {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.from", Code: faultNotChangedHere})
+	if requested.From != nil {
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "body.from", Code: faultNotChangedHere})
 	}
-	changed, err := c.UpdateCampaign(ctx, p.ID, asked)
+	changed, err := c.UpdateCampaign(ctx, p.ID, requested)
 	return campaignOf(changed), err
 }
 
@@ -297,7 +297,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	if err != nil {
 		return control.NewCampaign{}, nil, err
 	}
-	asked := control.NewCampaign{
+	requested := control.NewCampaign{
 		Name: body.text("name"), Purpose: body.text("purpose"), Reference: body.id("reference"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
 		StartAt: body.text("start_at"), IfRunning: body.text("if_running"), Timezone: body.text("timezone"), Canary: body.wholeOrNil("canary"),
 		Fields: readFields(body.object("fields")),
@@ -305,32 +305,32 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	template := body.text("template")
 	content := body.object("content")
 	if content != nil || template != "" {
-		asked.Step = &puntuale.Step{Template: template}
+		requested.Step = &puntuale.Step{Template: template}
 	}
 	if content != nil && template != "" {
 		body.refuse("template", puntuale.FaultGoesWithout, nil, "content")
 	}
 	if content != nil {
-		*asked.Step = puntuale.Step{
+		*requested.Step = puntuale.Step{
 			Text: content.text("text"), Media: content.text("media"), MediaName: content.text("media_name"),
 			Latitude: content.number("latitude"), Longitude: content.number("longitude"), OnUncertain: puntuale.OnUncertain(content.text("on_uncertain")),
 		}
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
-		if asked.PerMinute = pace.whole("per_minute"); asked.PerMinute < 1 {
-			asked.PerMinute = -1 // control refuses this number, together with all other faults
+		if requested.PerMinute = pace.whole("per_minute"); requested.PerMinute < 1 {
+			requested.PerMinute = -1 // control refuses this number, together with all other faults
 		}
 	}
 	if w := body.object("window"); w != nil {
-		asked.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
+		requested.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
 	}
 	recipients := readRecipients(body)
-	asked.From = readFrom(body)
+	requested.From = readFrom(body)
 	if err := body.err(); err != nil {
-		return asked, nil, err
+		return requested, nil, err
 	}
-	asked.Faults = *body.refused
-	return asked, recipients, nil
+	requested.Faults = *body.refused
+	return requested, recipients, nil
 }
 
 // readRecipients reads the recipients in a body. It also accepts JSON numbers where texts are expected.
@@ -475,8 +475,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 			return retriedAnswer{}, err
 		}
 	}
-	again, err := c.RetryCampaign(ctx, p.ID, uncertain)
-	return retriedAnswer{again}, err
+	retried, err := c.RetryCampaign(ctx, p.ID, uncertain)
+	return retriedAnswer{retried}, err
 }
 
 // listRefused writes the refused rows page by page, because there may be a million. While it writes, it holds no seat,

@@ -71,12 +71,12 @@ func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInp
 	if err != nil {
 		return ChatwootAnswer{}, err
 	}
-	asked := webhook.NewLink{BaseURL: body.text("base_url"), Token: body.text("api_access_token"), Account: body.id("account_id"), Inbox: body.id("inbox_id")}
+	requested := webhook.NewLink{BaseURL: body.text("base_url"), Token: body.text("api_access_token"), Account: body.id("account_id"), Inbox: body.id("inbox_id")}
 	if err := body.err(); err != nil {
 		return ChatwootAnswer{}, err
 	}
 	body.only(chatwootBody{})
-	asked.Faults = *body.refused
-	l, err := links.Link(ctx, p.ID, asked)
+	requested.Faults = *body.refused
+	l, err := links.Link(ctx, p.ID, requested)
 	return chatwootOf(l), err
 }

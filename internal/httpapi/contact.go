@@ -126,13 +126,13 @@ func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 		return ContactAnswer{}, err
 	}
 	body.only(contactBody{})
-	asked := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
+	requested := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
 		Fields: readValues(body), Tags: body.texts("tags")}
 	if err := body.err(); err != nil {
 		return ContactAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	added, err := c.AddContact(ctx, asked, once(in, p, contactOf))
+	requested.Faults = *body.refused
+	added, err := c.AddContact(ctx, requested, once(in, p, contactOf))
 	if err != nil {
 		return ContactAnswer{}, err
 	}
@@ -173,7 +173,7 @@ func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput
 	body.only(contactChangeBody{})
 	change := control.ContactChange{Fields: readValues(body), AddTags: body.texts("add_tags"), RemoveTags: body.texts("remove_tags")}
 	for name, text := range map[string]**string{"name": &change.Name, "language": &change.Language, "source": &change.Source} {
-		if _, there := body.members[name]; there {
+		if _, found := body.members[name]; found {
 			*text = new(body.text(name))
 		}
 	}
@@ -201,11 +201,11 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
-	asked := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	requested := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
 	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
 	}
-	done, err := c.ImportContacts(ctx, in.file, in.kind, asked)
+	done, err := c.ImportContacts(ctx, in.file, in.kind, requested)
 	if err != nil {
 		return importedAnswer{}, err
 	}

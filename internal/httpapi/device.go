@@ -137,19 +137,19 @@ func (a *api) enterUnknownCaller(op operation) func(huma.Context, func(huma.Cont
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
-		who := httpkit.UnknownCaller(r)
-		if err := a.admits.UnknownCallers.Take(who); err != nil {
+		caller := httpkit.UnknownCaller(r)
+		if err := a.admits.UnknownCallers.Take(caller); err != nil {
 			httpkit.Quieten(r.Context())
 			a.refuse(w, r, err)
 			return
 		}
-		pass, patient, err := a.admits.Gate.Enter(r.Context(), who, op.priority())
+		pass, patient, err := a.admits.Gate.Enter(r.Context(), caller, op.priority())
 		if err != nil {
 			a.turnAway(w, r, err)
 			return
 		}
 		defer pass.Leave()
-		c := &call{pass: pass, account: a.admits.Budget.Open(who), header: w.Header()}
+		c := &call{pass: pass, account: a.admits.Budget.Open(caller), header: w.Header()}
 		defer c.account.Close()
 		if patient, err = a.read(patient, w, r, c, op, map[string]bool{}); err != nil {
 			a.refuseRead(patient, w, r, c, err)
@@ -164,12 +164,12 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	if err != nil {
 		return linkAnswer{}, err
 	}
-	asked := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: is(body.flag("dedupes")), Assisted: is(body.flag("assisted"))}
+	requested := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: is(body.flag("dedupes")), Assisted: is(body.flag("assisted"))}
 	if err := body.err(); err != nil {
 		return linkAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	d, token, err := c.LinkDevice(ctx, asked)
+	requested.Faults = *body.refused
+	d, token, err := c.LinkDevice(ctx, requested)
 	if err != nil {
 		return linkAnswer{}, err
 	}
@@ -272,7 +272,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	if err != nil {
 		return takeAnswer{}, err
 	}
-	asked := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
+	requested := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
 	wait := body.whole("wait")
 	if wait < 0 || wait > maxWait {
 		body.refuse("wait", puntuale.FaultMustBeInSeconds, wait, "0", "30")
@@ -280,15 +280,15 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	if err := body.err(); err != nil {
 		return takeAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	held, err := d.Take(ctx, asked)
+	requested.Faults = *body.refused
+	held, err := d.Take(ctx, requested)
 	for ; err == nil && len(held) == 0 && wait > 0; wait-- {
 		in.pass.Rest()
 		if !d.Wait(ctx) {
 			break
 		}
 		if ctx, err = in.pass.Return(ctx); err == nil {
-			held, err = d.Take(ctx, asked)
+			held, err = d.Take(ctx, requested)
 		}
 	}
 	if err != nil {
@@ -326,8 +326,8 @@ func renew(ctx context.Context, d *control.Device, in *call, _ *struct{}) (renew
 	if err != nil {
 		return renewAnswer{}, err
 	}
-	until := stamp(r.Until)
-	return renewAnswer{each(r.Attempts, func(attempt string) renewedMessage { return renewedMessage{attempt, until} }), each(r.Lost, func(s string) string { return s })}, nil
+	holdUntil := stamp(r.Until)
+	return renewAnswer{each(r.Attempts, func(attempt string) renewedMessage { return renewedMessage{attempt, holdUntil} }), each(r.Lost, func(s string) string { return s })}, nil
 }
 
 type oneReport struct {

@@ -158,10 +158,10 @@ func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const most = 200 // how many characters of a location the answer shows
+	const limit = 200 // how many characters of a location the answer shows
 	location := "body"
 	for _, t := range w.path {
-		if len(location) > most {
+		if len(location) > limit {
 			break
 		}
 		if t.entry >= 0 {

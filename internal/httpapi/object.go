@@ -150,8 +150,8 @@ func (o *object) has(name string) bool {
 }
 
 func (o *object) null(name string) bool {
-	_, there := o.members[name]
-	return there && !o.has(name)
+	_, found := o.members[name]
+	return found && !o.has(name)
 }
 
 // need reports whether a member is present. If not, it notes a fault.

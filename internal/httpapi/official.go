@@ -43,12 +43,12 @@ func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInp
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
+	requested := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	found, err := c.SetKeys(ctx, p.ID, asked)
+	requested.Faults = *body.refused
+	found, err := c.SetKeys(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}

@@ -105,11 +105,11 @@ func listSequences(ctx context.Context, c *control.Client, in *call, p *sequence
 }
 
 func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sequenceAnswer, error) {
-	asked, err := readSequence(in)
+	requested, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
-	created, err := c.CreateSequence(ctx, asked, once(in, p, sequenceOf))
+	created, err := c.CreateSequence(ctx, requested, once(in, p, sequenceOf))
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -126,13 +126,13 @@ func getSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 }
 
 func replaceSequence(ctx context.Context, c *control.Client, in *call, p *changeInput) (sequenceAnswer, error) {
-	asked, err := readSequence(in)
+	requested, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(asked.Faults, faults...)
-	replaced, err := c.ReplaceSequence(ctx, p.ID, asked)
+	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
+	replaced, err := c.ReplaceSequence(ctx, p.ID, requested)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -179,15 +179,15 @@ func readSequence(in *call) (control.NewSequence, error) {
 	if err != nil {
 		return control.NewSequence{}, err
 	}
-	asked := control.NewSequence{
+	requested := control.NewSequence{
 		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"), Purpose: body.text("purpose"),
 		Steps: readSteps(body),
 	}
 	if flag := body.flag("stop_on_reply"); flag != nil {
-		asked.StopOnReply = *flag
+		requested.StopOnReply = *flag
 	}
-	asked.Faults = *body.refused
-	return asked, body.err()
+	requested.Faults = *body.refused
+	return requested, body.err()
 }
 
 // readSteps reads the steps of a sequence. If there are too many, it reads no step, because the call is refused for

@@ -90,20 +90,20 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
+	requested := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
 	if inner := body.object("official"); inner != nil {
-		asked.Keys = readKeys(inner)
+		requested.Keys = readKeys(inner)
 	}
 	if inner := body.object("gateway"); inner != nil {
-		asked.Gateway = readGateway(inner)
+		requested.Gateway = readGateway(inner)
 	}
-	asked.Devices = body.object("device") != nil
-	asked.Pace = readPace(body)
+	requested.Devices = body.object("device") != nil
+	requested.Pace = readPace(body)
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	created, err := c.CreateSession(ctx, asked, once(in, p, sessionOf))
+	requested.Faults = *body.refused
+	created, err := c.CreateSession(ctx, requested, once(in, p, sessionOf))
 	if err != nil {
 		return sessionAnswer{}, err
 	}
@@ -159,12 +159,12 @@ func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
+	requested := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	linking, err := c.Pair(ctx, p.ID, asked)
+	requested.Faults = *body.refused
+	linking, err := c.Pair(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}

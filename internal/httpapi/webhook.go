@@ -103,11 +103,11 @@ func listWebhooks(ctx context.Context, o *webhook.Owner, _ *call, _ *struct{}) (
 }
 
 func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput) (reply[issuedWebhookAnswer], error) {
-	asked, err := readWebhook(in, webhookBody{})
+	requested, err := readWebhook(in, webhookBody{})
 	if err != nil {
 		return reply[issuedWebhookAnswer]{}, err
 	}
-	made, err := o.Create(ctx, asked, once(in, p, issuedWebhookOf))
+	made, err := o.Create(ctx, requested, once(in, p, issuedWebhookOf))
 	return replyOf(in, issuedWebhookOf(made), err)
 }
 
@@ -117,25 +117,25 @@ func readWebhook(in *call, documented any) (webhook.NewWebhook, error) {
 	if err != nil {
 		return webhook.NewWebhook{}, err
 	}
-	asked := webhook.NewWebhook{Types: body.texts("types"), Active: body.flag("active")}
-	if asked.Types == nil && body.has("types") {
-		asked.Types = []string{}
+	requested := webhook.NewWebhook{Types: body.texts("types"), Active: body.flag("active")}
+	if requested.Types == nil && body.has("types") {
+		requested.Types = []string{}
 	}
 	if text := body.text("url"); body.has("url") {
-		asked.URL = &text
+		requested.URL = &text
 	}
 	if text := body.id("id_sessione"); body.has("id_sessione") {
-		asked.Session = &text
+		requested.Session = &text
 	}
 	if text := body.text("description"); body.has("description") {
-		asked.Description = &text
+		requested.Description = &text
 	}
 	if err := body.err(); err != nil {
-		return asked, err
+		return requested, err
 	}
 	body.only(documented)
-	asked.Faults = *body.refused
-	return asked, nil
+	requested.Faults = *body.refused
+	return requested, nil
 }
 
 func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (WebhookAnswer, error) {
@@ -147,11 +147,11 @@ func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (We
 }
 
 func changeWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (WebhookAnswer, error) {
-	asked, err := readWebhook(in, webhookPatchBody{})
+	requested, err := readWebhook(in, webhookPatchBody{})
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
-	w, err := o.Update(ctx, p.ID, asked)
+	w, err := o.Update(ctx, p.ID, requested)
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
@@ -172,11 +172,11 @@ type rotatedWebhookAnswer struct {
 }
 
 func rotateWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (rotatedWebhookAnswer, error) {
-	made, until, err := o.Rotate(ctx, p.ID)
+	made, oldValidUntil, err := o.Rotate(ctx, p.ID)
 	if err != nil {
 		return rotatedWebhookAnswer{}, err
 	}
-	return rotatedWebhookAnswer{webhookOf(made.Webhook), made.Secret, stamp(until)}, nil
+	return rotatedWebhookAnswer{webhookOf(made.Webhook), made.Secret, stamp(oldValidUntil)}, nil
 }
 
 type attemptAnswer struct {
@@ -291,20 +291,20 @@ type replayAnswer struct {
 }
 
 func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (replayAnswer, error) {
-	var asked webhook.ReplayCall
+	var requested webhook.ReplayCall
 	if in.body != nil {
 		body, err := in.object()
 		if err != nil {
 			return replayAnswer{}, err
 		}
-		asked = webhook.ReplayCall{Failed: is(body.flag("failed")), Client: body.id("id_client")}
+		requested = webhook.ReplayCall{Failed: is(body.flag("failed")), Client: body.id("id_client")}
 		for _, n := range body.wholes("seqs") {
-			asked.Seqs = append(asked.Seqs, int64(n))
+			requested.Seqs = append(requested.Seqs, int64(n))
 		}
-		if asked.Seqs == nil && body.has("seqs") {
-			asked.Seqs = []int64{}
+		if requested.Seqs == nil && body.has("seqs") {
+			requested.Seqs = []int64{}
 		}
-		for name, bound := range map[string]*[]request.Bound{"from": &asked.Period.Start, "to": &asked.Period.End} {
+		for name, bound := range map[string]*[]request.Bound{"from": &requested.Period.Start, "to": &requested.Period.End} {
 			if text := body.text(name); text != "" {
 				*bound = []request.Bound{{Name: name, Text: text}}
 			}
@@ -313,8 +313,8 @@ func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInp
 			return replayAnswer{}, err
 		}
 		body.only(replayBody{})
-		asked.Faults = *body.refused
+		requested.Faults = *body.refused
 	}
-	n, err := o.Replay(ctx, p.ID, asked)
+	n, err := o.Replay(ctx, p.ID, requested)
 	return replayAnswer{n}, err
 }

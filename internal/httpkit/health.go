@@ -110,8 +110,8 @@ func (h *Health) note(part string, ready bool) {
 	}
 }
 
-func notReady(why puntuale.ReasonCode) *puntuale.Error {
-	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(why), RetryAfter: time.Second}
+func notReady(reason puntuale.ReasonCode) *puntuale.Error {
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(reason), RetryAfter: time.Second}
 }
 
 // tell logs what changed since the last probe. It does not log each probe, because the log would fill with lines that

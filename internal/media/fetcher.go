@@ -121,8 +121,8 @@ func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale
 	if err != nil {
 		return nil, final(puntuale.ReasonFileAddress, reasonNoAddress, err)
 	}
-	if why := forbidden(u, f.cfg.Ports); why != "" {
-		return nil, final(puntuale.ReasonFileAddress, why, nil)
+	if refusal := forbidden(u, f.cfg.Ports); refusal != "" {
+		return nil, final(puntuale.ReasonFileAddress, refusal, nil)
 	}
 	if ctx.Err() != nil {
 		return nil, given(context.Cause(ctx))

@@ -19,8 +19,8 @@ type line struct {
 	users int
 }
 
-func newGate[K comparable](most int) *gate[K] {
-	return &gate[K]{most: most, lines: map[K]*line{}}
+func newGate[K comparable](limit int) *gate[K] {
+	return &gate[K]{most: limit, lines: map[K]*line{}}
 }
 
 // enter waits for a slot, and returns the function that gives it back. If the context ends first, it returns the context's cause.

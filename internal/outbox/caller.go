@@ -86,7 +86,7 @@ func (a *answer) gone() bool  { return a.status == http.StatusGone }
 
 // attempt posts an event once. It takes at most [CallerConfig].Within, and then at most bodyWithin for the body of
 // the answer.
-func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, again bool) (a answer) {
+func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, repeat bool) (a answer) {
 	a.at = c.cfg.Clock.Now()
 	secrets, err := c.secrets(t, a.at)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		return a
 	}
 	if t.Chatwoot.Inbox != 0 {
-		c.tell(ctx, t, e, string(secrets[0]), again, &a)
+		c.tell(ctx, t, e, string(secrets[0]), repeat, &a)
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
@@ -127,12 +127,12 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 }
 
 // tell tells an event to Chatwoot, which takes several calls.
-func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, again bool, a *answer) {
+func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, repeat bool, a *answer) {
 	if c.cfg.Chatwoot == nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookUnreachable).Stored()
 		return
 	}
-	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e, again)
+	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e, repeat)
 	now := c.cfg.Clock.Now()
 	a.took = now.Sub(a.at)
 	if err != nil {

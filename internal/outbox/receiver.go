@@ -142,7 +142,7 @@ type account struct {
 
 // pick returns the account's next receiver for which may is true, or nil if there is none. empty reports that none of
 // its receivers has a delivery.
-func (a *account) pick(may func(*receiver) bool) (picked *receiver, empty bool) {
+func (a *account) pick(allowed func(*receiver) bool) (picked *receiver, empty bool) {
 	empty = true
 	for range a.receivers {
 		r := a.receivers[a.next%len(a.receivers)]
@@ -150,7 +150,7 @@ func (a *account) pick(may func(*receiver) bool) (picked *receiver, empty bool) 
 		if r.queue.size == 0 {
 			continue
 		}
-		if empty = false; may(r) {
+		if empty = false; allowed(r) {
 			return r, false
 		}
 	}

@@ -141,7 +141,7 @@ func (l *scheduler) begin(now time.Time) {
 			quick += len(r.begun)
 		}
 	}
-	may := func(r *receiver) bool {
+	allowed := func(r *receiver) bool {
 		used := quick
 		if r.slow(now) {
 			used = slow
@@ -151,7 +151,7 @@ func (l *scheduler) begin(now time.Time) {
 	}
 	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
 		l.turn %= len(l.active)
-		r, empty := l.active[l.turn].pick(may)
+		r, empty := l.active[l.turn].pick(allowed)
 		switch {
 		case empty:
 			l.active[l.turn].active = false
@@ -410,13 +410,13 @@ func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 func (l *scheduler) arrange() {
 	byClient := map[puntuale.ClientID]*account{}
 	for _, r := range slices.SortedFunc(maps.Values(l.receivers), func(a, b *receiver) int { return cmp.Compare(a.target.ID, b.target.ID) }) {
-		of := byClient[r.target.Client]
-		if of == nil || r.target.Client == 0 {
-			of = &account{}
-			byClient[r.target.Client] = of
+		own := byClient[r.target.Client]
+		if own == nil || r.target.Client == 0 {
+			own = &account{}
+			byClient[r.target.Client] = own
 		}
-		of.receivers = append(of.receivers, r)
-		r.account = of
+		own.receivers = append(own.receivers, r)
+		r.account = own
 	}
 	l.active = l.active[:0]
 	for _, r := range l.receivers {

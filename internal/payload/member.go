@@ -14,8 +14,8 @@ type Member struct{ Path, Text string }
 
 // Members lists the values that [Payload.Text] finds, at most this many, in the order of their names. If a list allows it, its entries are
 // named by what they hold. Such a path stays right when other entries are missing.
-func (p Payload) Members(most int) []Member {
-	l := memberList{most: most}
+func (p Payload) Members(limit int) []Member {
+	l := memberList{most: limit}
 	l.add("", p.root)
 	return l.all
 }

@@ -167,8 +167,8 @@ func (f *form) put(name string, values []string) {
 	}
 	at := f.root
 	for _, key := range keys[:len(keys)-1] {
-		inner, there := at[key]
-		if !there {
+		inner, found := at[key]
+		if !found {
 			made := map[string]any{}
 			at[key], at = made, made
 			continue

@@ -82,11 +82,11 @@ func (c *checker) buttons(all []puntuale.Button) {
 	seen := map[int]bool{}
 	for i, b := range all {
 		at := fmt.Sprintf("buttons[%d]", i)
-		most, known := buttonMost[b.Kind]
+		limit, known := buttonMost[b.Kind]
 		switch {
 		case !known:
 			c.at(at+".type", puntuale.FaultNotOneOf, clip(string(b.Kind)), "url, quick_reply, copy_code")
-			most = puntuale.MaxURL
+			limit = puntuale.MaxURL
 		case b.Index < 0 || b.Index >= puntuale.MaxButtons:
 			c.at(at+".index", puntuale.FaultNotWholeInRange, b.Index, "0", strconv.Itoa(puntuale.MaxButtons-1))
 		case seen[b.Index]:
@@ -96,7 +96,7 @@ func (c *checker) buttons(all []puntuale.Button) {
 		if isBlank(b.Text) {
 			c.at(at+".text", puntuale.FaultRequired, nil)
 		}
-		c.template(at+".text", b.Text, most)
+		c.template(at+".text", b.Text, limit)
 	}
 }
 
@@ -120,10 +120,10 @@ func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []p
 	return out
 }
 
-func (b *builder) value(i int, text string, most int, t *timing) string {
+func (b *builder) value(i int, text string, limit int, t *timing) string {
 	text, good := b.render(i, "template", text, t)
-	if good && utf8.RuneCountInString(text) > most {
-		b.stepFault(i, "template", faultTemplateValueTooLong, strconv.Itoa(most))
+	if good && utf8.RuneCountInString(text) > limit {
+		b.stepFault(i, "template", faultTemplateValueTooLong, strconv.Itoa(limit))
 	}
 	if good && isBlank(text) {
 		b.stepFault(i, "template", faultTemplateValueEmpty)

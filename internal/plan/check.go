@@ -263,11 +263,11 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 }
 
 // amountReason returns the reason that names the smallest and the largest amount of a unit.
-func amountReason(least, most int, unit puntuale.Unit) puntuale.Reason {
+func amountReason(least, maximum int, unit puntuale.Unit) puntuale.Reason {
 	if unit == puntuale.Seconds {
-		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(most))
+		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(maximum))
 	}
-	return puntuale.Because(faultMustBeUnits, strconv.Itoa(least), strconv.Itoa(most), string(unit))
+	return puntuale.Because(faultMustBeUnits, strconv.Itoa(least), strconv.Itoa(maximum), string(unit))
 }
 
 func (c *checker) timeOfDay(t *puntuale.Timing) {

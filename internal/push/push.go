@@ -85,7 +85,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 // tell sends one push and records how it ended.
 func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
-	again := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
+	retryAt := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
 	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushUnsubscribed: Gone, puntuale.PushFailed: Failed}[end]
 	n.cfg.Observe(result)
 	if end != puntuale.PushArrived {
@@ -93,7 +93,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWrite)
 	defer cancel()
-	return n.cfg.Store.EndPush(ctx, p, end, again)
+	return n.cfg.Store.EndPush(ctx, p, end, retryAt)
 }
 
 // send makes one try to send a push. It returns the result, and how long the push service asks to wait.

@@ -136,10 +136,10 @@ func (c *csvSource) separator() byte {
 // delimiter finds the character between cells: the one that splits most of the first rows into as many cells as the
 // header. It tries the comma last, because lists with another delimiter may have many commas: "Rossi, Anna;333".
 func delimiter(b []byte) byte {
-	best, most := byte(','), 0
+	best, bestCount := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
-		if same := alike(b, candidate); same > most {
-			best, most = candidate, same
+		if same := alike(b, candidate); same > bestCount {
+			best, bestCount = candidate, same
 		}
 	}
 	return best
@@ -277,14 +277,14 @@ func lineEnd(b []byte) int {
 }
 
 // fromWindows converts a row from Windows-1252 to UTF-8. It appends the text to into, and returns the result.
-func (r *record) fromWindows(into []byte) []byte {
+func (r *record) fromWindows(dst []byte) []byte {
 	from := 0
 	for i, to := range r.ends {
 		for _, b := range r.text[from:to] {
-			into = utf8.AppendRune(into, charmap.Windows1252.DecodeByte(b))
+			dst = utf8.AppendRune(dst, charmap.Windows1252.DecodeByte(b))
 		}
-		from, r.ends[i] = to, len(into)
+		from, r.ends[i] = to, len(dst)
 	}
-	r.text = into
-	return into
+	r.text = dst
+	return dst
 }

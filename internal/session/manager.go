@@ -76,9 +76,9 @@ func New(cfg Config) *Manager {
 	if cfg.Answered == nil {
 		cfg.Answered = func(puntuale.SessionID) {}
 	}
-	for of, want := range map[*time.Duration]time.Duration{&cfg.Poll: time.Second, &cfg.Drain: 15 * time.Second, &cfg.Begin: 15 * time.Second} {
-		if *of <= 0 {
-			*of = want
+	for setting, want := range map[*time.Duration]time.Duration{&cfg.Poll: time.Second, &cfg.Drain: 15 * time.Second, &cfg.Begin: 15 * time.Second} {
+		if *setting <= 0 {
+			*setting = want
 		}
 	}
 	m := &Manager{

@@ -123,16 +123,16 @@ where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = 
 
 // stop stops sequences before others start.
 func (x *actBatch) stop(ctx context.Context) error {
-	by := map[puntuale.SequenceID][]string{}
+	keysOf := map[puntuale.SequenceID][]string{}
 	for _, act := range x.Live {
 		if act.Reason == "" {
 			for _, id := range act.Stops {
-				by[id] = append(by[id], act.Phone)
+				keysOf[id] = append(keysOf[id], act.Phone)
 			}
 		}
 	}
 	var refs []puntuale.MessageRef
-	for id, phones := range by {
+	for id, phones := range keysOf {
 		some, err := engine.QueryAll(ctx, x.A, stopOfPhone, []any{x.Client, id, engine.Columns{phones}}, queue.ScanRef)
 		if err != nil {
 			return fmt.Errorf("look for messages to stop: %w", err)

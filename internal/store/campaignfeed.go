@@ -113,11 +113,11 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	if err := b.count(ctx); err != nil {
 		return err
 	}
-	may, err := f.lock(ctx)
+	allowed, err := f.lock(ctx)
 	if err == nil {
 		err = held()
 	}
-	if err != nil || !may {
+	if err != nil || !allowed {
 		return err
 	}
 	if err := b.pass(ctx); err != nil {
@@ -265,8 +265,8 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
-func (s *Store) Ahead(ctx context.Context, session puntuale.SessionID, by time.Time) (n int, err error) {
-	_, err = engine.QueryOne(ctx, s.DispatchReads, aheadOfSession, []any{session, engine.Micros(by), puntuale.CampaignAhead}, &n)
+func (s *Store) Ahead(ctx context.Context, session puntuale.SessionID, end time.Time) (n int, err error) {
+	_, err = engine.QueryOne(ctx, s.DispatchReads, aheadOfSession, []any{session, engine.Micros(end), puntuale.CampaignAhead}, &n)
 	if err != nil {
 		return 0, engine.PublicError(fmt.Errorf("count what is fed ahead: %w", err))
 	}
@@ -387,14 +387,14 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 		return queue.CompareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
 	})
 	length := c.Resumed.Sub(c.Paused).Microseconds()
-	by, limit := make([]int64, len(all)), make([]int64, len(all))
+	moves, limit := make([]int64, len(all)), make([]int64, len(all))
 	for i, m := range all {
-		by[i] = length
+		moves[i] = length
 		if frozen := steps[m.step.ID]; m.step.Step < len(frozen) && frozen[m.step.Step].Dated {
-			by[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
+			moves[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
 		}
 	}
-	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
+	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), moves, limit)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil

@@ -315,9 +315,9 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 
 // candidates reads one chunk of the session's open messages, in order. A full chunk means that there may be more,
 // even if its messages change meanwhile.
-func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
+func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, condition string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+condition+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, until, now time.Time) ([]puntuale.HeldRef, error) {
+func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, holdUntil, now time.Time) ([]puntuale.HeldRef, error) {
 	var renewed []puntuale.HeldRef
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		renewed = nil
@@ -27,10 +27,10 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 		})
 		renewed = engine.Column(live, func(h *hold) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} })
 		short := slices.DeleteFunc(slices.Clone(live), func(h hold) bool { return h.dedupes })
-		if err := t.moveMessages(ctx, a, short, until); err != nil {
+		if err := t.moveMessages(ctx, a, short, holdUntil); err != nil {
 			return err
 		}
-		return t.moveHolds(ctx, a, live, until)
+		return t.moveHolds(ctx, a, live, holdUntil)
 	})
 	return renewed, err
 }
@@ -94,7 +94,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		return err
 	}
 	var order []int
-	told := map[puntuale.MessageRef]bool{}
+	reported := map[puntuale.MessageRef]bool{}
 	results := make([]puntuale.Result, len(b.reports))
 	for i := range b.reports {
 		r := &b.reports[i]
@@ -102,13 +102,13 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		switch {
 		case !ok || h.token != r.Token:
 			continue
-		case h.done || told[b.ref(i)]:
+		case h.done || reported[b.ref(i)]:
 			b.results[i] = puntuale.ReportKnown
 			continue
 		case r.Returned && !h.until.After(b.now):
 			continue
 		}
-		told[b.ref(i)] = true
+		reported[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
 		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // until then, the device may take the message again
 			results[i].Outcome.Next = h.next
@@ -152,7 +152,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	if err != nil {
 		return err
 	}
-	var done, open, back, refused []puntuale.MessageRef
+	var done, open, returned, refused []puntuale.MessageRef
 	for _, i := range order {
 		ref := results[i].MessageRef
 		if r.Applied[i] || sent[ref] {
@@ -162,7 +162,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 		case !r.Applied[i]:
 			done = append(done, ref)
 		case verdict == puntuale.Retry:
-			back = append(back, ref)
+			returned = append(returned, ref)
 		case verdict == puntuale.Uncertain:
 			open = append(open, ref)
 		case verdict == puntuale.Refused:
@@ -179,7 +179,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 		{done, `update device_hold set done = 1 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
 		{refused, `update device_hold set done = 1, at = 0 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
 		{open, `update device_hold set until = $1::bigint from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, []any{engine.Micros(b.now)}},
-		{back, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
+		{returned, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
 	} {
 		if len(change.refs) == 0 {
 			continue

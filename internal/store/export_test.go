@@ -213,8 +213,8 @@ func ListsRead(s *Store) int {
 
 // Listing reports whether lists use all connections that they may use.
 func Listing(s *Store) bool {
-	now, most := s.ListReads.InUse()
-	return now == most
+	now, highest := s.ListReads.InUse()
+	return now == highest
 }
 
 // SetAside does the quarantine after a failover. since is the last moment that the new server had replayed.

@@ -129,12 +129,12 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 		if err != nil {
 			return engine.PublicError(err)
 		}
-		most := max(0, len(refs[0])-engine.Chunk)
-		n, err := s.cancelAll(ctx, refs[0][:most], now)
+		limit := max(0, len(refs[0])-engine.Chunk)
+		n, err := s.cancelAll(ctx, refs[0][:limit], now)
 		if rows[0].cancelled += n; err != nil {
 			return err
 		}
-		rows[0].rest = append([]puntuale.MessageRef{}, refs[0][most:]...)
+		rows[0].rest = append([]puntuale.MessageRef{}, refs[0][limit:]...)
 	}
 }
 
@@ -338,20 +338,20 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 // message. That call waits for a later batch, because its answer would say that the message is kept.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
-	gone := map[seenKey]bool{}
+	removed := map[seenKey]bool{}
 	for more := true; more; {
 		more = false
 		for _, t := range b.tasks {
 			call := t.Body.(*inboundCall)
 			if !t.Later && !call.many && !call.asks {
-				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && gone[seenKey{int64(x.Client), x.Mark}] })
+				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && removed[seenKey{int64(x.Client), x.Mark}] })
 			}
 			if !t.Later && !call.many && !call.asks {
 				continue
 			}
 			for _, x := range call.all {
 				if x.fresh && x.Mark != "" {
-					x.fresh, more, gone[seenKey{int64(x.Client), x.Mark}] = false, true, true
+					x.fresh, more, removed[seenKey{int64(x.Client), x.Mark}] = false, true, true
 					out = append(out, x)
 				}
 			}
@@ -402,11 +402,11 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 		return err
 	}
 	var all []puntuale.MessageRef
-	by := map[puntuale.MessageID]*inbound{}
+	byMessage := map[puntuale.MessageID]*inbound{}
 	for _, x := range b.rows {
 		for _, ref := range x.refs {
-			if by[ref.ID] == nil {
-				by[ref.ID] = x
+			if byMessage[ref.ID] == nil {
+				byMessage[ref.ID] = x
 				all = append(all, ref)
 			}
 		}
@@ -417,7 +417,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 		return err
 	}
 	for _, m := range done {
-		by[m.ID].stopped++
+		byMessage[m.ID].stopped++
 	}
 	return nil
 }
@@ -545,17 +545,17 @@ type conversationChange struct {
 // converse updates the conversations of the people who wrote. It also notes that the client's people answered a
 // person, because automations need this. It does so even if the client keeps no replies.
 func (b *inboundBatch) converse(ctx context.Context) error {
-	by := map[seenKey]*conversationChange{}
+	byConversation := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {
 		kept := x.kept()
 		if x.Mark == "" || !kept && (!x.Own || !x.known) {
 			continue
 		}
 		k := seenKey{int64(x.Client), x.Phone}
-		g := by[k]
+		g := byConversation[k]
 		if g == nil {
 			g = &conversationChange{client: int64(x.Client), phone: x.Phone}
-			by[k] = g
+			byConversation[k] = g
 		}
 		if kept {
 			g.last, g.unread = max(g.last, x.id), g.unread+engine.Bit(!x.Own)
@@ -564,10 +564,10 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 			g.answered = max(g.answered, engine.Micros(x.at))
 		}
 	}
-	if len(by) == 0 {
+	if len(byConversation) == 0 {
 		return nil
 	}
-	all := slices.SortedFunc(maps.Values(by), func(x, y *conversationChange) int {
+	all := slices.SortedFunc(maps.Values(byConversation), func(x, y *conversationChange) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone))
 	})
 	type G = *conversationChange

@@ -34,9 +34,9 @@ func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntu
 
 // MetSince reads all contact rows of the client, so call it only when a session begins to count. It leaves out
 // groups.
-func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
- order by met_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
+ order by met_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read new contacts: %w", err))
 	}
@@ -45,9 +45,9 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 
 // Departed returns the moments after since at which messages of the session left, latest first. It reads the client's
 // outcomes from the index of their moments.
-func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
- order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
+ order by done_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read what a session sent: %w", err))
 	}
@@ -57,7 +57,7 @@ func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session 
 func scanMoment(rows engine.Row, at *time.Time) error { return rows.Scan(engine.ScanTime(at)) }
 
 func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
-	there := make(map[puntuale.SessionID]bool, len(sessions))
+	existing := make(map[puntuale.SessionID]bool, len(sessions))
 	for len(sessions) > 0 {
 		part := sessions[:min(engine.Chunk, len(sessions))]
 		sessions = sessions[len(part):]
@@ -67,10 +67,10 @@ func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID
 			return nil, engine.PublicError(fmt.Errorf("look for sessions: %w", err))
 		}
 		for _, id := range found {
-			there[id] = true
+			existing[id] = true
 		}
 	}
-	return there, nil
+	return existing, nil
 }
 
 // contactKey is the primary key of table contact, which has what networks told about people.
@@ -96,7 +96,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 		last = *p
 	}
 	before := engine.Micros(now.Add(-keepWindow))
-	var over []contactKey
+	var outdated []contactKey
 	n := 0
 	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
 		var old bool
@@ -104,13 +104,13 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if n++; old {
-			over = append(over, last)
+			outdated = append(outdated, last)
 		}
 		return nil
 	}); err != nil {
 		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
-	for part := range slices.Chunk(over, engine.Chunk) {
+	for part := range slices.Chunk(outdated, engine.Chunk) {
 		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
@@ -149,16 +149,16 @@ type window struct {
 
 // openWindows opens the 24-hour windows of the people who wrote, under all their names.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
-	until := map[window]int64{}
+	windowEnd := map[window]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
 		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
-		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
+		windowEnd[k] = max(windowEnd[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
 	}
-	if len(until) == 0 {
+	if len(windowEnd) == 0 {
 		return nil
 	}
 	var all []window
-	for k, at := range until {
+	for k, at := range windowEnd {
 		k.until = at
 		all = append(all, k)
 	}
@@ -179,13 +179,13 @@ func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 }
 
 func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
-	var until time.Time
+	var windowEnd time.Time
 	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, engine.ScanTime(&until))
+		[]any{client, phone, session}, engine.ScanTime(&windowEnd))
 	if err != nil {
 		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
 	}
-	return until, nil
+	return windowEnd, nil
 }
 
 func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {

@@ -52,7 +52,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 // row, because of the order of locks.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
-	usage, over, err := b.count(ctx, day)
+	usage, exhausted, err := b.count(ctx, day)
 	if err != nil {
 		return puntuale.ResendResult{}, err
 	}
@@ -71,7 +71,7 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 		return puntuale.ResendResult{}, err
 	}
 	answer := puntuale.ResendResult{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
-	if over {
+	if exhausted {
 		b.t.s.Config.Meter.CapRefused(1)
 		return puntuale.ResendResult{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
 	}
@@ -82,7 +82,7 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 }
 
 // count counts the call, and reports whether it exceeds the cap.
-func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
+func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, exhausted bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
@@ -280,10 +280,10 @@ func (b *resend) store(ctx context.Context) error {
 }
 
 // missing returns a fault for each message that was not found.
-func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
+func missing[T any](requested []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
 	var faults []puntuale.Fault
-	for i := range asked {
-		if id, ok := found(&asked[i]); !ok {
+	for i := range requested {
+		if id, ok := found(&requested[i]); !ok {
 			faults = append(faults, puntuale.Fault{Location: bodyID(i), Code: puntuale.NoMessage, Value: id.String()})
 		}
 	}

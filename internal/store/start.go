@@ -160,26 +160,26 @@ where not (x.r and x.q and x.s)`
 
 // findStale finds starts that were planned from an old client revision.
 func (b *startBatch) findStale(ctx context.Context) error {
-	var asked []*start
+	var requested []*start
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.kept == nil {
-			asked = append(asked, st)
+			requested = append(requested, st)
 		}
 	}
-	if len(asked) == 0 {
+	if len(requested) == 0 {
 		return nil
 	}
-	n := make([]int64, len(asked))
+	n := make([]int64, len(requested))
 	for i := range n {
 		n[i] = int64(i)
 	}
 	type S = *start
 	err := b.a.Query(ctx, staleStarts, []any{engine.Columns{
 		n,
-		engine.Column(asked, func(s *S) int64 { return int64((*s).client) }),
-		engine.Column(asked, func(s *S) int64 { return (*s).Revision }),
-		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Sequence) }),
-		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).client) }),
+		engine.Column(requested, func(s *S) int64 { return (*s).Revision }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Session) }),
 	}}, func(r engine.Row) error {
 		var i int
 		var current, sequence, session bool // whether the client is unchanged, and whether sequence and session exist
@@ -188,11 +188,11 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		}
 		switch {
 		case !current:
-			asked[i].gone = puntuale.ErrStale
+			requested[i].gone = puntuale.ErrStale
 		case !sequence:
-			asked[i].gone = puntuale.NotFound(puntuale.NoSequence)
+			requested[i].gone = puntuale.NotFound(puntuale.NoSequence)
 		default:
-			asked[i].gone = puntuale.NotFound(puntuale.NoSession)
+			requested[i].gone = puntuale.NotFound(puntuale.NoSession)
 		}
 		return nil
 	})
@@ -237,7 +237,7 @@ const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 // settleCounts subtracts the counts of refused calls, and gives every other call its usage.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.UsageDay
-	var back []int64
+	var returned []int64
 	for _, d := range b.days {
 		c, ok := b.counts[d]
 		if !ok {
@@ -257,7 +257,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			st.answer.Usage = c.Usage(i)
 		}
 		if lost > 0 && !b.free {
-			days, back = append(days, d), append(back, lost)
+			days, returned = append(days, d), append(returned, lost)
 		}
 		for _, t := range b.over[d] {
 			if t.Refused != nil {
@@ -272,10 +272,10 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			b.capRefused++
 		}
 	}
-	if err := queue.Uncount(ctx, b.a, days, back); err != nil {
+	if err := queue.Uncount(ctx, b.a, days, returned); err != nil {
 		return err
 	}
-	return b.tellCaps(ctx, days, back)
+	return b.tellCaps(ctx, days, returned)
 }
 
 // tellCaps tells clients how much of their cap is used. lost are the calls of days that were taken back, by the order of days.

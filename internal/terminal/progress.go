@@ -108,8 +108,8 @@ func (b *Progress) width() int {
 // barLines puts a bar and its text on one line, and below on the next. If the line is too narrow, the bar is alone, and the text is broken
 // after commas.
 func barLines(width int, bar, text, below string) (lines []string) {
-	if together := bar + "  " + text; utf8.RuneCountInString(together) <= width {
-		lines = []string{together}
+	if joined := bar + "  " + text; utf8.RuneCountInString(joined) <= width {
+		lines = []string{joined}
 	} else {
 		lines = append([]string{bar}, broken(width, text)...)
 	}

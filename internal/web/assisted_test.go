@@ -364,11 +364,11 @@ func TestAssistedPush(t *testing.T) {
 	if !slices.Contains(faults, "no-manifest") {
 		return // Chromium's headless shell shows no notices; Chromium itself does
 	}
-	const told = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
+	const script = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
 	var got []string
 	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first, the worker still sees the previous page
 		b.push(registered())
-		got = evaluate[[]string](b, told)
+		got = evaluate[[]string](b, script)
 	}
 	if len(got) != 1 || !strings.HasPrefix(got[0], "Puntuale: ") || strings.ContainsAny(got[0], "0123456789") {
 		t.Errorf("the notice says %q", got)

@@ -103,19 +103,19 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
-// hold stops all messages of the number, and reports the reason for people to read. says is that reason, and wait is
+// hold stops all messages of the number, and reports the reason for people to read. reason is that reason, and wait is
 // how long the hold lasts.
-func (a *account) hold(state puntuale.LinkState, says puntuale.ReasonCode, e *graphError, wait time.Duration) {
+func (a *account) hold(state puntuale.LinkState, reason puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
 	first := !now.Before(a.held)
 	a.held = now.Add(wait)
-	a.restricted = state == puntuale.LinkLinked && says != reasonNumber
+	a.restricted = state == puntuale.LinkLinked && reason != reasonNumber
 	a.mu.Unlock()
 	if first {
 		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)
 	}
-	a.set(state, e.withCode(puntuale.Because(says)))
+	a.set(state, e.withCode(puntuale.Because(reason)))
 	ring(a.wake)
 }
 
@@ -164,11 +164,11 @@ func (a *account) clientID() puntuale.ClientID {
 }
 
 // reconsider starts a look at once. The look reads the templates again, unless they were read less than syncSoonest
-// ago. If good is true, reconsider also ends the hold of the template key.
-func (a *account) reconsider(key string, good bool) {
+// ago. If valid is true, reconsider also ends the hold of the template key.
+func (a *account) reconsider(key string, valid bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if good {
+	if valid {
 		delete(a.templates, key)
 	}
 	if a.clock.Now().Sub(a.synced) >= syncSoonest {
@@ -200,13 +200,13 @@ func (a *account) accepted(to string) {
 	}
 }
 
-func (a *account) holdTemplate(name string, says *puntuale.SendError, until time.Time) {
+func (a *account) holdTemplate(name string, refusal *puntuale.SendError, heldUntil time.Time) {
 	a.mu.Lock()
 	_, known := a.templates[name]
-	a.templates[name] = heldTemplate{until, says}
+	a.templates[name] = heldTemplate{heldUntil, refusal}
 	a.mu.Unlock()
 	if !known {
-		a.log.Error("Meta refuses a template; it is held back", "reason", string(says.Reason.Code))
+		a.log.Error("Meta refuses a template; it is held back", "reason", string(refusal.Reason.Code))
 		a.reconsider("", false) // the list that Meta returns says whether the template may be used again
 	}
 }

@@ -239,8 +239,8 @@ var receiptKinds = map[string]puntuale.ReceiptKind{
 
 func (r *reader) status(s *status) bool {
 	kind, known := receiptKinds[s.Status]
-	id, token, ours := readCallback(s.Callback)
-	if !known || !ours {
+	id, token, own := readCallback(s.Callback)
+	if !known || !own {
 		return !known // an unknown kind of a later version is no fault; a status of a message that another program sent counts as odd
 	}
 	e := puntuale.DeliveryReceipt{

@@ -108,7 +108,7 @@ type marketingPause struct {
 }
 
 // rest notes that a person must get no marketing until a moment.
-func (w *marketingPause) rest(to string, until, now time.Time) {
+func (w *marketingPause) rest(to string, pauseEnd, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -117,8 +117,8 @@ func (w *marketingPause) rest(to string, until, now time.Time) {
 	if len(w.all) >= pairsMost {
 		maps.DeleteFunc(w.all, func(_ string, at time.Time) bool { return !now.Before(at) })
 	}
-	if until.After(w.all[to]) {
-		w.all[to] = until
+	if pauseEnd.After(w.all[to]) {
+		w.all[to] = pauseEnd
 	}
 }
 

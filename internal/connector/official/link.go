@@ -129,8 +129,8 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
-	if until := a.holding(now); !until.IsZero() {
-		return until.Sub(now), nil
+	if heldUntil := a.holding(now); !heldUntil.IsZero() {
+		return heldUntil.Sub(now), nil
 	}
 	found, err := c.ask(ctx, *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
@@ -139,12 +139,12 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	}
 	if err != nil {
 		a.mu.Lock()
-		was := a.state
+		before := a.state
 		a.mu.Unlock()
-		if was != puntuale.LinkOnline {
+		if before != puntuale.LinkOnline {
 			a.set(puntuale.LinkLinked, puntuale.Because(reasonSilent))
 		} else {
-			a.set(was, puntuale.Because(reasonSilentAboutNumber))
+			a.set(before, puntuale.Because(reasonSilentAboutNumber))
 		}
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
@@ -212,10 +212,10 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	a.persons().load(all)
 	a.mu.Lock()
 	a.loaded = true
-	was := a.state
+	before := a.state
 	a.mu.Unlock()
-	if was == puntuale.LinkOnline {
-		a.set(was, puntuale.Reason{})
+	if before == puntuale.LinkOnline {
+		a.set(before, puntuale.Reason{})
 	}
 	return nil
 }

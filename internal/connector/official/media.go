@@ -170,8 +170,8 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, 0, "", fmt.Errorf("read a file: %w", err)
 	}
-	var around bytes.Buffer
-	w := multipart.NewWriter(&around)
+	var multipartBody bytes.Buffer
+	w := multipart.NewWriter(&multipartBody)
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
 	header.Set("Content-Type", file.ContentType)
@@ -181,12 +181,12 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	if _, err := w.CreatePart(header); err != nil {
 		return nil, 0, "", err
 	}
-	head := bytes.Clone(around.Bytes())
+	head := bytes.Clone(multipartBody.Bytes())
 	if err := w.Close(); err != nil {
 		return nil, 0, "", err
 	}
-	tail := around.Bytes()[len(head):]
-	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(around.Len()) + file.Size, w.FormDataContentType(), nil
+	tail := multipartBody.Bytes()[len(head):]
+	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(multipartBody.Len()) + file.Size, w.FormDataContentType(), nil
 }
 
 // uploads lets messages with the same file wait for one upload.
@@ -203,12 +203,12 @@ type underWay struct {
 
 // once runs do. But if another goroutine is already uploading the same file, once waits and returns the result of that
 // upload.
-func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (string, error)) (string, error) {
+func (u *uploads) once(ctx context.Context, upload puntuale.Upload, do func() (string, error)) (string, error) {
 	u.mu.Lock()
 	if u.all == nil {
 		u.all = map[puntuale.Upload]*underWay{}
 	}
-	if w := u.all[of]; w != nil {
+	if w := u.all[upload]; w != nil {
 		u.mu.Unlock()
 		select {
 		case <-w.done:
@@ -218,11 +218,11 @@ func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (strin
 		}
 	}
 	w := &underWay{done: make(chan struct{}), err: errors.New("the upload ended without an answer")}
-	u.all[of] = w
+	u.all[upload] = w
 	u.mu.Unlock()
 	defer func() {
 		u.mu.Lock()
-		delete(u.all, of)
+		delete(u.all, upload)
 		u.mu.Unlock()
 		close(w.done)
 	}()

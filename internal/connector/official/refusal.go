@@ -158,10 +158,10 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// clip shortens a text to about most bytes. most is a length in bytes.
-func clip(text string, most int) string {
+// clip shortens a text to about limit bytes.
+func clip(text string, limit int) string {
 	for i := range text {
-		if i > most {
+		if i > limit {
 			return text[:i] + "…"
 		}
 	}
@@ -172,33 +172,33 @@ func clip(text string, most int) string {
 // message without a template.
 func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError {
 	r, _ := ruleOf(e.Code)
-	says := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.says), Detail: puntuale.Quoted(e.detail()), Err: e}
+	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.says), Detail: puntuale.Quoted(e.detail()), Err: e}
 	now := a.clock.Now()
 	switch r.action {
 	case again:
-		says.Kind = puntuale.Transient
+		refusal.Kind = puntuale.Transient
 	case slower:
-		says.Kind, says.After = puntuale.Throttled, a.slowDown(now)
+		refusal.Kind, refusal.After = puntuale.Throttled, a.slowDown(now)
 	case slowerPair:
-		says.Kind, says.After = puntuale.Deferred, a.pairs.refused(to, now)
+		refusal.Kind, refusal.After = puntuale.Deferred, a.pairs.refused(to, now)
 	case holdNumber:
-		says.Kind = puntuale.SessionDown
+		refusal.Kind = puntuale.SessionDown
 		a.hold(puntuale.LinkLinked, r.says, e, holdFor)
 	case noAccess:
-		says.Kind = puntuale.SessionDown
+		refusal.Kind = puntuale.SessionDown
 		a.hold(puntuale.LinkUnlinked, r.says, e, noAccessFor)
 	case holdStep:
 		if template != "" {
-			says.Kind, says.After = puntuale.Deferred, templateFor
-			a.holdTemplate(template, says, now.Add(templateFor))
+			refusal.Kind, refusal.After = puntuale.Deferred, templateFor
+			a.holdTemplate(template, refusal, now.Add(templateFor))
 		}
 	case lostPerson:
 		if to != "" {
-			a.missing.note(to, now, says, now)
+			a.missing.note(to, now, refusal, now)
 		}
 	case tomorrow:
-		says.Kind, says.After = puntuale.Deferred, tomorrowWait
+		refusal.Kind, refusal.After = puntuale.Deferred, tomorrowWait
 		a.weary.rest(to, now.Add(tomorrowWait), now)
 	}
-	return says
+	return refusal
 }

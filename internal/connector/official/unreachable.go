@@ -24,7 +24,7 @@ type refusedSend struct {
 	says *puntuale.SendError
 }
 
-func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, now time.Time) {
+func (u *unreachable) note(to string, at time.Time, refusal *puntuale.SendError, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
@@ -34,7 +34,7 @@ func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, no
 		maps.DeleteFunc(u.all, func(_ string, m refusedSend) bool { return now.Sub(m.at) >= unreachableFor })
 	}
 	if at.After(u.all[to].at) {
-		u.all[to] = refusedSend{at, says}
+		u.all[to] = refusedSend{at, refusal}
 	}
 }
 

@@ -141,12 +141,12 @@ func (w *world) last() puntuale.LinkReport {
 	return w.reports[len(w.reports)-1]
 }
 
-func (w *world) until(what string, so func() bool) {
+func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
 	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
-	for !so() {
+	for !condition() {
 		select {
 		case <-look.C:
 		case <-end.C:

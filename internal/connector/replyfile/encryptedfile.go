@@ -130,7 +130,7 @@ func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
 
 // decrypt checks a fetched file and returns it decrypted.
 func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFile, error) {
-	damaged := func(what string) error { return Unavailable(errors.New("the file " + what)) }
+	damaged := func(damage string) error { return Unavailable(errors.New("the file " + damage)) }
 	length := s.size - macSize
 	if length < aes.BlockSize || length%aes.BlockSize != 0 {
 		return nil, damaged("has no whole blocks")

@@ -39,7 +39,7 @@ type spool struct {
 
 // fetch makes a request and stores the body of the answer in a folder, "" for the system's. Codes: gone, unavailable,
 // too_large.
-func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_ *spool, err error) {
+func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64) (_ *spool, err error) {
 	answer, err := via.RoundTrip(r) // the transport follows no redirect
 	if err != nil {
 		return nil, Unavailable(errors.New("the network's server cannot be reached")) // the error's text would contain the address
@@ -50,7 +50,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_
 		return nil, Gone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
-	case answer.ContentLength > most:
+	case answer.ContentLength > maxBytes:
 		return nil, tooLarge()
 	}
 	f, err := os.CreateTemp(folder, "reply-*")
@@ -64,11 +64,11 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_
 		}
 	}()
 	sum := sha256.New()
-	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, most+1))
+	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, Unavailable(fmt.Errorf("the file broke off: %w", err))
-	case s.size > most:
+	case s.size > maxBytes:
 		return nil, tooLarge()
 	}
 	sum.Sum(s.sum[:0])

@@ -68,8 +68,8 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 
 // set notes whether the session can send, and if not, why. An empty why means that all is well. set reports the new
 // state to the server.
-func (a *account) set(state puntuale.LinkState, why puntuale.ReasonCode) {
-	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(why)})
+func (a *account) set(state puntuale.LinkState, reason puntuale.ReasonCode) {
+	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(reason)})
 }
 
 func (a *account) report(r puntuale.LinkReport) {
@@ -100,8 +100,8 @@ func (a *account) wait(d time.Duration) {
 }
 
 // down notes that the gateway refuses the number, and asks for a look at it.
-func (a *account) down(state puntuale.LinkState, why puntuale.ReasonCode) {
-	a.set(state, why)
+func (a *account) down(state puntuale.LinkState, reason puntuale.ReasonCode) {
+	a.set(state, reason)
 	a.lookNow()
 }
 

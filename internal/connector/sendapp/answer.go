@@ -149,17 +149,17 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 // the gateway's send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
-	does, says := meaning(text)
+	does, sendError := meaning(text)
 	if a.Status == success {
 		switch {
 		case a.sentID() != "":
 			return nil
 		case does == later:
-			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300)), After: quotaWait}
+			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(sendError), Detail: puntuale.Quoted(storable(text, 300)), After: quotaWait}
 		}
 		return &puntuale.ReasonError{Reason: puntuale.Because(reasonNoID, storable(text, 200))}
 	}
-	e := &puntuale.SendError{Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300))}
+	e := &puntuale.SendError{Reason: puntuale.Because(sendError), Detail: puntuale.Quoted(storable(text, 300))}
 	switch does {
 	case lost:
 		e.Kind = puntuale.Final

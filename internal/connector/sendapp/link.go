@@ -186,14 +186,14 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewaySta
 		}
 		return s, nil
 	}
-	does, says := meaning(a.text())
+	does, reason := meaning(a.text())
 	if a.Relogin {
-		does, says = relink, reasonRelink
+		does, reason = relink, reasonRelink
 	}
 	if does == unknown {
 		return gatewayStatus{}, errors.New("the gateway answers with an error: " + storable(a.text(), 200))
 	}
-	return gatewayStatus{state: puntuale.LinkUnlinked, says: says, does: does}, nil
+	return gatewayStatus{state: puntuale.LinkUnlinked, says: reason, does: does}, nil
 }
 
 // numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number. It returns "" for any other text.
@@ -217,12 +217,12 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 		a.set(s.state, s.says)
 		return nil
 	}
-	says := c.setWebhook(ctx, a, k)
+	reason := c.setWebhook(ctx, a, k)
 	health, err := c.health(ctx, a)
 	if err != nil {
 		return err
 	}
-	a.set(puntuale.LinkOnline, cmp.Or(health, says))
+	a.set(puntuale.LinkOnline, cmp.Or(health, reason))
 	return nil
 }
 
@@ -275,8 +275,8 @@ func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode
 	if err != nil {
 		return "", fmt.Errorf("read what became of a gateway's messages: %w", err)
 	}
-	if until := h.Failed.Add(restricted); now.Before(until) {
-		a.wait(until.Sub(now))
+	if restrictedUntil := h.Failed.Add(restricted); now.Before(restrictedUntil) {
+		a.wait(restrictedUntil.Sub(now))
 		return reasonRestricted, nil
 	}
 	if h.Unconfirmed >= unprovenMost {

@@ -73,8 +73,8 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody reads a body if Config has no ReadBody.
-func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultCallBodyTooLarge), Err: err}
 	}
@@ -157,11 +157,11 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 		h, written := m.shown()
 		h.Phone, h.Own = m.Key.person(), m.Key.Mine
 		if h.Own {
-			ours, err := t.echo(ctx, m, h, all.Type == "append")
+			own, err := t.echo(ctx, m, h, all.Type == "append")
 			if err != nil {
 				return err
 			}
-			written = written && !ours && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
+			written = written && !own && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
 		}
 		if written && h.Phone != "" {
 			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
@@ -191,7 +191,7 @@ const (
 // echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also settles the
 // message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
 // there is only one.
-func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
+func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
 		return false, nil

@@ -148,12 +148,12 @@ func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 	return r
 }
 
-func (w *world) until(what string, so func() bool) {
+func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
 	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
-	for !so() {
+	for !condition() {
 		select {
 		case <-look.C:
 		case <-end.C:
@@ -164,10 +164,10 @@ func (w *world) until(what string, so func() bool) {
 
 // later moves the clock on step by step until the condition holds. One step is not enough, because a goroutine may
 // begin late to wait for the clock.
-func (w *world) later(step time.Duration, what string, so func() bool) {
+func (w *world) later(step time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
-		if so() {
+		if condition() {
 			return true
 		}
 		if w.clock.Waiters() > 0 {

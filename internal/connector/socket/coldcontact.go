@@ -129,10 +129,10 @@ func (s *coldContactLimiter) held(now time.Time) time.Duration {
 }
 
 // hold makes cold contacts wait until a moment. A zero moment ends the wait.
-func (s *coldContactLimiter) hold(until time.Time) {
+func (s *coldContactLimiter) hold(limitEnd time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until, s.holds = until, 0
+	s.until, s.holds = limitEnd, 0
 	close(s.told)
 	s.told = make(chan struct{})
 }
@@ -143,13 +143,13 @@ func (s *coldContactLimiter) hold(until time.Time) {
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
-	until, told := s.until, s.told
+	limitEnd, reported := s.until, s.told
 	s.mu.Unlock()
-	if !clock.Now().Before(until) {
-		late, stop := clock.After(holdWord)
+	if !clock.Now().Before(limitEnd) {
+		timeout, stop := clock.After(holdWord)
 		select {
-		case <-told:
-		case <-late:
+		case <-reported:
+		case <-timeout:
 		case <-ctx.Done():
 		}
 		stop()
@@ -188,8 +188,8 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
 		at = s.next
 	}
-	if most := s.pace.ColdPerDay; most > 0 && len(s.day) >= most {
-		if first := s.day[len(s.day)-most].Add(oneDay); first.After(at) {
+	if limit := s.pace.ColdPerDay; limit > 0 && len(s.day) >= limit {
+		if first := s.day[len(s.day)-limit].Add(oneDay); first.After(at) {
 			at = first
 		}
 	}
@@ -226,14 +226,14 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	if !needed {
 		return nil
 	}
-	met, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
+	contacts, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
 	if err != nil {
 		return fmt.Errorf("read whom a number got to know: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.seeded {
-		s.day, s.seeded = append(s.day, met...), true
+		s.day, s.seeded = append(s.day, contacts...), true
 		slices.SortFunc(s.day, time.Time.Compare)
 	}
 	return nil
@@ -248,22 +248,22 @@ func (s *coldContactLimiter) left(m puntuale.MessageID) {
 
 // timelocked takes the network's report on whether it refuses cold contacts, and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
-	until := e.TimeEnforcementEnds.Time.UTC()
+	limitEnd := e.TimeEnforcementEnds.Time.UTC()
 	switch {
 	case !e.IsActive:
-		until = time.Time{}
+		limitEnd = time.Time{}
 	case e.TimeEnforcementEnds.IsZero():
-		until = n.c.cfg.Clock.Now().Add(holdFirst)
+		limitEnd = n.c.cfg.Clock.Now().Add(holdFirst)
 	}
-	n.coldContacts.hold(until)
-	n.limited(until)
+	n.coldContacts.hold(limitEnd)
+	n.limited(limitEnd)
 }
 
 // limited reports until when cold contacts wait.
-func (n *number) limited(until time.Time) {
+func (n *number) limited(limitEnd time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if state := n.state.link.State; !n.closed && (state == puntuale.LinkOnline || state == puntuale.LinkLinked) {
-		n.change(func(m *linkMachine) { m.limit(until) })
+		n.change(func(m *linkMachine) { m.limit(limitEnd) })
 	}
 }

@@ -82,7 +82,7 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 // try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
 // loanLasts; otherwise until it is given back. try returns the present lock, and whether the caller has it. If another
 // goroutine has the lock as a loan, left is how long the loan still lasts.
-func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, mine bool) {
+func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock.Now()
@@ -106,18 +106,18 @@ func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Dura
 // take waits for a contact's lock, and takes it as try does.
 func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contactLock, error) {
 	for {
-		held, left, mine := t.try(contact, loan)
-		if mine {
+		held, left, taken := t.try(contact, loan)
+		if taken {
 			return held, nil
 		}
-		var late <-chan time.Time
+		var timeout <-chan time.Time
 		stop := func() {}
 		if left > 0 {
-			late, stop = t.clock.After(left)
+			timeout, stop = t.clock.After(left)
 		}
 		select {
 		case <-held.over:
-		case <-late:
+		case <-timeout:
 		case <-ctx.Done():
 		}
 		stop()
@@ -131,12 +131,12 @@ func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contact
 func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*contactLock, error) {
 	taken := make([]*contactLock, 0, len(contacts))
 	for _, contact := range contacts {
-		mine, err := t.take(ctx, contact, "")
+		lock, err := t.take(ctx, contact, "")
 		if err != nil {
 			t.giveBack(taken...)
 			return nil, err
 		}
-		taken = append(taken, mine)
+		taken = append(taken, lock)
 	}
 	return taken, nil
 }
@@ -146,14 +146,14 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, mine := range taken {
-		if t.held[mine.contact] != mine {
+	for _, lock := range taken {
+		if t.held[lock.contact] != lock {
 			continue
 		}
-		close(mine.over)
-		delete(t.held, mine.contact)
-		if _, meant := t.sends[mine.contact]; meant {
-			t.sends[mine.contact] = true
+		close(lock.over)
+		delete(t.held, lock.contact)
+		if _, meant := t.sends[lock.contact]; meant {
+			t.sends[lock.contact] = true
 		}
 	}
 }
@@ -220,8 +220,8 @@ func (h *hold) meet(contact string) error {
 	if h.locks == nil {
 		return errBusy
 	}
-	taken, _, mine := h.locks.try(contact, "")
-	if !mine {
+	taken, _, got := h.locks.try(contact, "")
+	if !got {
 		h.met = contact
 		return errBusy
 	}
@@ -352,8 +352,8 @@ func (s lockedSessions) DeleteSession(ctx context.Context, address string) error
 	return s.alone(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
 }
 
-func (s lockedSessions) DeleteAllSessions(ctx context.Context, who string) error {
-	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, who) }, contactOf(who))
+func (s lockedSessions) DeleteAllSessions(ctx context.Context, person string) error {
+	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, person) }, contactOf(person))
 }
 
 // MigratePNToLID moves the states of a number to its LID.

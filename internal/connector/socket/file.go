@@ -123,8 +123,8 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 	}
 	defer got.Close()
 	kind := kindOf(got.ContentType)
-	if most := mostBytes[kind]; most > 0 && got.Size > most {
-		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(most, 10)))
+	if limit := mostBytes[kind]; limit > 0 && got.Size > limit {
+		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(limit, 10)))
 	}
 	hash, err := hashOf(got)
 	if err != nil {

@@ -105,10 +105,10 @@ func (n *number) tell() {
 	if n.state.link.Equal(n.shown) {
 		return
 	}
-	was := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}
-	is := puntuale.Link{State: n.state.link.State, Condition: n.state.link.Condition}
-	if was.Word() != is.Word() {
-		n.log.Info("a number's state changed", "state", is.Word())
+	before := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}
+	link := puntuale.Link{State: n.state.link.State, Condition: n.state.link.Condition}
+	if before.Word() != link.Word() {
+		n.log.Info("a number's state changed", "state", link.Word())
 	}
 	n.shown = n.state.link
 	n.c.cfg.Report(n.shown)

@@ -160,9 +160,9 @@ func (s sealedMessageSecrets) PutMessageSecret(ctx context.Context, chat, sender
 }
 
 func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
-	sealed, who, err := s.MsgSecretStore.GetMessageSecret(ctx, chat, sender, id)
+	sealed, person, err := s.MsgSecretStore.GetMessageSecret(ctx, chat, sender, id)
 	secret, err := s.out(sealed, err)
-	return secret, who, err
+	return secret, person, err
 }
 
 // sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. Their table has no foreign key, so

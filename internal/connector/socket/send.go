@@ -69,9 +69,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact if its slot is later than near. If the slot is nearer, the caller waits for
-// it.
-func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
+// admit refuses a message to a cold contact if its slot is further away than remaining. If the slot is nearer, the caller
+// waits for it.
+func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.coldContacts.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
@@ -83,7 +83,7 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 	if err != nil {
 		return err
 	}
-	if wait := slot.Sub(now); wait > near {
+	if wait := slot.Sub(now); wait > remaining {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdPace), Detail: puntuale.Quoted("cold_per_minute, cold_per_day"), After: wait}
 	}
 	return nil
@@ -231,11 +231,11 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	detail := puntuale.Because(reasonErrorCode, strconv.Itoa(code))
 	switch code {
 	case 463:
-		until := n.coldContacts.refused(ctx)
-		n.limited(until)
+		limitEnd := n.coldContacts.refused(ctx)
+		n.limited(limitEnd)
 		return &puntuale.SendError{
 			Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: detail,
-			After: until.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
+			After: limitEnd.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
 		}
 	case 420, 429:
 		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(reasonSlowDown), Detail: detail, After: throttle, Err: err}

@@ -58,13 +58,13 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 }
 
 // whole reads a whole number of a query, from least to most. It returns none if the text is "".
-func whole(f *request.Faults, name, text string, least, most, none int) int {
+func whole(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		f.Add("query."+name, puntuale.FaultNotWholeInRange, text, strconv.Itoa(least), strconv.Itoa(most))
+	if err != nil || n < least || n > maximum || strconv.Itoa(n) != text {
+		f.Add("query."+name, puntuale.FaultNotWholeInRange, text, strconv.Itoa(least), strconv.Itoa(maximum))
 		return none
 	}
 	return n

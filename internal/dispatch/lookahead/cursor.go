@@ -54,18 +54,18 @@ type horizon struct {
 	full  bool      // look as far as a read may
 }
 
-func (h *horizon) reach(until time.Time) {
-	if until.After(h.until) {
-		h.until = until
+func (h *horizon) reach(horizonEnd time.Time) {
+	if horizonEnd.After(h.until) {
+		h.until = horizonEnd
 	}
 }
 
 // take returns the moment up to which the next read looks, and resets h. full is how far a read may look.
 func (h *horizon) take(full time.Time) time.Time {
-	until := h.until
+	horizonEnd := h.until
 	if h.full {
-		until = full
+		horizonEnd = full
 	}
 	*h = horizon{}
-	return until
+	return horizonEnd
 }

@@ -53,13 +53,13 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter limits how many connections are open. most is the limit; 0 means no limit. When it closes
+// NewConnectionLimiter limits how many connections are open. If limit is 0, there is no limit. When it closes
 // connections to make room, it calls closed with their number, while it holds its lock. closed may be nil.
-func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
+func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
 	}
-	return &ConnectionLimiter{most: most, closed: closed, open: map[net.Conn]*exchange{}}
+	return &ConnectionLimiter{most: limit, closed: closed, open: map[net.Conn]*exchange{}}
 }
 
 type exchangeKey struct{}

@@ -197,7 +197,7 @@ func (g *Gate) Overloaded(reason string) time.Duration {
 }
 
 // enter takes a seat, or waits for one. It is called with g.mu held, and releases it.
-func (p *Permit) enter(ctx context.Context, again bool) error {
+func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	g := p.gate
 	if len(p.caller.waiters[p.priority]) == 0 && g.mayEnter(p.caller, p.priority) {
 		g.admit(p)
@@ -205,13 +205,13 @@ func (p *Permit) enter(ctx context.Context, again bool) error {
 		return nil
 	}
 	now := g.cfg.Now()
-	if !again && g.crowded(p.caller, p.priority, now) {
+	if !repeat && g.crowded(p.caller, p.priority, now) {
 		err := g.refuse(p.caller, "calls")
 		g.mu.Unlock()
 		return err
 	}
 	w := &waiter{since: now, ready: make(chan struct{})}
-	g.queue(p, w, again)
+	g.queue(p, w, repeat)
 	g.mu.Unlock()
 	var err error
 	select {
@@ -270,11 +270,11 @@ func (g *Gate) count(c *caller, priority Priority, n int) {
 // crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends, crowded
 // does not count the caller's other waiting calls.
 func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
-	q, most := c.waiters[priority], waitersPerSeat*g.cfg.Seats
+	q, limit := c.waiters[priority], waitersPerSeat*g.cfg.Seats
 	if priority == PriorityPrevent {
-		return len(q) >= most
+		return len(q) >= limit
 	}
-	return c.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
+	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
 }
 
 func (g *Gate) queue(p *Permit, w *waiter, first bool) {

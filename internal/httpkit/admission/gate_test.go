@@ -251,7 +251,7 @@ func TestGateRest(t *testing.T) {
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 16)
-	var inside, most atomic.Int64
+	var inside, peak atomic.Int64
 	var done sync.WaitGroup
 	for i := range 200 {
 		done.Go(func() {
@@ -269,7 +269,7 @@ func TestGateCounts(t *testing.T) {
 					continue
 				}
 				now := inside.Add(1)
-				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 				}
 				inside.Add(-1)
 				p.Rest()
@@ -279,8 +279,8 @@ func TestGateCounts(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if l := h.Load(); l != (admission.Load{}) || most.Load() > 16+4 {
-		t.Errorf("%+v, %d at once", l, most.Load())
+	if l := h.Load(); l != (admission.Load{}) || peak.Load() > 16+4 {
+		t.Errorf("%+v, %d at once", l, peak.Load())
 	}
 	h.in(greedy, admission.PriorityWrite).Leave()
 }

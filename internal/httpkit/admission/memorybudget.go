@@ -27,11 +27,11 @@ type MemoryBudget struct {
 }
 
 // NewMemoryBudget returns a budget of most bytes. refused is called for each refusal. It may be nil.
-func NewMemoryBudget(most int64, refused func(reason string)) *MemoryBudget {
+func NewMemoryBudget(maxBytes int64, refused func(reason string)) *MemoryBudget {
 	if refused == nil {
 		refused = func(string) {}
 	}
-	return &MemoryBudget{most: most, refused: refused, callers: map[CallerKey]int64{}}
+	return &MemoryBudget{most: maxBytes, refused: refused, callers: map[CallerKey]int64{}}
 }
 
 // Taken returns how many bytes are taken now.

@@ -35,6 +35,6 @@ func (t *tally) refused(now time.Time) time.Duration {
 	t.at(now)
 	t.now.out++
 	in, out := t.now.in+t.before.in, t.now.out+t.before.out
-	most := min(longestRetry-1, 2+2*out/max(1, in))
-	return time.Duration(1+rand.IntN(most)) * time.Second //nolint:gosec // spreads load, guards nothing
+	maximum := min(longestRetry-1, 2+2*out/max(1, in))
+	return time.Duration(1+rand.IntN(maximum)) * time.Second //nolint:gosec // spreads load, guards nothing
 }

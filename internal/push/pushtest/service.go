@@ -261,12 +261,12 @@ func (b *Browser) decrypt(body []byte) ([]byte, error) {
 	return plain[:len(plain)-1], nil
 }
 
-func inJSON(part string, into any) error {
+func inJSON(part string, target any) error {
 	text, err := decode(part)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(text, target)
 }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

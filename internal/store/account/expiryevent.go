@@ -92,27 +92,27 @@ func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID
 		return fmt.Errorf("lock clients: %w", err)
 	}
 	var facts []outbox.Fact
-	var told []expiry
+	var expiries []expiry
 	for _, e := range all {
 		step := e.step(now)
 		if step <= e.told {
 			continue // another node told it
 		}
 		e.told = step
-		told = append(told, e)
+		expiries = append(expiries, e)
 		f, err := e.fact(now)
 		if err != nil {
 			return err
 		}
 		facts = append(facts, f)
 	}
-	if len(told) == 0 {
+	if len(expiries) == 0 {
 		return nil
 	}
 	if _, err := a.Exec(ctx, `update client set expiry_told = u.t, expiry_told_at = u.a from $u(c bigint, t smallint, a bigint) where client.id = u.c`, engine.Columns{
-		engine.Column(told, func(e *expiry) int64 { return int64(e.client) }),
-		engine.Column(told, func(e *expiry) int64 { return int64(e.told) }),
-		engine.Column(told, func(e *expiry) int64 { return engine.Micros(e.at) }),
+		engine.Column(expiries, func(e *expiry) int64 { return int64(e.client) }),
+		engine.Column(expiries, func(e *expiry) int64 { return int64(e.told) }),
+		engine.Column(expiries, func(e *expiry) int64 { return engine.Micros(e.at) }),
 	}); err != nil {
 		return fmt.Errorf("note what clients were told: %w", err)
 	}

@@ -20,21 +20,21 @@ var inUse = map[puntuale.Quota]string{
 // CheckQuota refuses a new thing if the client has as many as its quota allows. The caller has locked the client's
 // row until its transaction commits. A change of the quota takes the same lock.
 func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
-	var has int64
-	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {
+	var count int64
+	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &count); err != nil {
 		return fmt.Errorf("count %s: %w", q, err)
 	}
-	return limit(ctx, a, client, q, has)
+	return limit(ctx, a, client, q, count)
 }
 
 // limit refuses a new thing if has, the present number, reaches the quota.
-func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, has int64) error {
-	most := q.Default()
-	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {
+func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, count int64) error {
+	maximum := q.Default()
+	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &maximum); err != nil {
 		return fmt.Errorf("read a quota: %w", err)
 	}
-	if has >= most {
-		return puntuale.QuotaReached(q, most)
+	if count >= maximum {
+		return puntuale.QuotaReached(q, maximum)
 	}
 	return nil
 }
@@ -42,14 +42,14 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 // storeQuotas writes the changed quotas of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
-		most, changes := changes[q]
+		maximum, changes := changes[q]
 		if !changes {
 			continue
 		}
 		statement, args := `delete from quota where client_id = $1 and noun = $2`, []any{client, string(q)}
-		if most != nil {
+		if maximum != nil {
 			statement, args = `insert into quota (client_id, noun, most) values ($1, $2, $3)
- on conflict (client_id, noun) do update set most = excluded.most`, append(args, *most)
+ on conflict (client_id, noun) do update set most = excluded.most`, append(args, *maximum)
 		}
 		if _, err := a.Exec(ctx, statement, args...); err != nil {
 			return fmt.Errorf("store a quota: %w", err)

@@ -167,14 +167,14 @@ func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) boo
 // spans returns a description of each client's rows in the file.
 func (p *archiveBatch) spans() []archive.Span {
 	found := map[puntuale.ClientID]*archive.Span{}
-	of := func(c puntuale.ClientID) *archive.Span {
+	span := func(c puntuale.ClientID) *archive.Span {
 		if found[c] == nil {
 			found[c] = &archive.Span{Client: int64(c)}
 		}
 		return found[c]
 	}
 	for _, r := range p.order {
-		s := of(r.Client)
+		s := span(r.Client)
 		for _, m := range r.messages {
 			id := int64(m.ID)
 			if s.First == 0 {
@@ -184,7 +184,7 @@ func (p *archiveBatch) spans() []archive.Span {
 		}
 	}
 	for _, e := range p.ledger {
-		of(e.client)
+		span(e.client)
 	}
 	all := make([]archive.Span, 0, len(found))
 	for _, s := range found {
@@ -252,11 +252,11 @@ func readPast(folder *archive.Folder, file archive.File) (*archiveBatch, archive
 // scanPast scans a row of the table t. before has the targets for columns in front of the table's own columns.
 func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
-	into := slices.Clone(before)
+	targets := slices.Clone(before)
 	for i := range values {
-		into = append(into, &values[i])
+		targets = append(targets, &values[i])
 	}
-	if err := rows.Scan(into...); err != nil {
+	if err := rows.Scan(targets...); err != nil {
 		return nil, err
 	}
 	archive.Plain(values, t)

@@ -71,12 +71,12 @@ var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox
 
 // named puts the columns of the archived tables, with the tables' aliases, into a statement.
 func (t *archiveTerm) named(text string) string {
-	for _, of := range t.tables {
-		names := make([]string, len(of.Columns))
-		for i, c := range of.Columns {
-			names[i] = Alias[of.Name] + "." + c.Name
+	for _, table := range t.tables {
+		names := make([]string, len(table.Columns))
+		for i, c := range table.Columns {
+			names[i] = Alias[table.Name] + "." + c.Name
 		}
-		text = strings.ReplaceAll(text, ":"+of.Name, strings.Join(names, ", "))
+		text = strings.ReplaceAll(text, ":"+table.Name, strings.Join(names, ", "))
 	}
 	return text
 }
@@ -234,8 +234,8 @@ func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveB
 }
 
 // read reads rows of one table into the batch.
-func (t *archiveTerm) read(ctx context.Context, a engine.Querier, p *archiveBatch, table int, text string, of engine.Columns) error {
-	err := a.Query(ctx, t.named(text), []any{of}, func(rows engine.Row) error {
+func (t *archiveTerm) read(ctx context.Context, a engine.Querier, p *archiveBatch, table int, text string, columns engine.Columns) error {
+	err := a.Query(ctx, t.named(text), []any{columns}, func(rows engine.Row) error {
 		values, err := scanPast(rows, t.tables[table])
 		if err != nil {
 			return err

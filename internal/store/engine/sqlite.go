@@ -66,11 +66,11 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 			return err
 		}
 	}
-	there, err := sqliteThere(path)
+	exists, err := sqliteThere(path)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !exists {
 		if s.Config.NoMigrate {
 			return fmt.Errorf("%s: %w: run the command migrate first", path, migration.ErrEmpty)
 		}
@@ -150,8 +150,8 @@ func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String(), nil
 }
 
-func untrusted(path, why string) error {
-	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, why)
+func untrusted(path, reason string) error {
+	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, reason)
 }
 
 // sqliteThere reports whether the file exists. It refuses an incomplete set of files.
@@ -256,7 +256,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 
 // damaged returns the error for a damaged file, or err if the file only cannot be read now.
 func damaged(path string, err error) error {
-	if _, ours := errors.AsType[integrityResult](err); ours || broken(err) {
+	if _, own := errors.AsType[integrityResult](err); own || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))
 	}
 	return fmt.Errorf("check the database file: %w", err)

@@ -116,8 +116,8 @@ func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 	if err != nil || len(parts) != 4 || parts[0] != "delivery" {
 		return k, 0, engine.BadCursor(p)
 	}
-	for i, into := range []*int64{&k.at, &k.client, &k.seq} {
-		if *into, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil {
+	for i, target := range []*int64{&k.at, &k.client, &k.seq} {
+		if *target, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil {
 			return k, 0, engine.BadCursor(p)
 		}
 	}

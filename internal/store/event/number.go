@@ -180,7 +180,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, there := n.seqs[f.client]; !there { // the client was deleted, and so was its stream
+		if _, found := n.seqs[f.client]; !found { // the client was deleted, and so was its stream
 			return nil
 		}
 		return n.number(f, more)

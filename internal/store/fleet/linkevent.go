@@ -65,9 +65,9 @@ func (s *publishedSession) before(now time.Time) publishedState {
 	if s.told != publishedNothing {
 		return s.told
 	}
-	was := s.Link
-	was.State = s.LinkOf()
-	if t := publishedOf(&was, now); t != publishedNothing {
+	former := s.Link
+	former.State = s.LinkOf()
+	if t := publishedOf(&former, now); t != publishedNothing {
 		return t
 	}
 	return publishedOnline
@@ -100,9 +100,9 @@ func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact
 func (s *publishedSession) detail() (string, error) {
 	l := s.Link
 	l.State = s.LinkOf()
-	until := l.Until
+	limitedUntil := l.Until
 	if l.State == puntuale.LinkPairing {
-		until = time.Time{} // here it is the end of the pairing code, which the event leaves out
+		limitedUntil = time.Time{} // here it is the end of the pairing code, which the event leaves out
 	}
 	return outbox.Detail(struct {
 		Name    string                  `json:"name"`
@@ -112,7 +112,7 @@ func (s *publishedSession) detail() (string, error) {
 		Reason  string                  `json:"reason,omitempty"`
 		Until   string                  `json:"until,omitempty"`
 		Limited string                  `json:"limited_until,omitempty"`
-	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(until), outbox.Moment(l.Limited)})
+	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(limitedUntil), outbox.Moment(l.Limited)})
 }
 
 // TellLink tells the client of a session's new link. The caller has locked the session's row, and stores the link afterwards.

@@ -38,10 +38,10 @@ const (
 	listenMost  = 2 * time.Second // longest wait between attempts to listen again
 )
 
-// Listen calls heard with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
-// heard must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
+// Listen calls wakeup with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
+// wakeup must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
 // in transaction mode. On SQLite there are none.
-func (s *Fleet) Listen(heard puntuale.Wakeup) {
+func (s *Fleet) Listen(wakeup puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (s *Fleet) Listen(heard puntuale.Wakeup) {
 	cfg := s.notifier.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = s.Name + listenName
 	s.listener = &listener{
-		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: heard, stop: stop, done: make(chan struct{}),
+		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: wakeup, stop: stop, done: make(chan struct{}),
 	}
 	go s.listener.loop(ctx)
 }
@@ -145,11 +145,11 @@ func (l *listener) receive(payload string) {
 }
 
 // wonder notices if this process does not receive its own wakeups.
-func (l *listener) wonder(told, heard bool) {
+func (l *listener) wonder(notified, received bool) {
 	switch {
-	case heard:
+	case received:
 		l.deaf = false
-	case told && !l.deaf:
+	case notified && !l.deaf:
 		l.deaf = true
 		l.logger.Warn("wake-ups between servers do not arrive, so messages may leave up to a second late: is there a pooler before PostgreSQL that works by transaction?")
 	}

@@ -248,8 +248,8 @@ func (n pendingWakeup) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.until.UnixMicro(), numerals)
 }
 
-// hear calls heard for each word of a payload, and ignores everything else.
-func hear(words string, heard puntuale.Wakeup) {
+// hear calls wakeup for each word of a payload, and ignores everything else.
+func hear(words string, wakeup puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""
 		at := strings.IndexAny(word, ".!")
@@ -261,10 +261,10 @@ func hear(words string, heard puntuale.Wakeup) {
 			continue
 		}
 		if at < 0 || word[at] == '!' {
-			heard(puntuale.SessionID(session), time.Time{})
+			wakeup(puntuale.SessionID(session), time.Time{})
 		}
 		if micro, err := strconv.ParseInt(moment, numerals, 64); err == nil {
-			heard(puntuale.SessionID(session), time.UnixMicro(micro).UTC())
+			wakeup(puntuale.SessionID(session), time.UnixMicro(micro).UTC())
 		}
 	}
 }

@@ -67,11 +67,11 @@ func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 	if last == nil {
 		return true, nil
 	}
-	var until int64
-	if _, err := engine.QueryOne(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &until); err != nil {
+	var leaseEnd int64
+	if _, err := engine.QueryOne(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &leaseEnd); err != nil {
 		return false, fmt.Errorf("look for the last heartbeat: %w", err)
 	}
-	return until >= last.until, nil
+	return leaseEnd >= last.until, nil
 }
 
 // noteSynchronous updates the record of how the server commits. It writes only if this has changed.

@@ -39,7 +39,7 @@ type readerChoice struct {
 
 func (s *Notices) QueueNotices(ctx context.Context, now time.Time) (looked int, err error) {
 	var one int
-	if there, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select 1 from notice n where n.mailed = 0 and n.due_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !there {
+	if found, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select 1 from notice n where n.mailed = 0 and n.due_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !found {
 		return 0, engine.PublicError(err)
 	}
 	err = s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
@@ -173,9 +173,9 @@ func queue(ctx context.Context, a engine.Querier, user puntuale.LoginID, w *want
 // add keeps the newest notices, and counts the others.
 func (c *mailContent) add(ids []puntuale.NoticeID) {
 	c.Notices = append(c.Notices, ids...)
-	if over := len(c.Notices) - puntuale.MailedNotices; over > 0 {
-		c.More += over
-		c.Notices = slices.Delete(c.Notices, 0, over)
+	if excess := len(c.Notices) - puntuale.MailedNotices; excess > 0 {
+		c.More += excess
+		c.Notices = slices.Delete(c.Notices, 0, excess)
 	}
 }
 

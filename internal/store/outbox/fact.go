@@ -50,8 +50,8 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
-	var told, ruled bool
-	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&told), engine.ScanBool(&ruled)); err != nil {
+	var wanted, ruled bool
+	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&wanted), engine.ScanBool(&ruled)); err != nil {
 		return fmt.Errorf("look who wants facts: %w", err)
 	}
 	if ruled {
@@ -59,7 +59,7 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 			return err
 		}
 	}
-	if !told {
+	if !wanted {
 		return nil
 	}
 	rows := rowsOf(facts)

@@ -118,7 +118,7 @@ func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.Co
 
 // mergeLocked does the work of merge. The caller has locked the client's number of contacts.
 func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntuale.ContactBatch, people int64) (merged puntuale.MergedContacts, err error) {
-	there, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
+	stored, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
 	if err != nil {
 		return merged, err
 	}
@@ -126,7 +126,7 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 	merged = puntuale.MergedContacts{All: make([]puntuale.Contact, len(m.All)), Refused: map[int]puntuale.ReasonCode{}}
 	var fresh []int
 	for i, given := range m.All {
-		old, known := there[given.Phone]
+		old, known := stored[given.Phone]
 		if !known {
 			old = puntuale.Contact{Phone: given.Phone, Created: m.Now}
 		}

@@ -168,16 +168,16 @@ type foundContact struct {
 	text string // phone or word by which it was found
 }
 
-// keys reads contacts by the list's condition, after the cursor. most limits how many. With several tags, it reads that
+// keys reads contacts by the list's condition, after the cursor. It reads at most limit. With several tags, it reads that
 // number for each tag, because the first contacts of the list are among them.
-func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
+func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
 		tags = x.f.Any
 	}
 	for _, tag := range tags {
 		text, args := x.statement(x.at, tag)
-		part, err := engine.QueryAll(ctx, x.lists(), text, append(args, most), func(r engine.Row, k *foundContact) error { return r.Scan(&k.Id, &k.text) })
+		part, err := engine.QueryAll(ctx, x.lists(), text, append(args, limit), func(r engine.Row, k *foundContact) error { return r.Scan(&k.Id, &k.text) })
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("list contacts: %w", err))
 		}
@@ -187,18 +187,18 @@ func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err e
 		slices.SortFunc(keys, func(a, b foundContact) int { return cmp.Compare(a.Id, b.Id) })
 		keys = slices.Compact(keys)
 	}
-	return keys[:min(most, len(keys))], nil
+	return keys[:min(limit, len(keys))], nil
 }
 
-// next checks further contacts, and returns those for which all conditions hold. most limits how many it checks. If
+// next checks further contacts, and returns those for which all conditions hold. It checks at most limit. If
 // sized is true, it also returns their sizes.
-func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
-	keys, err := x.keys(ctx, most)
+func (x *search) next(ctx context.Context, limit int, sized bool) ([]foundContact, error) {
+	keys, err := x.keys(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	x.scanned += len(keys)
-	if x.ended = len(keys) < most; len(keys) == 0 {
+	if x.ended = len(keys) < limit; len(keys) == 0 {
 		return nil, nil
 	}
 	where, args := x.conditions()

@@ -215,7 +215,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
-	told, err := uncertainBefore(ctx, a, refs)
+	uncertain, err := uncertainBefore(ctx, a, refs)
 	if err != nil {
 		return 0, err
 	}
@@ -231,7 +231,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	})); err != nil {
 		return 0, err
 	}
-	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return told[r] })
+	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return uncertain[r] })
 	return len(rows), outbox.Emit(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) outbox.Fact {
 		return outbox.Message(*r, puntuale.EventMessageUncertain)
 	}))

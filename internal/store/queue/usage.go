@@ -123,19 +123,19 @@ func (c UsageCount) Tell(ctx context.Context, a engine.Querier, d UsageDay, used
 		return nil
 	}
 	var types []puntuale.EventType
-	told := c.told
-	if told&toldSoon == 0 && c.cap.Int64 > 0 && used*5 >= c.cap.Int64*4 {
-		types, told = append(types, puntuale.EventCap80), told|toldSoon
+	counted := c.told
+	if counted&toldSoon == 0 && c.cap.Int64 > 0 && used*5 >= c.cap.Int64*4 {
+		types, counted = append(types, puntuale.EventCap80), counted|toldSoon
 	}
-	if told&toldOver == 0 && used >= c.cap.Int64 {
-		types, told = append(types, puntuale.EventCapReached), told|toldOver
+	if counted&toldOver == 0 && used >= c.cap.Int64 {
+		types, counted = append(types, puntuale.EventCapReached), counted|toldOver
 	}
 	if len(types) == 0 {
 		return nil
 	}
 	var at time.Time
 	if _, err := engine.QueryOne(ctx, a, `update api_usage set told = $3 where client_id = $1 and day = $2 returning $clock`,
-		[]any{d.Client, d.Day.Int(), told}, engine.ScanTime(&at)); err != nil {
+		[]any{d.Client, d.Day.Int(), counted}, engine.ScanTime(&at)); err != nil {
 		return fmt.Errorf("note what a client was told of its calls: %w", err)
 	}
 	detail, err := engine.ToJSON(struct {

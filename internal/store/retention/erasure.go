@@ -308,8 +308,8 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 // archived notes that the person must also be removed from the files of the archive, if there is one. The archiver
 // does this soon after. This step runs after the runs, so that it includes runs that went into a file meanwhile.
 func (x *erasureTransaction) archived(ctx context.Context) error {
-	var there int64
-	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
+	var existing int64
+	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &existing)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for an archive: %w", err))
 	}

@@ -129,16 +129,16 @@ func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)
 	f.mustFeed(messages, Begin)
-	var told []puntuale.DeliveryReceipt
+	var receipts []puntuale.DeliveryReceipt
 	for i, m := range f.due(Begin) {
 		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
-		told = append(told, charged(f, m, puntuale.ReceiptDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
+		receipts = append(receipts, charged(f, m, puntuale.ReceiptDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
 	}
 	var all sync.WaitGroup
 	errs := make(chan error, tellers)
 	for i := range tellers {
 		all.Go(func() {
-			mine := slices.Clone(told)
+			mine := slices.Clone(receipts)
 			if i%2 == 1 {
 				slices.Reverse(mine)
 			}

@@ -175,8 +175,8 @@ func testBlacklist(t *testing.T, w *World) {
 		t.Fatalf("second page = %+v, %q, %v", all, next, err)
 	}
 	for i, want := range []bool{true, false} {
-		if there, err := c.RemoveBlacklisted(ctx, "+393330000001", "", Day); err != nil || there != want {
-			t.Fatalf("removal %d = %v, %v", i, there, err)
+		if found, err := c.RemoveBlacklisted(ctx, "+393330000001", "", Day); err != nil || found != want {
+			t.Fatalf("removal %d = %v, %v", i, found, err)
 		}
 	}
 }

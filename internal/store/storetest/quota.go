@@ -58,9 +58,9 @@ func testQuotas(t *testing.T, w *World) {
 		if q == puntuale.QuotaTemplates {
 			has = 1
 		}
-		set := func(most *int64) {
+		set := func(maximum *int64) {
 			t.Helper()
-			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: most}}, Begin); err != nil {
+			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: maximum}}, Begin); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -130,7 +130,7 @@ func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 		if e.Payload.Came {
 			e.Payload.When = v.Frame.Language.FullMoment(last.At.In(v.Frame.Zone))
 		}
-		if _, there := f.Values["try.payload"]; !there {
+		if _, found := f.Values["try.payload"]; !found {
 			f.Values.Set("try.payload", string(last.Content))
 		}
 	}
@@ -284,16 +284,16 @@ func compare(v *page.Request, err error, f *view.Form) error {
 	if missing != nil {
 		return missing
 	}
-	mine := readForm(f).Automation
-	n, missing := namesOf(v, mine, found.Automation)
+	typed := readForm(f).Automation
+	n, missing := namesOf(v, typed, found.Automation)
 	if missing != nil {
 		return missing
 	}
 	v.Compare(err, f, found.Version(), address(v, found.ID)+"/edit")
-	f.Differ(v.T("automation.name"), mine.Name, found.Name)
+	f.Differ(v.T("automation.name"), typed.Name, found.Name)
 	ctx := view.With(v.Ctx(), v.Frame)
-	f.Differ(v.T("automation.state"), v.T(stateKey(mine.Active)), v.T(stateKey(found.Active)))
-	f.Differ(v.T("automation.in_words"), wholeWords(ctx, mine, n), wholeWords(ctx, found.Automation, n))
+	f.Differ(v.T("automation.state"), v.T(stateKey(typed.Active)), v.T(stateKey(found.Active)))
+	f.Differ(v.T("automation.in_words"), wholeWords(ctx, typed, n), wholeWords(ctx, found.Automation, n))
 	return nil
 }
 
@@ -332,7 +332,7 @@ func switchRule(v *page.Request) error {
 	}
 	v.Did(done.ID.String() + " " + onOff(done.Active))
 	v.Say("automation.switched_"+onOff(done.Active), "", "Name", done.Name)
-	if back := v.HTTP.Referer(); strings.HasSuffix(back, "/automations") {
+	if returnTo := v.HTTP.Referer(); strings.HasSuffix(returnTo, "/automations") {
 		return v.Redirect(v.Frame.Place.Base + "/automations")
 	}
 	return v.Redirect(address(v, done.ID))

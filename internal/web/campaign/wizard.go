@@ -139,11 +139,11 @@ func whatErr(err error, f *view.Form) error {
 }
 
 // draftCall returns the call that would make the stored draft.
-func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
+func draftCall(c puntuale.Campaign, author puntuale.LoginID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
 		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
-		Canary: d.Canary, Timezone: d.Zone, By: by,
+		Canary: d.Canary, Timezone: d.Zone, By: author,
 	}
 	if c.Sequence != 0 {
 		call.Sequence = c.Sequence.String()
@@ -269,8 +269,8 @@ func takeTagged(v *page.Request) error {
 	}
 	v.Pass.Rest() // each of the transactions waits for a seat of its own
 	_, err = v.Client.RecipientsFrom(v.Ctx(), v.Path("id"), f.Values[fromTags])
-	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-		err = back
+	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+		err = returnErr
 	}
 	if err != nil {
 		p.Tagged = f
@@ -326,8 +326,8 @@ func uploadPeople(v *page.Request) error {
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
-		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-			err = back
+		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+			err = returnErr
 		}
 		if err != nil {
 			return listRefused(v, err)
@@ -442,8 +442,8 @@ func checkCampaign(v *page.Request) error {
 	}
 	v.Pass.Rest()
 	check, err := v.Client.CheckCampaign(v.Ctx(), v.Path("id"))
-	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-		err = back
+	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+		err = returnErr
 	}
 	if e, status := page.Refusal(err); e != nil {
 		return v.ShowAs(status, CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
@@ -536,14 +536,14 @@ func sameWhen(f, before *view.Form) bool {
 
 // wholeOr reads a whole number from 0 to most. If the field is empty, it returns other. For any other value it notes a
 // fault.
-func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
+func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {
 		return other
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > most {
-		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(most)}})
+	if err != nil || n < 0 || n > limit {
+		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(limit)}})
 		return other
 	}
 	return n

@@ -107,16 +107,16 @@ func importNumbers(v *page.Request) error {
 	if len(content) == 0 {
 		content = []byte(f.Value("numbers"))
 	}
-	lines, wrong := readNumbers(content)
+	lines, faulty := readNumbers(content)
 	var faults []view.LineFault
 	added, different := 0, 0
-	if lines == nil && len(wrong) > 0 {
+	if lines == nil && len(faulty) > 0 {
 		err = puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultListNotCSV})
 	} else {
 		added, different, err = v.Client.ImportBlacklist(v.Ctx(), lines)
 	}
 	if e, _ := page.Refusal(err); e != nil {
-		faults = lineFaults(v, e, wrong, lines)
+		faults = lineFaults(v, e, faulty, lines)
 		if len(faults) > 0 {
 			err = &puntuale.Error{Code: e.Code, Reason: puntuale.Because(puntuale.FaultListNothingAdded)}
 		}
@@ -131,17 +131,17 @@ func importNumbers(v *page.Request) error {
 }
 
 // lineFaults returns one fault for each wrong line of a list.
-func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
+func lineFaults(v *page.Request, e *puntuale.Error, faults []csvFault, lines []control.BlacklistLine) []view.LineFault {
 	at := map[int]puntuale.ReasonCode{}
-	for _, w := range wrong {
+	for _, w := range faults {
 		at[w.line] = w.code
 	}
 	var all []view.LineFault
 	for _, fault := range e.Faults {
-		text, ours := strings.CutPrefix(fault.Location, "line[")
+		text, own := strings.CutPrefix(fault.Location, "line[")
 		number, _, _ := strings.Cut(text, "]")
 		line, err := strconv.Atoi(number)
-		if !ours || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
+		if !own || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
 			continue
 		}
 		reason := fault.Reason()
@@ -151,7 +151,7 @@ func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []co
 		all = append(all, view.LineFault{Line: line, Says: v.Frame.Language.Fault(reason)})
 	}
 	if lines == nil {
-		for _, w := range wrong {
+		for _, w := range faults {
 			all = append(all, view.LineFault{Line: w.line, Says: v.Frame.Language.Fault(puntuale.Because(w.code))})
 		}
 	}

@@ -214,14 +214,14 @@ func moveMessage(v *page.Request) error {
 	}
 	moved, err := v.Client.Move(v.Ctx(), v.Path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
+		if returnTo := calendarPage(v, f.Value("next")); returnTo != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
 			e, _ := page.Refusal(err)
 			if e == nil {
 				return err
 			}
 			v.Quiet = true
 			v.Toast("bad", v.T("message.not_moved", "Why", v.Frame.Language.Fault(page.FirstFault(e))), "")
-			return v.Redirect(back)
+			return v.Redirect(returnTo)
 		}
 		p, missing := messagePage(v)
 		if missing != nil {
@@ -233,9 +233,9 @@ func moveMessage(v *page.Request) error {
 	v.Did(moved.ID.String())
 	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}
 	next := messageAddress(v, moved.ID)
-	if back := calendarPage(v, f.Value("next")); back != "" {
-		next = back
-		undo.Set("next", back)
+	if returnTo := calendarPage(v, f.Value("next")); returnTo != "" {
+		next = returnTo
+		undo.Set("next", returnTo)
 	}
 	v.Say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.Frame.Language.Moment(moved.Due.In(v.Frame.Zone), v.Now()))
 	return v.Redirect(next)
@@ -258,8 +258,8 @@ func moveBack(v *page.Request) error {
 	}
 	v.Did(moved.ID.String())
 	v.Say("message.moved_back", "")
-	if back := calendarPage(v, v.Query("next")); back != "" {
-		return v.Redirect(back)
+	if returnTo := calendarPage(v, v.Query("next")); returnTo != "" {
+		return v.Redirect(returnTo)
 	}
 	return v.Redirect(messageAddress(v, moved.ID))
 }

@@ -72,8 +72,8 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 		Language: asked(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
-	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {
-		f.Back = back
+	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MostBack {
+		f.Back = returnTo
 	}
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		f.Theme = c.Value
@@ -118,13 +118,13 @@ const (
 // body reads the request's body. While the body arrives, other requests may have the seat. A person who has not signed
 // in gets no new seat, because sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
-	most := int64(admission.MaxBody)
+	maxBytes := int64(admission.MaxBody)
 	if v.Person == nil {
-		most = anonymousBody
+		maxBytes = anonymousBody
 		defer admission.ReadWithin(v.Writer, v.HTTP, anonymousWithin)()
 	}
 	v.Pass.Rest()
-	if content, err = admission.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
+	if content, err = admission.ReadBody(v.Writer, v.HTTP, maxBytes, v.Memory); err != nil {
 		return nil, err
 	}
 	if v.Person != nil {
@@ -344,14 +344,14 @@ func (v *Request) dress() {
 	if l := language.Named(u.Language); l != nil {
 		f.Language = l
 	}
-	who := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
-	if who.Name == "" {
-		who.Name = u.Email
+	reader := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
+	if reader.Name == "" {
+		reader.Name = u.Email
 	}
 	if u.Client != 0 {
-		who.Side = puntuale.ClientSide
+		reader.Side = puntuale.ClientSide
 	}
-	f.Who = &who
+	f.Who = &reader
 	f.Look = LookOf(v.Person.Host())
 }
 

@@ -38,18 +38,18 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := account.NewClient{
+	call := account.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
 		Spoken: v.Frame.Language.Code,
 	}
-	taken, err := v.Partner.HasUser(v.Ctx(), asked.Email)
+	taken, err := v.Partner.HasUser(v.Ctx(), call.Email)
 	if err != nil {
 		return err
 	}
 	if taken { // the fault is shown together with all other faults; the API would report the other faults first
-		asked.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
+		call.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
-	created, err := v.Partner.CreateClient(v.Ctx(), asked, control.Once[account.CreatedClient]{})
+	created, err := v.Partner.CreateClient(v.Ctx(), call, control.Once[account.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Code: puntuale.FaultUserEmailTaken})
@@ -161,7 +161,7 @@ func changeAccount(v *page.Request) error {
 	}
 	for _, l := range unversioned() {
 		name := l.Name
-		if shown, there := f.Values["was."+name]; there {
+		if shown, found := f.Values["was."+name]; found {
 			stored.Values[name] = shown
 		}
 	}
@@ -237,9 +237,9 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange)
 // readChange reads the fields that the person changed. All other fields keep the stored values, because somebody else
 // may have changed them.
 func readChange(f, before *view.Form) (r account.ClientChange) {
-	text := func(name string, into *puntuale.Change[string]) {
+	text := func(name string, target *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
-			*into = puntuale.Change[string]{Set: true, To: value}
+			*target = puntuale.Change[string]{Set: true, To: value}
 		}
 	}
 	text("name", &r.Name)
@@ -249,12 +249,12 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	text("expiration_date", &r.Expires)
 	text("timezone", &r.Zone)
 	text("region", &r.Region)
-	number := func(name string, into *puntuale.Change[*int64]) {
+	number := func(name string, target *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
 		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous version has no such field
 			return
 		}
-		into.Set = true
+		target.Set = true
 		if value == "" {
 			return
 		}
@@ -262,7 +262,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 		if err != nil {
 			r.Faults = append(r.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotWhole})
 		}
-		into.To = &n
+		target.To = &n
 	}
 	number("credits", &r.Credits)
 	number("daily_api_cap", &r.Cap)
@@ -273,11 +273,11 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 			r.Quotas[q] = n.To
 		}
 	}
-	lines := func(name string, into *puntuale.Change[[]string]) {
+	lines := func(name string, target *puntuale.Change[[]string]) {
 		if f.Value(name) != before.Value(name) {
-			*into = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
-			for i := range into.To {
-				into.To[i] = strings.TrimSpace(into.To[i])
+			*target = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
+			for i := range target.To {
+				target.To[i] = strings.TrimSpace(target.To[i])
 			}
 		}
 	}

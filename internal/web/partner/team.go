@@ -16,16 +16,16 @@ var teamRoutes = append(append(
 	teamOf("/partner/clients/{id}/users", page.PartnerSide)...),
 	teamOf("/c/{client}/users", page.ClientSide)...)
 
-func teamOf(base string, which page.Side) []page.Route {
+func teamOf(base string, side page.Side) []page.Route {
 	return []page.Route{
-		page.Get(base, which, puntuale.Owner, team),
-		page.Get(base+"/new", which, puntuale.Owner, newUser),
-		page.Post(base+"/new", which, puntuale.Owner, "user.create", createUser),
-		page.Get(base+"/{user}", which, puntuale.Owner, editUser),
-		page.Post(base+"/{user}", which, puntuale.Owner, "user.change", changeUser),
-		page.Post(base+"/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser),
-		page.Post(base+"/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser),
-		page.Post(base+"/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser),
+		page.Get(base, side, puntuale.Owner, team),
+		page.Get(base+"/new", side, puntuale.Owner, newUser),
+		page.Post(base+"/new", side, puntuale.Owner, "user.create", createUser),
+		page.Get(base+"/{user}", side, puntuale.Owner, editUser),
+		page.Post(base+"/{user}", side, puntuale.Owner, "user.change", changeUser),
+		page.Post(base+"/{user}/invite", side, puntuale.Owner, "user.invite", inviteUser),
+		page.Post(base+"/{user}/uninvite", side, puntuale.Owner, "user.uninvite", uninviteUser),
+		page.Post(base+"/{user}/delete", side, puntuale.Owner, "user.delete", deleteUser),
 	}
 }
 

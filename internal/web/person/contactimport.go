@@ -77,8 +77,8 @@ func importContacts(v *page.Request) error {
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
-		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-			err = back
+		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+			err = returnErr
 		}
 		if err != nil {
 			return importRefused(v, p, err)

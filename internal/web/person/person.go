@@ -102,7 +102,7 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if err != nil {
 		return p, err
 	}
-	if c, there := known[phone]; there {
+	if c, ok := known[phone]; ok {
 		p.Contact, p.Name = &c, view.Or(c.Name, p.Name)
 	}
 	listed, err := v.Client.Blacklisted(v.Ctx(), phone)

@@ -74,9 +74,9 @@ func (s previewToken) shownBy(text string) bool {
 }
 
 // The method within reports whether every message has the same moment as before, or is later by at most took seconds.
-func (s previewToken) within(was []int64, took int64) bool {
+func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
-		if later := due.Unix() - was[i]; later < 0 || later > took {
+		if later := due.Unix() - before[i]; later < 0 || later > took {
 			return false
 		}
 	}

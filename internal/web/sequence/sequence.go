@@ -114,12 +114,12 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
-		if _, there := f.Values[name]; there {
+		if _, found := f.Values[name]; found {
 			continue
 		}
 		f.Values.Set(name, exampleOf(v, field))
 	}
-	if _, there := f.Values["phone"]; !there {
+	if _, found := f.Values["phone"]; !found {
 		f.Values.Set("phone", "+39 333 123 4567")
 	}
 }
@@ -411,10 +411,10 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 	}
 	v.Compare(err, f, found.Version(), sequenceAddress(v, found.ID)+"/edit")
 	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"}, page.Label{Name: "purpose", Key: "purpose.label"})
-	mine := readDraft(f)
+	typed := readDraft(f)
 	ctx := view.With(v.Ctx(), v.Frame)
-	for i := range max(len(mine.Steps), len(found.Steps)) {
-		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, mine.Steps, i), StepWords(ctx, found.Steps, i))
+	for i := range max(len(typed.Steps), len(found.Steps)) {
+		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, typed.Steps, i), StepWords(ctx, found.Steps, i))
 	}
 	settings := func(session, ifRunning string, stop bool) string {
 		words := []string{v.T("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
@@ -426,6 +426,6 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 		}
 		return strings.Join(words, " · ")
 	}
-	f.Differ(v.T("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
+	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
 	return nil
 }

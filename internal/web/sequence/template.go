@@ -165,7 +165,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 func readPlaceholders(f *view.Form, part string) (all []puntuale.Parameter) {
 	for i := range puntuale.MaxParameters {
 		at := fmt.Sprintf("official.%s[%d]", part, i)
-		if _, there := f.Values[at+".text"]; !there {
+		if _, found := f.Values[at+".text"]; !found {
 			break
 		}
 		all = append(all, puntuale.Parameter{Name: f.Value(at + ".name"), Text: f.Value(at + ".text")})

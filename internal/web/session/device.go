@@ -44,8 +44,8 @@ func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	}
 	side := &DeviceSide{Devices: all, App: phoneApp(v, "")}
 	if s.Code != nil && v.Person.User().Role >= puntuale.Staff {
-		here := phoneApp(v, s.Code.Text)
-		side.Here, side.Elsewhere = here, v.SiteAddress()+here
+		onPhone := phoneApp(v, s.Code.Text)
+		side.Here, side.Elsewhere = onPhone, v.SiteAddress()+onPhone
 	}
 	return side, nil
 }

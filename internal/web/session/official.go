@@ -79,8 +79,8 @@ func setOfficial(v *page.Request) error {
 		return err
 	}
 	replaces := before.Number != ""
-	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
-	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), asked); err != nil {
+	call := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
+	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), call); err != nil {
 		shown := sender(v, found)
 		return v.Again(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
@@ -105,10 +105,10 @@ func testSession(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	switch of := sender(v, found); {
-	case of.ToGateway():
-		return testGateway(v, f, of)
-	case !of.ToMeta():
+	switch session := sender(v, found); {
+	case session.ToGateway():
+		return testGateway(v, f, session)
+	case !session.ToMeta():
 		return page.ErrNoPage
 	}
 	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())

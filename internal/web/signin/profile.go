@@ -24,9 +24,9 @@ var profileRoutes = []page.Route{
 
 // mine returns the page's content, except its forms.
 func mine(v *page.Request) (Mine, error) {
-	on, codes := v.Person.Second()
+	enabled, codes := v.Person.Second()
 	choices, err := noticeChoices(v)
-	return Mine{User: v.Person.User(), Second: on, Codes: codes, Notices: choices}, err
+	return Mine{User: v.Person.User(), Second: enabled, Codes: codes, Notices: choices}, err
 }
 
 func me(v *page.Request) error {
@@ -95,7 +95,7 @@ type secondStep struct {
 }
 
 func secondPage(v *page.Request) error {
-	if on, _ := v.Person.Second(); on {
+	if enabled, _ := v.Person.Second(); enabled {
 		return v.Redirect("/me")
 	}
 	secret, err := secret(v)
@@ -137,7 +137,7 @@ func setSecond(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if on, _ := v.Person.Second(); on {
+	if enabled, _ := v.Person.Second(); enabled {
 		v.Quiet = true
 		v.Toast("bad", v.T("second.already"), "")
 		return v.Redirect("/me")

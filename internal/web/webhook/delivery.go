@@ -30,10 +30,10 @@ func replayMany(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := webhook.ReplayCall{Failed: f.Is("failed", "on"), Period: request.Period{
+	call := webhook.ReplayCall{Failed: f.Is("failed", "on"), Period: request.Period{
 		Start: []request.Bound{{Name: "from", Text: f.Value("from")}}, End: []request.Bound{{Name: "to", Text: f.Value("to")}},
 	}}
-	n, err := o.Replay(v.Ctx(), w.ID.String(), asked)
+	n, err := o.Replay(v.Ctx(), w.ID.String(), call)
 	if err != nil {
 		p, missing := webhookPage(v)
 		if missing != nil {
@@ -55,11 +55,11 @@ func replayOne(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := webhook.ReplayCall{Seqs: []int64{d.Seq}}
+	call := webhook.ReplayCall{Seqs: []int64{d.Seq}}
 	if v.Client == nil {
-		asked.Client = d.Client.String()
+		call.Client = d.Client.String()
 	}
-	n, err := o.Replay(v.Ctx(), w.ID.String(), asked)
+	n, err := o.Replay(v.Ctx(), w.ID.String(), call)
 	if err != nil {
 		return err
 	}

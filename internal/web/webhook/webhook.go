@@ -84,19 +84,19 @@ func newWebhook(v *page.Request) error {
 
 // readWebhook reads the form. A partner's has no session.
 func readWebhook(v *page.Request, f *view.Form) webhook.NewWebhook {
-	asked := webhook.NewWebhook{URL: new(f.Value("url")), Description: new(f.Value("description")), Types: f.Values["types"]}
+	call := webhook.NewWebhook{URL: new(f.Value("url")), Description: new(f.Value("description")), Types: f.Values["types"]}
 	if f.Is("which", "all") {
-		asked.Types = nil
+		call.Types = nil
 		for _, t := range puntuale.AllEvents.Types() {
-			asked.Types = append(asked.Types, t.String())
+			call.Types = append(call.Types, t.String())
 		}
-	} else if asked.Types == nil {
-		asked.Types = []string{}
+	} else if call.Types == nil {
+		call.Types = []string{}
 	}
 	if v.Client != nil {
-		asked.Session = new(f.Value("id_sessione"))
+		call.Session = new(f.Value("id_sessione"))
 	}
-	return asked
+	return call
 }
 
 func createWebhook(v *page.Request) error {
@@ -205,16 +205,16 @@ func switchOn(v *page.Request) error  { return switched(v, true) }
 func switchOff(v *page.Request) error { return switched(v, false) }
 
 // switched turns a webhook on or off. On also enables one that was disabled for its failures.
-func switched(v *page.Request, on bool) error {
+func switched(v *page.Request, enabled bool) error {
 	o, base, w, err := pathWebhook(v)
 	if err != nil {
 		return err
 	}
-	if _, err := o.Update(v.Ctx(), w.ID.String(), webhook.NewWebhook{Active: &on}); err != nil {
+	if _, err := o.Update(v.Ctx(), w.ID.String(), webhook.NewWebhook{Active: &enabled}); err != nil {
 		return err
 	}
 	v.Did(w.ID.String())
-	if on {
+	if enabled {
 		v.Say("webhook.is_on", oneURL(base, w.ID)+"/off")
 	} else {
 		v.Say("webhook.is_off", oneURL(base, w.ID)+"/on")
@@ -227,12 +227,12 @@ func rotateSecret(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	next, until, err := o.Rotate(v.Ctx(), w.ID.String())
+	next, oldValidUntil, err := o.Rotate(v.Ctx(), w.ID.String())
 	if err != nil {
 		return err
 	}
 	v.Did(w.ID.String())
-	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: until, Base: base}))
+	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: oldValidUntil, Base: base}))
 }
 
 // testWebhook sends a test event and shows how it ended: beside the button to htmx, on the webhook's page to a browser without scripts.

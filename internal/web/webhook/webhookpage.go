@@ -221,9 +221,9 @@ func noDeliveries(ctx context.Context, p WebhookDetail) string {
 func typeGroups() (groups [][]puntuale.EventType) {
 	subject := ""
 	for _, t := range puntuale.AllEvents.Types() {
-		of, _, _ := strings.Cut(t.String(), ".")
-		if of != subject {
-			groups, subject = append(groups, nil), of
+		group, _, _ := strings.Cut(t.String(), ".")
+		if group != subject {
+			groups, subject = append(groups, nil), group
 		}
 		groups[len(groups)-1] = append(groups[len(groups)-1], t)
 	}
