@@ -393,7 +393,7 @@ const (
 const MostAgendaDays = 42
 
 // Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
-// shows no more messages than most, and never more than a page of a list. Days beyond the horizon are empty.
+// shows no more messages than limit, and never more than a page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -468,7 +468,7 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 	return onDay
 }
 
-// CountMessages counts the messages that a query finds, up to most. all says that n counts every message. Codes:
+// CountMessages counts the messages that a query finds, up to limit. all says that n counts every message. Codes:
 // invalid.
 func (c *Client) CountMessages(ctx context.Context, q MessageQuery, limit int) (n int, all bool, err error) {
 	var f request.Faults

@@ -358,7 +358,7 @@ func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) (
 	return rows, next, nil
 }
 
-// CountContacts counts contacts, up to most. Codes: invalid.
+// CountContacts counts contacts, up to limit. Codes: invalid.
 func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (int, error) {
 	filter, faults := c.contactFilter(q)
 	if len(faults) > 0 {

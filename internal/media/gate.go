@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gate lets up to most callers pass at once for each key, in no particular order.
+// gate lets up to limit callers pass at once for each key, in no particular order.
 type gate[K comparable] struct {
 	most int
 

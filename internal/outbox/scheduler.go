@@ -249,7 +249,7 @@ func (l *scheduler) release(k deliveryKey) {
 type reading struct {
 	at       time.Time // when the store was asked
 	owned    []puntuale.WebhookTarget
-	asked    bool // ask also asked which webhooks this node owns
+	asked    bool // the last ask also read which webhooks this node owns
 	ownError error
 	due      []puntuale.DueDelivery
 	limit    int

@@ -28,7 +28,7 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited if there is
+	// ReadBody reads the body of a webhook, up to maxBytes. Codes: too_large; overloaded and rate_limited if there is
 	// no memory for the body, and then Meta gets status 503. Any other error means that the body broke off. With a nil
 	// ReadBody, only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)

@@ -115,7 +115,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 const maxNetworkID = 128
 
 // refused changes the session as the gateway's answer asks for. If the answer says nothing about the message, refused
-// starts a look at the gateway, because the next message would get the same answer.
+// asks the gateway for its state, because the next message would get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {

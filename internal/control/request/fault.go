@@ -74,7 +74,7 @@ func (f *Faults) Horizon(location string, moment, now time.Time) {
 	}
 }
 
-// Entries notes a fault if a list has more than most entries. Then it returns false.
+// Entries notes a fault if a list has more than limit entries. Then it returns false.
 func (f *Faults) Entries(location string, n, limit int) bool {
 	if n > limit {
 		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(limit))

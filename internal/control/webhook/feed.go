@@ -57,7 +57,7 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// whole reads a whole number of a query, from least to most. It returns none if the text is "".
+// whole reads a whole number of a query, from least to maximum. It returns none if the text is "".
 func whole(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none

@@ -58,7 +58,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryG
 	}
 }
 
-// CheckLength refuses a body whose announced length is more than most bytes. Codes: too_large.
+// CheckLength refuses a body whose announced length is more than maxBytes. Codes: too_large.
 func CheckLength(r *http.Request, maxBytes int64) error {
 	if r.ContentLength > maxBytes {
 		return bodyTooLarge(maxBytes)

@@ -26,7 +26,7 @@ type MemoryBudget struct {
 	callers map[CallerKey]int64 // bytes of each caller that holds some
 }
 
-// NewMemoryBudget returns a budget of most bytes. refused is called for each refusal. It may be nil.
+// NewMemoryBudget returns a budget of maxBytes. refused is called for each refusal. It may be nil.
 func NewMemoryBudget(maxBytes int64, refused func(reason string)) *MemoryBudget {
 	if refused == nil {
 		refused = func(string) {}

@@ -67,7 +67,7 @@ func New(t testing.TB) *Service {
 	return s
 }
 
-// Transport leads to the service.
+// Transport sends every request to the service.
 func (s *Service) Transport() http.RoundTripper { return s.Client().Transport }
 
 // Subscribe lets a browser subscribe with an application's public key.

@@ -63,8 +63,8 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 }
 
-// testDeparted checks the count of messages that left in a day, which the pace needs. A pace stays as a partner set
-// it.
+// testDeparted checks the count of messages that left in a day, which the pace needs. It also checks that a partner's pace
+// stays unchanged.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -379,7 +379,7 @@ func testNoticeMails(t *testing.T, w *World) {
 	if err := w.ChooseNotices(ctx, owner, puntuale.NoticeChoice{Off: puntuale.NoticesOf(puntuale.NoticeDisconnected)}); err != nil || kinds(waiting[0]) != nil {
 		t.Errorf("after the choice it has %v, %v", kinds(waiting[0]), err)
 	}
-	// An e-mail that somebody tries already stays as it is.
+	// An e-mail that another caller is already sending stays as it is.
 	if claimed, err := w.ClaimMails(ctx, Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
 		t.Fatalf("claimed %v, %v", claimed, err)
 	}

@@ -534,7 +534,7 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 0 to most. If the field is empty, it returns other. For any other value it notes a
+// wholeOr reads a whole number from 0 to limit. If the field is empty, it returns other. For any other value it notes a
 // fault.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit int) int {
 	text := strings.TrimSpace(f.Value(name))

@@ -174,7 +174,7 @@ func introduction(ctx context.Context, partner bool) string {
 	return view.T(ctx, "webhook.text")
 }
 
-// action is where the form goes, and back the page before it.
+// action is the address to which the form is posted. back is the page before the form.
 func (e Editor) action() string {
 	if e.Webhook.ID == 0 {
 		return e.Base
