@@ -115,7 +115,7 @@ type Message struct {
 }
 
 // Planned returns when the message is, or was, expected to leave (invio_previsto). This is Next. If an attempt is
-// open or uncertain, Next is only the dispatcher's next look, so Planned returns the moment of the attempt.
+// open or uncertain, Next is only the dispatcher's next check, so Planned returns the moment of the attempt.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt

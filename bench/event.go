@@ -216,7 +216,8 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	return errors.Join(err, stop())
 }
 
-// eventsBesideHanging measures how long events take to receivers that answer, while others never do. Those have more to do.
+// eventsBesideHanging measures how long events take to receivers that answer, while other receivers never answer. The
+// receivers that hang have more events waiting.
 func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {

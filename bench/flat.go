@@ -14,7 +14,7 @@ const flatMost = 2.0
 type flat struct {
 	what, engine string
 	cost         map[int]float64 // medians in milliseconds, by pending messages
-	ratio        float64         // cost beside the most, divided by cost beside the fewest: the median of the repeats
+	ratio        float64         // cost with the most pending messages, divided by cost with the fewest: the median of the repeats
 	met          bool
 }
 

@@ -438,8 +438,8 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom returns the number of all recipients: the contacts with the tags, and beside, which is the number of the
-// others. Codes: invalid if there would be none.
+// countFrom returns the number of all recipients: the contacts with the tags, plus beside, the number of recipients
+// that the call lists. Codes: invalid if there would be none.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil

@@ -237,7 +237,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits one second before the next look for due messages. It returns false if the call has ended, or the server
+// Wait waits one second before the next check for due messages. It returns false if the call has ended, or the server
 // stops.
 func (d *Device) Wait(ctx context.Context) bool {
 	c := d.client.control

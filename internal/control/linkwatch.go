@@ -13,7 +13,7 @@ type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
 	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest look found
-	looked  chan struct{}                           // closed after the next look
+	looked  chan struct{}                           // closed after the next check
 }
 
 // AwaitSession returns a session as soon as its state differs from what the caller saw. It fails when the context ends,

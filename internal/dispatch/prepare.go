@@ -18,7 +18,7 @@ const (
 	mediaPerSession = 8
 	prepareWait     = 90 * time.Second
 	panicsAllowed   = 3
-	repeatTries     = 4 // a repeat that cannot be prepared waits as after this many failures
+	repeatTries     = 4 // a repeat that cannot be prepared waits as long as a message after this number of failures
 	loadsAtOne      = 1
 	loadMost        = 1000
 )

@@ -137,8 +137,8 @@ func (r *recipientOrder) barred(now time.Time) bool {
 	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.until) })
 }
 
-// lift makes a message in retry hold back others no longer, if its next attempt is still at next. The count of failed
-// preparations stays.
+// lift ends the barrier of a message in retry, if the message's next attempt is still at the moment next. Later
+// messages to the recipient may then leave. The count of failed preparations stays.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
 		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {

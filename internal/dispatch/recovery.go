@@ -8,7 +8,7 @@ import (
 )
 
 // recover decides about a row with an attempt that has no known outcome. A crash left the attempt behind, or the
-// message is uncertain and its next look is due. It returns true if the attempt is to be repeated.
+// message is uncertain and its next check is due. It returns true if the attempt is to be repeated.
 //
 //   - An attempt of this process whose claim got no answer was never sent. So the message is opened again. This does not
 //     apply to a repeat, because the attempt before it may have arrived.
@@ -25,7 +25,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case row.Next.After(now): // the next look is not due yet
+	case row.Next.After(now): // the next check is not due yet
 	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")

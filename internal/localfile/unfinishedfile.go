@@ -52,8 +52,8 @@ func unfinished(name string) string { return "." + filepath.Base(name) + ".unfin
 // remainsAge protects a file that was just made and is not locked yet from being removed.
 const remainsAge = time.Minute
 
-// removeRemains removes what killed programs left of the same file. A file that is being written is locked. Files that cannot be removed do
-// no harm.
+// removeRemains removes the unfinished copies of this file that killed programs left. A copy that a program still
+// writes is locked, and stays. If a copy cannot be removed, it does no harm.
 func (u *Unfinished) removeRemains() {
 	own, err := u.File.Stat()
 	if err != nil {

@@ -132,7 +132,8 @@ func (m *Mailer) end(ctx context.Context, one puntuale.Mail, retryAt time.Time) 
 	return nil
 }
 
-// errSkipped says that an e-mail was not tried, because the mail server took no other of its claim.
+// errSkipped says that an e-mail was not tried, because the mail server had just refused another e-mail of the same
+// claim.
 var errSkipped = errors.New("the mail server took no other e-mail")
 
 // errAddress says that no e-mail can go to an address as it is written.

@@ -146,7 +146,7 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads only the index of the messages of a campaign. The campaign's row has the client.
+// campaignCounts reads only the index of a campaign's messages. It checks the client in the campaign's row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 

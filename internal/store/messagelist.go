@@ -155,7 +155,7 @@ func (l *listStatement) runs() string {
 	return " cross join run r"
 }
 
-// campaign returns the part that finds messages of one campaign. The campaign's row has the client.
+// campaign returns the part that finds messages of one campaign. It checks the client in the campaign's row.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
 	if f.State != nil { // the index of a campaign's messages has the state

@@ -278,7 +278,8 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 	return b.tellCaps(ctx, days, returned)
 }
 
-// tellCaps tells clients how much of their cap is used. lost are the calls of days that were taken back, by the order of days.
+// tellCaps tells clients how much of their cap is used. days are the days on which this batch took calls back, and lost
+// has the number of these calls for each day.
 func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost []int64) error {
 	for _, d := range b.days {
 		c, ok := b.counts[d]

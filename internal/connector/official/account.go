@@ -150,7 +150,7 @@ func (a *account) syncDue(now time.Time) bool {
 	return true
 }
 
-// syncAgain makes the next look read the templates.
+// syncAgain makes the next status check read the templates.
 func (a *account) syncAgain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +163,7 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a look at once. The look reads the templates again, unless they were read less than syncSoonest
+// reconsider starts a status check at once. The status check reads the templates again, unless they were read less than syncSoonest
 // ago. If valid is true, reconsider also ends the hold of the template key.
 func (a *account) reconsider(key string, valid bool) {
 	a.mu.Lock()

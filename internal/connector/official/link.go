@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all holds of a session, and starts a look at once.
+// Test ends all holds of a session, and starts a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -110,7 +110,7 @@ func (c *Connector) keep(a *account) {
 }
 
 // look reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
-// next look. An error means that look found out nothing and reported nothing.
+// next status check. An error means that look found out nothing and reported nothing.
 func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()

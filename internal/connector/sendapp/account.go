@@ -17,7 +17,7 @@ type account struct {
 
 	ctx    context.Context // the context of work that the connector starts by itself for the session
 	cancel context.CancelFunc
-	wake   chan struct{}  // asks for a look now
+	wake   chan struct{}  // asks for a status check now
 	work   sync.WaitGroup // goroutines that run under ctx
 	asking sync.Mutex     // one goroutine at a time asks the gateway about the link
 
@@ -99,7 +99,7 @@ func (a *account) wait(d time.Duration) {
 	a.held = a.c.cfg.Clock.Now().Add(d)
 }
 
-// down notes that the gateway refuses the number, and asks for a look at it.
+// down notes that the gateway refuses the number, and asks for a status check of it.
 func (a *account) down(state puntuale.LinkState, reason puntuale.ReasonCode) {
 	a.set(state, reason)
 	a.lookNow()

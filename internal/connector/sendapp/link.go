@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// How often a number is looked at. Gateways report no disconnection, so only a look notices one.
+// How often a number is looked at. Gateways report no disconnection, so only a status check notices one.
 const (
 	lookAgain = time.Minute
 	lookWait  = 75 * time.Second // how long one look may take: a gateway may take 60 s

@@ -121,7 +121,7 @@ func (w *world) open(k puntuale.GatewayKeys) puntuale.SessionID {
 	return id
 }
 
-// take opens a session as its owner does, and waits for the first look at it.
+// take opens a session as its owner does, and waits for the first status check of it.
 func (w *world) take(id puntuale.SessionID) {
 	w.t.Helper()
 	s, err := w.c.Tenant.Session(context.Background(), id)

@@ -64,7 +64,7 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the hold, because another number was linked.
+// free ends the wait of cold contacts, because another number was linked.
 func (s *coldContactLimiter) free() { s.hold(time.Time{}) }
 
 // knows reports whether a person ever wrote to the number, or got a message from it.

@@ -80,7 +80,7 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits before the next look. It returns false if the reader must not look again.
+// Pause waits before the next read of the feed. It returns false if the reader must not read again.
 func (f *Feed) Pause(ctx context.Context) bool {
 	wait := min(waitEvery, f.Wait)
 	f.Wait -= wait

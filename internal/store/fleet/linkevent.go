@@ -26,8 +26,8 @@ var publishedTypes = [...]puntuale.EventType{
 	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
 }
 
-// shortWait is a wait for the next login that tells nothing. Waits double, so a connection that cannot be made again has failed for about a
-// minute when one is longer.
+// shortWait is the longest wait before the next login that causes no event. Each wait is twice as long as the one
+// before. So a longer wait means that the connection has failed for about a minute.
 const shortWait = 30 * time.Second
 
 // publishedOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after

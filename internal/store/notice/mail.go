@@ -22,7 +22,8 @@ type mailContent struct {
 	More    int                 `json:"more,omitempty"`
 }
 
-// Due locks notices whose e-mails are not queued. A second node waits for the first, and then finds that they are.
+// Due locks notices whose e-mails are not queued yet. If two nodes run it, the second waits for the first, and then
+// finds these notices already queued.
 const Due = `select n.id, n.partner_id, n.client_id, n.login_id, n.kind, n.due_at from notice n where n.mailed = 0 and n.due_at <= $1 order by n.due_at, n.id limit $2 for update`
 
 // dueNotice is a notice whose e-mails are to be queued.
@@ -179,7 +180,8 @@ func (c *mailContent) add(ids []puntuale.NoticeID) {
 	}
 }
 
-// QueuedNotices reads again what the user sees, so an e-mail has nothing that is gone.
+// QueuedNotices reads the notices again as the user would see them now. So the e-mail leaves out notices that no longer
+// exist.
 func (s *Notices) QueuedNotices(ctx context.Context, u puntuale.User, m puntuale.Mail) ([]puntuale.Notice, int, error) {
 	var content mailContent
 	if err := json.Unmarshal(m.Sealed, &content); err != nil {

@@ -129,7 +129,7 @@ func MoreSubjects(more string) (all []int64, err error) {
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
-			continue // people are told the worse
+			continue // the notice that no credit is left says more
 		}
 		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
 			return err

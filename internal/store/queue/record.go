@@ -81,7 +81,7 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 // closing writes more columns, and a statement updates the indexes of all columns that it writes. A batch that needs
 // both statements first locks all its rows in order.
 //
-// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the
+// An uncertain message has the moment of its next check in next_at. Closing it sets next_at back to the moment of the
 // attempt. If a credit is given back, the column credit becomes negative, so that these rows can be found.
 var (
 	CloseResults = `

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// These statements close an open message as FAILED, or set its next look. The message must still have the intent that
+// These statements close an open message as FAILED, or set its next check. The message must still have the intent that
 // the caller saw. If an unanswered attempt took a credit, the credit stays spent. A node of the previous version may
 // have opened a message again that was stopped in flight (cancellation.go). Such a message looks expired, and becomes
 // CANCELLED. A message that a campaign holds back does not expire.

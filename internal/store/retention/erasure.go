@@ -161,7 +161,7 @@ type erasedMessage struct {
 	run        puntuale.RunID
 	intent     int64
 	generation int
-	quiet      bool // no attempt is open now, and none begins before the message's next look
+	quiet      bool // no attempt is open now, and none begins before the message's next check
 }
 
 func (x *erasedRuns) Run(ctx context.Context) error {

@@ -40,7 +40,8 @@ func signInBeside(v *page.Request) string {
 	return "/login"
 }
 
-// forgetful returns the partner of the page. It fails if the service sends no e-mails.
+// forgetful returns the partner whose users may reset a forgotten password on this page. It fails if the service sends
+// no e-mails.
 func forgetful(v *page.Request) (puntuale.PartnerID, error) {
 	if !v.Site.Accounts.Mails() {
 		return 0, page.ErrNoPage

@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// webhookRoutes are the pages below an address, of a client or of a partner. Webhooks open doors, so only owners change them.
+// webhookRoutes are the pages of webhooks below an address: those of a client or of a partner. A webhook sends data to
+// another server, so only owners may change one.
 func webhookRoutes(base string, partner bool) []page.Route {
 	side := page.ClientSide
 	if partner {
