@@ -21,8 +21,8 @@ const (
 const (
 	// MailPatience is how long the server tries to send an e-mail.
 	MailPatience = 24 * time.Hour
-	// MailHold is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
-	MailHold = 5 * time.Minute
+	// MailClaimTime is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
+	MailClaimTime = 5 * time.Minute
 	// MaxResets is the approximate number of requests for a new password that may wait for one partner.
 	MaxResets = 1000
 )
@@ -67,7 +67,7 @@ type MailStore interface {
 	// wait).
 	QueueMails(ctx context.Context, all []Mail, instead MailID) error
 
-	// ClaimMails returns due e-mails, in turn between the partners. It returns at most limit. For [MailHold] no other
+	// ClaimMails returns due e-mails, in turn between the partners. It returns at most limit. For [MailClaimTime] no other
 	// caller gets them. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)
 

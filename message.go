@@ -134,8 +134,8 @@ func (m *Message) Held() bool {
 	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
 
-// Left returns when the message left (invio_effettivo). It is zero if the message is not known to have left.
-func (m *Message) Left() time.Time {
+// LeftAt returns when the message left (invio_effettivo). It is zero if the message is not known to have left.
+func (m *Message) LeftAt() time.Time {
 	if m.State == Completed {
 		return m.IntentAt
 	}

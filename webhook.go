@@ -92,9 +92,9 @@ func (w *Webhook) SealPlace() string {
 
 // WebhookSecret has the secrets that sign a webhook's bodies. Stores keep both sealed.
 type WebhookSecret struct {
-	Present []byte
-	Before  []byte    // the earlier secret, which signs too until Until; nil: there is none
-	Until   time.Time // zero if Before is nil
+	Present      []byte
+	FormerSecret []byte    // the earlier secret, which signs too until Until; nil: there is none
+	Until        time.Time // zero if FormerSecret is nil
 }
 
 // DeliveryState says how far a delivery is. Stores keep the numbers.

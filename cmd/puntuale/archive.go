@@ -187,7 +187,7 @@ func shown(m *archiver.Message) shownMessage {
 		s.Credit = "returned"
 	}
 	for _, e := range m.Events {
-		s.Events = append(s.Events, shownEvent{e.At, e.Kind, catalogue.Italian.Say(e.Detail)})
+		s.Events = append(s.Events, shownEvent{e.At, e.Kind, catalogue.Italian.Sentence(e.Detail)})
 	}
 	return s
 }

@@ -137,7 +137,7 @@ func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byt
 	}
 	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()
-	d.pass.Rest()
+	d.pass.LeaveSeat()
 	body, err := admission.ReadBody(w, r, maxBytes, d.account)
 	if err == nil {
 		_, err = d.pass.Return(r.Context())

@@ -225,7 +225,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 		return chunk, nil
 	}
 	now := f.Clock.Now()
-	ahead, err := f.Store.Ahead(ctx, c.Session, now.Add(puntuale.CampaignAheadTime))
+	ahead, err := f.Store.CountAhead(ctx, c.Session, now.Add(puntuale.CampaignAheadTime))
 	if err != nil {
 		return chunk, err
 	}
@@ -319,7 +319,7 @@ func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feed
 	if err != nil {
 		return "", err
 	}
-	switch hold := found[c.Client].Hold(now); {
+	switch hold := found[c.Client].WaitReason(now); {
 	case hold == puntuale.ReasonNoCredit:
 		return puntuale.CampaignByCredit, nil
 	case hold != "":

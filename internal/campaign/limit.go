@@ -19,8 +19,10 @@ func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// Any reports whether the load matters.
-func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts() }
+// HasLimits reports whether the load matters.
+func (l *Limits) HasLimits() bool {
+	return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts()
+}
 
 // pacesColdContacts reports whether the session has a separate pace for cold contacts.
 func (l *Limits) pacesColdContacts() bool {

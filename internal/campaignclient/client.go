@@ -112,7 +112,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	}
 	return c.persist(ctx, func() error {
 		return c.within(ctx, callTakes, func(ctx context.Context, _ func()) error {
-			return c.once(ctx, method, path, bytes.NewReader(body), answer, header...)
+			return c.tryOnce(ctx, method, path, bytes.NewReader(body), answer, header...)
 		})
 	})
 }
@@ -195,8 +195,8 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// once makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
-func (c *Client) once(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
+// tryOnce makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
+func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {
 		return localError{err} // the address is wrong

@@ -42,7 +42,7 @@ func (r *run) follow(ctx context.Context) error {
 		state = now.State
 		if now.Ended() || state == "paused" && now.Reason != "" {
 			r.cfg.Bar.End()
-			return r.over(ctx, now)
+			return r.outcome(ctx, now)
 		}
 		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(begun)), longLook)); err != nil {
 			return err
@@ -50,8 +50,8 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// The method over says how a campaign ended, or why it paused.
-func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
+// outcome says how a campaign ended, or why it paused.
+func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
 	switch {
 	case c.State == "paused":
 		return OutcomeError(fmt.Sprintf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
-			r.id, words(pausedWords, c.Reason), r.again(" --resume"), r.again(" --cancel")))
+			r.id, words(pausedWords, c.Reason), r.commandLine(" --resume"), r.commandLine(" --cancel")))
 	case c.State != "done" && c.Reason != "":
 		return OutcomeError(fmt.Sprintf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason)))
 	case c.State != "done":
@@ -105,17 +105,17 @@ func (r *run) stands(ctx context.Context) string {
 	case now.Started != nil:
 		state, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
 	}
-	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, state, r.again(""))
+	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, state, r.commandLine(""))
 	if hint != "" {
-		text += "\n  " + hint + " " + r.again(" --"+verb)
+		text += "\n  " + hint + " " + r.commandLine(" --"+verb)
 	}
 	return text
 }
 
-// again is a command line for the same campaign.
-func (r *run) again(verb string) string {
+// commandLine is a command line for the same campaign.
+func (r *run) commandLine(verb string) string {
 	line := "puntuale campaign --id " + quoted(r.id) + verb
-	for _, flag := range r.cfg.Again {
+	for _, flag := range r.cfg.ServerFlags {
 		line += " " + quoted(flag)
 	}
 	return line

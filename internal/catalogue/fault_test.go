@@ -22,7 +22,7 @@ func TestFaultsHaveSentences(t *testing.T) {
 	present := codesInText(t, "fault*.toml")
 	named := map[puntuale.ReasonCode]string{}
 	for _, c := range constants(t) {
-		if !Known(c.code) {
+		if !HasSentence(c.code) {
 			t.Errorf("%s: %s has no sentence", c.name, c.code)
 		}
 		if present[c.code] && named[c.code] != "" {

@@ -289,7 +289,7 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	if err := f.Err(); err != nil {
 		return Moved{}, err
 	}
-	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
+	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.momentsOf)
 }
 
 // MoveTo moves a message to an exact moment; a past moment becomes now. Callers use it to undo a move. A moment beyond

@@ -15,7 +15,7 @@ import (
 // limitsOf reads what a session and its network allow, and what the session sent in the last 24 hours.
 func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now time.Time) (campaign.Limits, error) {
 	limits := campaign.NewLimits(session)
-	if !limits.Any() {
+	if !limits.HasLimits() {
 		return limits, nil
 	}
 	var err error

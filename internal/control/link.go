@@ -79,7 +79,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	case f.At("body.phone"): // a fault is already noted at this location
 	case text == "":
 		f.Add("body.phone", puntuale.FaultRequired, nil)
-	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
+	case refused == nil && phone[0] != '+', refused != nil && refused.IsNoRecipient():
 		f.Add("body.phone", faultNotPhone, text)
 	case refused != nil:
 		f.Add("body.phone", refused.Code, text)

@@ -12,7 +12,7 @@ import (
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
-	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest look found
+	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest check found
 	looked  chan struct{}                           // closed after the next check
 }
 
@@ -55,7 +55,7 @@ func (c *Client) watchLinks() (*linkWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.links[c.account.ID]
-	if f.over || f.all >= followEntire || w != nil && w.waiting >= followClient {
+	if f.closed || f.all >= followEntire || w != nil && w.waiting >= followClient {
 		return nil, errFollowers
 	}
 	if w == nil {

@@ -573,7 +573,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		if err != nil {
 			loc = zone // data of an older version may have an unknown zone
 		}
-		r.Messages = append(r.Messages, moments.of(&found[i], loc))
+		r.Messages = append(r.Messages, moments.momentsOf(&found[i], loc))
 	}
 	if len(r.Messages) == 0 {
 		return 0, nil

@@ -187,8 +187,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// again reports whether the same call may succeed later, and how long to wait at least.
-func again(err error) (wait time.Duration, ok bool) {
+// retryWait reports whether the same call may succeed later, and how long to wait at least.
+func retryWait(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {
 	case errors.Is(err, ErrUnlinked):

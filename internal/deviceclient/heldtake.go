@@ -64,8 +64,8 @@ func (h *heldTake) renew(ctx context.Context) error {
 	return nil
 }
 
-// done ends the renewal of an attempt.
-func (h *heldTake) done(attempt string) {
+// release ends the renewal of an attempt.
+func (h *heldTake) release(attempt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempts = slices.DeleteFunc(h.attempts, func(a string) bool { return a == attempt })

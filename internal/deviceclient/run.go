@@ -164,7 +164,7 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 
 // tell writes a report into the journal and sends it.
 func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
-	h.done(m.Attempt)
+	h.release(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
 	if err := r.Journal.noteReport(report); err != nil {
 		_, sent := r.Client.report(context.WithoutCancel(ctx), []Report{report})
@@ -236,7 +236,7 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		least, ok := again(err)
+		least, ok := retryWait(err)
 		if !ok {
 			return err
 		}

@@ -264,7 +264,7 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 		return
 	}
 	q.tenant.erased = true
-	s.want(q, true)
+	s.requestRead(q, true)
 }
 
 // askStandings asks the store which stopped clients may send again.
@@ -296,7 +296,7 @@ func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermis
 		if t == nil || !t.stopped {
 			continue
 		}
-		if t.reason = standing.Hold(now); t.reason != "" {
+		if t.reason = standing.WaitReason(now); t.reason != "" {
 			continue
 		}
 		t.stopped = false

@@ -30,15 +30,15 @@ func (s *scheduler) setBack(jump time.Duration) {
 	}
 	moveBack(&s.polls.next, &s.polls.nextPart, &s.claims.resume)
 	for _, q := range s.queues {
-		moveBack(&q.drain.until)
+		moveBack(&q.drain.end)
 		q.lookahead.SetBack(jump)
-		if !q.pause.until.IsZero() {
-			q.pause.set(q.pause.until.Add(-jump))
+		if !q.pause.end.IsZero() {
+			q.pause.set(q.pause.end.Add(-jump))
 		}
 		q.pace.setBack(jump)
 		for _, r := range q.recipients {
 			for i := range r.barriers {
-				moveBack(&r.barriers[i].until)
+				moveBack(&r.barriers[i].end)
 			}
 		}
 	}

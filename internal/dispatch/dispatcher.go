@@ -102,15 +102,15 @@ func New(cfg Config) *Dispatcher {
 		cfg.Elsewhere = func(puntuale.SessionID, time.Time) {}
 	}
 	defaults := []struct {
-		of   *time.Duration
-		want time.Duration
+		setting *time.Duration
+		value   time.Duration
 	}{
 		{&cfg.Lease, 6 * time.Second}, {&cfg.Poll, time.Second}, {&cfg.Horizon, horizon},
 		{&cfg.UncertainAfter, 24 * time.Hour},
 	}
 	for _, d := range defaults {
-		if *d.of <= 0 {
-			*d.of = d.want
+		if *d.setting <= 0 {
+			*d.setting = d.value
 		}
 	}
 	if cfg.Beat <= 0 || cfg.Beat > cfg.Lease/2 {

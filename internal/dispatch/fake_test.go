@@ -234,7 +234,7 @@ func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAns
 		if r == nil || r.state != puntuale.Pending || r.Intent != item.Intent || r.Next.After(c.Now) || !r.ValidUntil.After(c.Now) {
 			continue
 		}
-		if item.Intent == 0 && m.standings[item.Client].Hold(c.Now) != "" {
+		if item.Intent == 0 && m.standings[item.Client].WaitReason(c.Now) != "" {
 			granted[i] = puntuale.ClaimHeld
 			continue
 		}

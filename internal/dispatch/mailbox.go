@@ -58,8 +58,8 @@ func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, local boo
 	w := b.mail.wakeups[session]
 	w.here = w.here || local
 	w.changed = w.changed || due.IsZero()
-	if due.After(w.until) {
-		w.until = due
+	if due.After(w.horizonEnd) {
+		w.horizonEnd = due
 	}
 	if !due.IsZero() && (w.first.IsZero() || due.Before(w.first)) {
 		w.first = due

@@ -35,7 +35,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, le
 			s.fair.activate(q)
 		}
 		if session.Campaigns && !q.campaign.open {
-			s.want(q, true)
+			s.requestRead(q, true)
 		}
 		q.campaign.open = session.Campaigns
 		switch drain := leaving[session.ID]; {
@@ -68,7 +68,7 @@ func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQu
 	q.offline = !q.online()
 	s.askDeparted(q, now)
 	s.queues[session.ID] = q
-	s.want(q, true)
+	s.requestRead(q, true)
 	return q
 }
 

@@ -56,7 +56,7 @@ func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
 	if q := m.queue; q.pause.active(now) {
 		q.pause.waiting = append(q.pause.waiting, m)
-		s.timers.set(&q.timer, q.pause.until)
+		s.timers.set(&q.timer, q.pause.end)
 		return
 	}
 	s.loader.add(m)

@@ -37,8 +37,8 @@ func (d *retryChecks) known(x retryCheck) {
 	}
 }
 
-// again asks about all recipients that still wait, if there are no new questions.
-func (d *retryChecks) again() {
+// askAll asks about all recipients that still wait, if there are no new questions.
+func (d *retryChecks) askAll() {
 	if len(d.fresh) > 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 				continue
 			}
 			for _, b := range r.barriers {
-				if now.Before(b.until) && !s.underWay(x.queue, b.key.id) {
+				if now.Before(b.end) && !s.underWay(x.queue, b.key.id) {
 					requested = append(requested, x)
 					from = append(from, puntuale.QueueCursor{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: b.next, ID: b.key.id - 1})
 					horizon = latest(horizon, b.next)

@@ -101,7 +101,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 		if x.verdict != "expired" {
 			continue
 		}
-		switch hold := found[x.m.row.Client].Hold(now); {
+		switch hold := found[x.m.row.Client].WaitReason(now); {
 		case hold != "":
 			x.settlement.Reason = puntuale.Because(hold)
 		case x.m.queue.session.ByDevice() && x.m.queue.session.LinkOf() == puntuale.LinkOnline:

@@ -29,7 +29,7 @@ func registerCampaigns(a *api) {
 	known := []int{http.StatusNotFound, http.StatusConflict}
 	client(a, operation{id: "listCampaigns", method: http.MethodGet, path: all, strict: true,
 		summary: "List the campaigns, newest first; without the counts of their messages"}, listCampaigns)
-	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: always, body: campaignBody{}, bodyBytes: maxInline, strict: true,
+	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: createsAlways, body: campaignBody{}, bodyBytes: maxInline, strict: true,
 		summary: "Make a campaign: a draft, or with start=true one that runs", refusals: []int{http.StatusConflict}}, createCampaign)
 	client(a, operation{id: "getCampaign", method: http.MethodGet, path: one,
 		summary: "Get a campaign, with how far it is", refusals: []int{http.StatusNotFound}}, getCampaign)
@@ -51,7 +51,7 @@ func registerCampaigns(a *api) {
 		summary: "Download the refused recipients as CSV", refusals: []int{http.StatusNotFound}}
 	client(a, refused, a.listRefused)
 	documentCSV(a, refused)
-	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: always, body: digestBody{},
+	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: createsAlways, body: digestBody{},
 		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, startCampaign)
 	for _, verb := range []struct {
 		id, path, summary string
@@ -68,7 +68,7 @@ func registerCampaigns(a *api) {
 				return campaignOf(changed), err
 			})
 	}
-	client(a, operation{id: "retryCampaign", method: http.MethodPost, path: one + "/retry", creates: always, body: retryBody{}, optional: true,
+	client(a, operation{id: "retryCampaign", method: http.MethodPost, path: one + "/retry", creates: createsAlways, body: retryBody{}, optional: true,
 		summary: "Send the failed messages of a campaign again, and count one call", refusals: known}, retryCampaign)
 }
 
@@ -317,7 +317,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 		}
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
-		if requested.PerMinute = pace.whole("per_minute"); requested.PerMinute < 1 {
+		if requested.PerMinute = pace.wholeNumber("per_minute"); requested.PerMinute < 1 {
 			requested.PerMinute = -1 // control refuses this number, together with all other faults
 		}
 	}
@@ -344,7 +344,7 @@ func readFrom(body *object) []string {
 	if from == nil {
 		return nil
 	}
-	from.only(fromBody{})
+	from.refuseUndocumented(fromBody{})
 	return append([]string{}, from.texts("tags")...)
 }
 
@@ -515,7 +515,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 		Recipients: size, Fields: c.Draft.Fields, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
 		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
 	}
-	if c.State.Holds() {
+	if c.State.HoldsBack() {
 		out.Paused = stampOrNull(c.Paused)
 	}
 	if out.Fields == nil {

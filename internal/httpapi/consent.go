@@ -121,7 +121,7 @@ func (a *api) csvPages(ctx context.Context, in *call, name string, header []stri
 		w := csv.NewWriter(out.BodyWriter())
 		_ = w.Write(header)
 		for {
-			in.pass.Rest()
+			in.pass.LeaveSeat()
 			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			_ = w.WriteAll(rows)
 			if w.Error() != nil || next == "" {

@@ -23,14 +23,14 @@ func registerContactList(a *api) {
 	const all, one = "/api/contacts", "/api/contacts/{id}"
 	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
 		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
-	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: always, body: contactBody{}, closed: true,
+	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{}, closed: true,
 		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, addContact)
 	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
 	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{}, closed: true,
 		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, changeContact)
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
 		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
-	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: always,
+	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
 		summary: "Merge the contacts of a file: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row"}, importContacts)
 	documentUpload(a, all+"/import")
 	export := operation{id: "exportContacts", method: http.MethodGet, path: all + "/export", strict: true,
@@ -125,7 +125,7 @@ func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	if err != nil {
 		return ContactAnswer{}, err
 	}
-	body.only(contactBody{})
+	body.refuseUndocumented(contactBody{})
 	requested := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
 		Fields: readValues(body), Tags: body.texts("tags")}
 	if err := body.err(); err != nil {
@@ -170,7 +170,7 @@ func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput
 	if err != nil {
 		return ContactAnswer{}, err
 	}
-	body.only(contactChangeBody{})
+	body.refuseUndocumented(contactChangeBody{})
 	change := control.ContactChange{Fields: readValues(body), AddTags: body.texts("add_tags"), RemoveTags: body.texts("remove_tags")}
 	for name, text := range map[string]**string{"name": &change.Name, "language": &change.Language, "source": &change.Source} {
 		if _, found := body.members[name]; found {
@@ -238,7 +238,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 		if next == "" || len(names) > mostExportFields {
 			break
 		}
-		in.pass.Rest()
+		in.pass.LeaveSeat()
 		if ctx, err = in.pass.Return(ctx); err == nil {
 			rows, next, err = contactPage(ctx, c, q, next, nil)
 		}
@@ -261,7 +261,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 		w := csv.NewWriter(out.BodyWriter())
 		_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 		for {
-			in.pass.Rest()
+			in.pass.LeaveSeat()
 			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			for _, r := range rows {
 				_ = w.Write(contactCells(r, fields))

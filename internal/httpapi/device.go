@@ -123,7 +123,7 @@ func registerLink(a *api) {
 	}, func(ctx context.Context, _ *struct{}) (*answer[linkAnswer], error) {
 		c := callOf(ctx)
 		body, err := linkDevice(ctx, a.control, c)
-		c.pass.Rest()
+		c.pass.LeaveSeat()
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
@@ -164,7 +164,7 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	if err != nil {
 		return linkAnswer{}, err
 	}
-	requested := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: is(body.flag("dedupes")), Assisted: is(body.flag("assisted"))}
+	requested := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: isTrue(body.flag("dedupes")), Assisted: isTrue(body.flag("assisted"))}
 	if err := body.err(); err != nil {
 		return linkAnswer{}, err
 	}
@@ -176,8 +176,8 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	return linkAnswer{token, linkedOf(d)}, nil
 }
 
-// The function is reads a flag that may be nil. nil counts as false.
-func is(flag *bool) bool { return flag != nil && *flag }
+// isTrue reads a flag that may be nil. nil counts as false.
+func isTrue(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
 	ID   string `json:"id"`
@@ -273,7 +273,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 		return takeAnswer{}, err
 	}
 	requested := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
-	wait := body.whole("wait")
+	wait := body.wholeNumber("wait")
 	if wait < 0 || wait > maxWait {
 		body.refuse("wait", puntuale.FaultMustBeInSeconds, wait, "0", "30")
 	}
@@ -283,7 +283,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	requested.Faults = *body.refused
 	held, err := d.Take(ctx, requested)
 	for ; err == nil && len(held) == 0 && wait > 0; wait-- {
-		in.pass.Rest()
+		in.pass.LeaveSeat()
 		if !d.Wait(ctx) {
 			break
 		}

@@ -246,7 +246,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		s.limited(e, "cold_per_minute", 10, 0, 0, 3*time.Minute)
 		client, known := idsOf(t, a, real)
 		for i := range 120 {
-			if err := s.owner.store.Met(t.Context(), client, known, estimatedPhone(i), s.clock.Now().Add(-48*time.Hour)); err != nil {
+			if err := s.owner.store.NoteKnown(t.Context(), client, known, estimatedPhone(i), s.clock.Now().Add(-48*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 		}

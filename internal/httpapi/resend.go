@@ -11,7 +11,7 @@ import (
 
 func registerResend(a *api) {
 	clientOnce(a, operation{
-		id: "rescheduleMessages", method: http.MethodPost, path: "/api/messages/reschedule/all", creates: always,
+		id: "rescheduleMessages", method: http.MethodPost, path: "/api/messages/reschedule/all", creates: createsAlways,
 		summary: "Send messages again, all or none", body: resendBody{},
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resend)

@@ -14,7 +14,7 @@ func registerRestore(a *api) {
 		summary: "After a restore from a backup: list the messages that may have left already, by id, until you send them again or close them",
 	}, listUnknown)
 	client(a, operation{
-		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: always, body: unknownBody{}, strict: true, closed: true,
+		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: createsAlways, body: unknownBody{}, strict: true, closed: true,
 		summary:  "Send messages of that list again, now; they may arrive twice. Repeated, the call sends nothing more",
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resendUnknown)
@@ -77,7 +77,7 @@ func unknownCall(in *call) (control.UnknownCall, error) {
 	if err := body.err(); err != nil {
 		return requested, err
 	}
-	body.only(unknownBody{})
+	body.refuseUndocumented(unknownBody{})
 	requested.Faults = append(in.unknown, *body.refused...)
 	return requested, nil
 }

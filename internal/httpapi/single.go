@@ -12,7 +12,7 @@ import (
 func registerSingle(a *api) {
 	const all = "/api/messages"
 	client(a, operation{
-		id: "sendMessage", method: http.MethodPost, path: all, body: singleBody{}, creates: always, idempotent: true,
+		id: "sendMessage", method: http.MethodPost, path: all, body: singleBody{}, creates: createsAlways, idempotent: true,
 		summary: "Send one message, now or at a date", refusals: []int{http.StatusConflict},
 	}, sendSingle)
 	client(a, operation{

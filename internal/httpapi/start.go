@@ -211,7 +211,7 @@ func previewOf(p control.Preview) *previewAnswer {
 func skippedOf(skipped []puntuale.SkippedStep) []skippedStep {
 	var steps []skippedStep
 	for _, s := range skipped {
-		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Say(s.Reason)})
+		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Sentence(s.Reason)})
 	}
 	return steps
 }

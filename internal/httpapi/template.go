@@ -13,7 +13,7 @@ func registerTemplates(a *api) {
 	missing, clash := http.StatusNotFound, http.StatusConflict
 	client(a, operation{id: "listTemplates", method: http.MethodGet, path: all, strict: true,
 		summary: "List the templates, by id"}, listTemplates)
-	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: always, body: templateBody{},
+	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: createsAlways, body: templateBody{},
 		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, createTemplate)
 	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a template", refusals: []int{missing}}, getTemplate)
@@ -142,7 +142,7 @@ func readTemplate(in *call) (control.NewTemplate, error) {
 		}
 		for _, b := range inner.objects("buttons") {
 			b.need("index")
-			requested.Official.Buttons = append(requested.Official.Buttons, puntuale.Button{Index: b.whole("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
+			requested.Official.Buttons = append(requested.Official.Buttons, puntuale.Button{Index: b.wholeNumber("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
 		}
 	}
 	requested.Faults = *body.refused

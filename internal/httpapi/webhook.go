@@ -15,24 +15,24 @@ import (
 func registerWebhooks(a *api) {
 	const all, one = "/api/webhooks", "/api/webhooks/{id}"
 	missing := []int{http.StatusNotFound}
-	either(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
+	registerOwned(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
 		summary: "List webhooks, by id; a client's key lists the client's, a partner's key those for all its clients"}, listWebhooks)
-	either(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, closed: true, idempotent: true,
+	registerOwned(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, closed: true, idempotent: true,
 		summary: "Make a webhook; its secret is shown only now", refusals: []int{http.StatusConflict}}, createWebhook)
-	either(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
-	either(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{}, closed: true,
+	registerOwned(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
+	registerOwned(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{}, closed: true,
 		summary: "Change some members of a webhook; active true also enables a disabled one", refusals: missing}, changeWebhook)
-	either(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
+	registerOwned(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a webhook; what waits for it is not delivered any more", refusals: missing}, deleteWebhook)
-	either(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
+	registerOwned(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
 		summary: "Send a test event now, and see the answer", refusals: missing}, testWebhook)
-	either(a, operation{id: "rotateWebhook", method: http.MethodPost, path: one + "/rotate",
+	registerOwned(a, operation{id: "rotateWebhook", method: http.MethodPost, path: one + "/rotate",
 		summary: "Replace the secret; the one before signs too, for 24 hours", refusals: missing}, rotateWebhook)
-	either(a, operation{id: "listDeliveries", method: http.MethodGet, path: one + "/deliveries", strict: true,
+	registerOwned(a, operation{id: "listDeliveries", method: http.MethodGet, path: one + "/deliveries", strict: true,
 		summary: "List the deliveries of the last 30 days, newest first", refusals: missing}, listDeliveries)
-	either(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
+	registerOwned(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
 		summary: "Read the body of a delivery, as it would be sent now", refusals: missing}, getDelivery)
-	either(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true, closed: true,
+	registerOwned(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true, closed: true,
 		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, replayDeliveries)
 }
 
@@ -81,7 +81,7 @@ type issuedWebhookAnswer struct {
 func webhookOf(w puntuale.Webhook) WebhookAnswer {
 	out := WebhookAnswer{
 		ID: w.ID.String(), URL: w.URL, Types: each(w.Types.Types(), puntuale.EventType.String), Description: w.Description, Active: w.Active,
-		Disabled: stampOrNull(w.Disabled), Reason: textOrNull(catalogue.Italian.Say(w.Reason)), Created: stamp(w.Created),
+		Disabled: stampOrNull(w.Disabled), Reason: textOrNull(catalogue.Italian.Sentence(w.Reason)), Created: stamp(w.Created),
 		LastSuccess: stampOrNull(w.LastSuccess), FailingFrom: stampOrNull(w.FailingFrom),
 	}
 	if w.Session != 0 {
@@ -133,7 +133,7 @@ func readWebhook(in *call, documented any) (webhook.NewWebhook, error) {
 	if err := body.err(); err != nil {
 		return requested, err
 	}
-	body.only(documented)
+	body.refuseUndocumented(documented)
 	requested.Faults = *body.refused
 	return requested, nil
 }
@@ -206,7 +206,7 @@ func answerOf(status int, text string) (answer, why *string) {
 	if status != 0 {
 		return &text, nil
 	}
-	return nil, textOrNull(catalogue.Italian.Say(puntuale.ParseReason(text)))
+	return nil, textOrNull(catalogue.Italian.Sentence(puntuale.ParseReason(text)))
 }
 
 type deliveriesInput struct {
@@ -297,7 +297,7 @@ func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInp
 		if err != nil {
 			return replayAnswer{}, err
 		}
-		requested = webhook.ReplayCall{Failed: is(body.flag("failed")), Client: body.id("id_client")}
+		requested = webhook.ReplayCall{Failed: isTrue(body.flag("failed")), Client: body.id("id_client")}
 		for _, n := range body.wholes("seqs") {
 			requested.Seqs = append(requested.Seqs, int64(n))
 		}
@@ -312,7 +312,7 @@ func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInp
 		if err := body.err(); err != nil {
 			return replayAnswer{}, err
 		}
-		body.only(replayBody{})
+		body.refuseUndocumented(replayBody{})
 		requested.Faults = *body.refused
 	}
 	n, err := o.Replay(ctx, p.ID, requested)

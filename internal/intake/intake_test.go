@@ -55,7 +55,7 @@ func TestTake(t *testing.T) {
 			if d := c.Detail(ids[1]); d.State != puntuale.Cancelled {
 				t.Errorf("after the reply: %v", d.State)
 			}
-			if windowEnd, err := w.WindowUntil(ctx, c.ID, c.Session, phone); err != nil || !windowEnd.Equal(storetest.Begin.Add(24*time.Hour)) {
+			if windowEnd, err := w.ReplyWindowEnd(ctx, c.ID, c.Session, phone); err != nil || !windowEnd.Equal(storetest.Begin.Add(24*time.Hour)) {
 				t.Errorf("the window: %v, %v", windowEnd, err)
 			}
 			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 0 {

@@ -82,7 +82,7 @@ func newWorld(t *testing.T, driver storetest.Driver) *world {
 		},
 		Confirm: func(ctx context.Context, c intake.Confirmation) error {
 			w.confirms++
-			if windowEnd, err := w.Store.WindowUntil(ctx, c.Client, c.Session, c.Phone); err != nil || windowEnd.IsZero() {
+			if windowEnd, err := w.Store.ReplyWindowEnd(ctx, c.Client, c.Session, c.Phone); err != nil || windowEnd.IsZero() {
 				t.Errorf("an answer would not leave: the window is open until %v, %v", windowEnd, err)
 			}
 			w.confirmed[c.Key] = c

@@ -188,7 +188,7 @@ func (f *Fetcher) run(m *file, u *url.URL) {
 		m.failed = asSendError(m.ctx, err)
 		f.forget(m)
 	}
-	m.until = f.cfg.Clock.Now().Add(f.cfg.Age)
+	m.keptUntil = f.cfg.Clock.Now().Add(f.cfg.Age)
 	m.cancel(nil)
 	close(m.done)
 	f.release(m)

@@ -7,7 +7,7 @@ import (
 
 // gate lets up to limit callers pass at once for each key, in no particular order.
 type gate[K comparable] struct {
-	most int
+	limit int
 
 	mu    sync.Mutex
 	lines map[K]*line
@@ -20,7 +20,7 @@ type line struct {
 }
 
 func newGate[K comparable](limit int) *gate[K] {
-	return &gate[K]{most: limit, lines: map[K]*line{}}
+	return &gate[K]{limit: limit, lines: map[K]*line{}}
 }
 
 // enter waits for a slot, and returns the function that gives it back. If the context ends first, it returns the context's cause.
@@ -28,7 +28,7 @@ func (g *gate[K]) enter(ctx context.Context, key K) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.lines[key]
 	if l == nil {
-		l = &line{slots: make(chan struct{}, g.most)}
+		l = &line{slots: make(chan struct{}, g.limit)}
 		g.lines[key] = l
 	}
 	l.users++

@@ -147,7 +147,7 @@ func (l *scheduler) begin(now time.Time) {
 			used = slow
 		}
 		free := poolSize - used
-		return free > 0 && len(r.begun) < min(r.most(), max(1, free/perFree)) && !now.Before(r.resting)
+		return free > 0 && len(r.begun) < min(r.inFlightLimit(), max(1, free/perFree)) && !now.Before(r.resting)
 	}
 	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
 		l.turn %= len(l.active)
@@ -194,7 +194,7 @@ func (l *scheduler) end(e *endedAttempt) {
 		}
 		l.cut(r, now)
 	}
-	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.gone()}
+	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.isGone()}
 	result.State, result.Next = ending(d.Attempts, a, now, cfg.Random())
 	cfg.Meter.Attempted(word(&result))
 	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)

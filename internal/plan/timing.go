@@ -215,15 +215,15 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 		if t.anchor.Before(m) {
 			m = t.anchor
 		}
-		return t.back(m)
+		return t.lastOpen(m)
 	}
 	return fitted, ok
 }
 
-// back returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
+// lastOpen returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
 // if it is in that opening and before m. Otherwise it is the last whole minute before m. back returns false if there
 // is no opening within two years.
-func (t *timing) back(m time.Time) (time.Time, bool) {
+func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {
 		return last, ok

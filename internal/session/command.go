@@ -189,7 +189,7 @@ func (m *Manager) read(c puntuale.Command, target any) error {
 // pair begins to link a session. It waits until the first code, or another result, is stored.
 func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.PairOrder) error {
 	m.mu.Lock()
-	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
+	state, before, linker, id, open := p.stateOf(), p.reports, p.linker, p.session.ID, p.open
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
@@ -210,7 +210,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	err := m.await(ctx, p, func() bool {
 		end = p.last
 		code := end.Code.Text != "" && end.Code.Method == order.Method
-		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
+		return p.reports > before && p.stored == p.reports && (end.State != puntuale.LinkPairing || code)
 	})
 	if err == nil && end.State == puntuale.LinkUnlinked {
 		return puntuale.Conflict(faultSessionNotLinkedBecause, end.Detail.Stored())
@@ -253,7 +253,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 		return errMoved
 	}
 	m.note(p, puntuale.LinkReport{Session: id, State: puntuale.LinkUnlinked})
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	m.cfg.Changed(id)
 	return m.await(ctx, p, func() bool { return p.stored >= count })
@@ -277,7 +277,7 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 		return inTime(ctx, err)
 	}
 	m.mu.Lock()
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
@@ -300,7 +300,7 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 		return inTime(ctx, err)
 	}
 	m.mu.Lock()
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }

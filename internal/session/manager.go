@@ -120,7 +120,7 @@ func (m *Manager) States() map[State]int {
 	for _, p := range m.sessions {
 		if p.owned {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
-			if p.told > 0 {
+			if p.reports > 0 {
 				l = puntuale.Link{State: p.last.State, Condition: p.last.Condition}
 			}
 			all[State{p.session.Type, l.Word(), p.session.Sandbox}]++

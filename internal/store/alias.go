@@ -58,9 +58,9 @@ order by 1, 2`
 func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
 	for range namesSteps {
 		type asked struct {
-			i    int
-			of   *namedPerson
-			name string
+			i      int
+			person *namedPerson
+			name   string
 		}
 		var fresh []asked
 		for i, p := range all {
@@ -76,8 +76,8 @@ func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error 
 		}
 		if err := a.Query(ctx, otherNames, []any{engine.Columns{
 			engine.Column(fresh, func(x *asked) int64 { return int64(x.i) }),
-			engine.Column(fresh, func(x *asked) int64 { return x.of.client }),
-			engine.Column(fresh, func(x *asked) int64 { return x.of.session }),
+			engine.Column(fresh, func(x *asked) int64 { return x.person.client }),
+			engine.Column(fresh, func(x *asked) int64 { return x.person.session }),
 			engine.Column(fresh, func(x *asked) string { return x.name }),
 		}}, func(r engine.Row) error {
 			var i int

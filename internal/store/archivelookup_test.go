@@ -319,10 +319,10 @@ func TestArchivedYears(t *testing.T) {
 					w.MustRecord(now, item, token, o)
 				}
 			}
-			if err := a.Maintain(t.Context(), now, keep.Before(now)); err != nil {
+			if err := a.Maintain(t.Context(), now, keep.Cutoff(now)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
+			if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, keep.Cutoff(now).Truncate(24*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			sum := int64(0)

@@ -207,7 +207,7 @@ func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c pu
 			return err
 		}
 		return moveCampaign(ctx, a, t.id, stored, c)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 }
 
 // moveCampaign writes the new state of a campaign whose row is locked.
@@ -278,7 +278,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			return fmt.Errorf("start a campaign: %w", err)
 		}
 		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $1 and c.id = $2`, t.id, id)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 	return u, err
 }
 
@@ -296,5 +296,5 @@ func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageD
 	if !ok {
 		return u, false, puntuale.NotFound(puntuale.NoClient)
 	}
-	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, c.Tell(ctx, a, day, c.Used)
+	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, c.Report(ctx, a, day, c.Used)
 }

@@ -127,7 +127,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 			}
 			done, err = queue.CancelOpen(ctx, a, part, c.now)
 			return err
-		}).Of(int64(c.t.id))
+		}).ForOwner(int64(c.t.id))
 		if err := c.t.s.TenantWriter(int64(c.t.id)).Do(ctx, task, false); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 		}
 		done, err = queue.CancelOpen(ctx, a, refs, now)
 		return err
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ type openMessage struct {
 // exists and has fewer messages, and the caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
 			if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -140,7 +140,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 // GiveUp ends attempts, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	for more := true; more; {
 		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()

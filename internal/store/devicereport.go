@@ -49,14 +49,14 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 type reportedAttempt struct {
 	token   int64
 	done    bool
-	until   time.Time
+	holdEnd time.Time
 	next    time.Time // next_at of the message
 	dedupes bool
 }
 
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reportTransaction{tenant: t, session: session, device: device, reports: reports}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
 		return b.Run(ctx)
@@ -105,7 +105,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		case h.done || reported[b.ref(i)]:
 			b.results[i] = puntuale.ReportKnown
 			continue
-		case r.Returned && !h.until.After(b.now):
+		case r.Returned && !h.holdEnd.After(b.now):
 			continue
 		}
 		reported[b.ref(i)] = true
@@ -128,7 +128,7 @@ func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef
  where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, queue.RefColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		var h reportedAttempt
-		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.until), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
+		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.holdEnd), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
 		found[ref] = h
 		return err
 	})

@@ -29,14 +29,14 @@ type hold struct {
 	device  puntuale.DeviceID
 	dedupes bool // the device is still linked, and sends a message only once even if it takes it twice
 	take    string
-	until   time.Time
+	holdEnd time.Time
 }
 
 // holds reads the client's attempts by devices that have no outcome, sorted by the end of the hold. which is an
 // additional condition, with arguments from $2 on.
 func (t tenant) holds(ctx context.Context, a engine.Querier, condition string, args ...any) ([]hold, error) {
 	var h hold
-	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
+	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.holdEnd))
 	var all []hold
 	err := a.Query(ctx, `select `+queue.DueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
  from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id and m.intent = h.token
@@ -120,7 +120,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	due = firstOfEach(due)
 	expired := map[puntuale.MessageID]hold{}
 	for _, h := range held {
-		if !h.until.After(now) && now.Before(h.ValidUntil) {
+		if !h.holdEnd.After(now) && now.Before(h.ValidUntil) {
 			expired[h.ID] = h
 			due = append(due, h.DueMessage)
 		}
@@ -182,7 +182,7 @@ func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.
 func busyPhones(held []hold, now time.Time) map[string]bool {
 	busy := map[string]bool{}
 	for _, h := range held {
-		if h.until.After(now) {
+		if h.holdEnd.After(now) {
 			busy[h.Phone] = true
 		}
 	}
@@ -226,7 +226,7 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	}
 	all := make([]puntuale.HeldMessage, len(held))
 	for i, h := range held {
-		all[i] = puntuale.HeldMessage{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.until}
+		all[i] = puntuale.HeldMessage{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.holdEnd}
 	}
 	return all, nil
 }

@@ -317,7 +317,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
 		return nil
-	}).Of(owner), false)
+	}).ForOwner(owner), false)
 }
 
 // Feeding runs do as if it was a chunk of a campaign.

@@ -22,7 +22,7 @@ func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session pun
 	return known, nil
 }
 
-func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+func (s *Store) NoteKnown(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, met_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set met_at = excluded.met_at where g.met_at = 0`, client, session, to, engine.Micros(at)); err != nil {
@@ -137,48 +137,48 @@ func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.Taken
 	}
 	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		return openWindows(ctx, a, []*inbound{x})
-	}).Of(int64(m.Client)), false)
+	}).ForOwner(int64(m.Client)), false)
 }
 
-// window names the 24-hour window of one person on one session.
-type window struct {
+// replyWindow names the 24-hour window of one person on one session.
+type replyWindow struct {
 	client, session int64
 	phone           string
-	until           int64
+	windowEnd       int64
 }
 
 // openWindows opens the 24-hour windows of the people who wrote, under all their names.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
-	windowEnd := map[window]int64{}
+	windowEnd := map[replyWindow]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
-		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
+		k := replyWindow{client: int64(n.Client), session: int64(n.Session), phone: n.name}
 		windowEnd[k] = max(windowEnd[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
 	}
 	if len(windowEnd) == 0 {
 		return nil
 	}
-	var all []window
+	var all []replyWindow
 	for k, at := range windowEnd {
-		k.until = at
+		k.windowEnd = at
 		all = append(all, k)
 	}
-	slices.SortFunc(all, func(x, y window) int {
+	slices.SortFunc(all, func(x, y replyWindow) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
 	})
 	if err := a.Queue(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
  select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
  on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, []any{engine.Columns{
-		engine.Column(all, func(k *window) int64 { return k.client }),
-		engine.Column(all, func(k *window) int64 { return k.session }),
-		engine.Column(all, func(k *window) string { return k.phone }),
-		engine.Column(all, func(k *window) int64 { return k.until }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.client }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.session }),
+		engine.Column(all, func(k *replyWindow) string { return k.phone }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.windowEnd }),
 	}}, nil); err != nil {
 		return fmt.Errorf("open windows: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+func (s *Store) ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
 	var windowEnd time.Time
 	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
 		[]any{client, phone, session}, engine.ScanTime(&windowEnd))
@@ -188,6 +188,6 @@ func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, sessi
 	return windowEnd, nil
 }
 
-func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
-	return t.s.WindowUntil(ctx, t.id, session, phone)
+func (t tenant) ReplyWindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.s.ReplyWindowEnd(ctx, t.id, session, phone)
 }

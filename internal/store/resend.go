@@ -20,9 +20,9 @@ type resend struct {
 	a     engine.Querier
 	first int64 // identifier of the first new message
 
-	found  map[puntuale.MessageID]lockedMessage
-	listed []unknownRow            // only with Unknown: messages that a person must still decide about
-	said   map[puntuale.RunID]bool // runs whose contents still exist
+	found       map[puntuale.MessageID]lockedMessage
+	listed      []unknownRow            // only with Unknown: messages that a person must still decide about
+	withContent map[puntuale.RunID]bool // runs whose contents still exist
 }
 
 // lockedMessage is a message whose row the resend has locked.
@@ -135,12 +135,12 @@ func (b *resend) lockRuns(ctx context.Context) error {
 		refs = append(refs, puntuale.RunRef{Client: b.t.id, ID: m.run})
 	}
 	slices.SortFunc(refs, retention.CompareRuns)
-	b.said = make(map[puntuale.RunID]bool, len(refs))
+	b.withContent = make(map[puntuale.RunID]bool, len(refs))
 	err := b.a.Query(ctx, lockResendable, []any{retention.RunColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var said bool
 		err := rows.Scan(&id, &said)
-		b.said[id] = said
+		b.withContent[id] = said
 		return err
 	})
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *resend) refuse(ctx context.Context) error {
 			reason = puntuale.Because(faultMessageNotUnfinished)
 		case found.intent > 0 && !b.Unknown:
 			reason = puntuale.Because(faultMessageBeingSent)
-		case !b.said[found.run]:
+		case !b.withContent[found.run]:
 			reason = puntuale.Because(faultMessageContentRemoved)
 		case b.Move && found.state != puntuale.Pending:
 			reason = puntuale.Because(faultMessageNotPending)

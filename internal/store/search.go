@@ -24,8 +24,8 @@ type searchWords []string
 // needleOf returns the words of a search text.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// The method in reports whether a text contains all the words. Each may be a part of a longer word.
-func (n searchWords) in(text string) bool {
+// matches reports whether a text contains all the words. Each may be a part of a longer word.
+func (n searchWords) matches(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
@@ -129,7 +129,7 @@ func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (
 		}
 		name := puntuale.RecipientName(origin, request)
 		for _, c := range ofRun[run] {
-			c.found = c.step >= 0 && c.step < len(steps) && words.in(name+"\n"+steps[c.step].Content.Text)
+			c.found = c.step >= 0 && c.step < len(steps) && words.matches(name+"\n"+steps[c.step].Content.Text)
 		}
 		return nil
 	})

@@ -126,7 +126,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 		var q engine.SizedRow
 		var name string
 		err := r.Scan(&q.Id, &q.Bytes, &name)
-		if words.in(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
+		if words.matches(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
 			found = append(found, q)
 		}
 		return err

@@ -46,7 +46,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if t.free {
 		k = t.s.kinds.free
 	}
-	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).Of(int64(t.id)), false); err != nil {
+	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).ForOwner(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	if st.kept != nil {
@@ -112,7 +112,7 @@ type startBatch struct {
 	counts     map[queue.UsageDay]queue.UsageCount
 	calls      map[queue.UsageDay][]*engine.Task // in the order of the calls
 	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
-	over       map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
+	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
 	capRefused int
 }
 
@@ -205,7 +205,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 // pass accepts the calls that the cap of their client allows. It first refuses stale calls that were planned from
 // memory, even if their key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
-	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
+	b.waiting, b.beyondCap = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
@@ -218,7 +218,7 @@ func (b *startBatch) pass(context.Context) error {
 		if b.free {
 			passed = len(tasks)
 		}
-		b.waiting[d], b.over[d] = tasks[:passed], tasks[passed:]
+		b.waiting[d], b.beyondCap[d] = tasks[:passed], tasks[passed:]
 		for _, t := range b.waiting[d] {
 			st := t.Body.(*start)
 			st.passed, t.Refused = true, st.gone
@@ -259,7 +259,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 		if lost > 0 && !b.free {
 			days, returned = append(days, d), append(returned, lost)
 		}
-		for _, t := range b.over[d] {
+		for _, t := range b.beyondCap[d] {
 			if t.Refused != nil {
 				continue // the start is stale
 			}
@@ -291,7 +291,7 @@ func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost [
 			used -= lost[0]
 			days, lost = days[1:], lost[1:]
 		}
-		if err := c.Tell(ctx, b.a, d, used); err != nil {
+		if err := c.Report(ctx, b.a, d, used); err != nil {
 			return err
 		}
 	}

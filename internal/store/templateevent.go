@@ -21,8 +21,8 @@ type templateEvent struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// like reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
-func (t *templateEvent) like(before *templateEvent) bool {
+// sameAs reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
+func (t *templateEvent) sameAs(before *templateEvent) bool {
 	return t.Status == before.Status && (t.Category == before.Category || before.Category == "") &&
 		(t.Quality == before.Quality || before.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
 }
@@ -76,7 +76,7 @@ func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time)
 		case !known && !b.listed:
 			continue
 		case known:
-			if t.like(&former) {
+			if t.sameAs(&former) {
 				continue
 			}
 			t.Before = former.Status

@@ -97,7 +97,7 @@ func (d *desk) stands(id string) string {
 	if len(found) != 1 {
 		return "nowhere"
 	}
-	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Say(found[0].Detail)))
+	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Sentence(found[0].Detail)))
 }
 
 // becomes waits until a message's detail begins with these words. It must wait, because the app shows the person's

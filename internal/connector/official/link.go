@@ -75,23 +75,23 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all holds of a session, and starts a status check at once.
+// Test ends all pauses of a session, and starts a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
 		return fmt.Errorf("session %d is not open", session)
 	}
 	a.release()
-	_, err := c.look(ctx, a)
+	_, err := c.checkStatus(ctx, a)
 	return err
 }
 
-// keep looks at a session from time to time, and also each time that a hold begins or ends.
+// keep looks at a session from time to time, and also each time that a pause begins or ends.
 func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
-		wait, err := c.look(ctx, a)
+		wait, err := c.checkStatus(ctx, a)
 		cancel()
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
@@ -109,9 +109,9 @@ func (c *Connector) keep(a *account) {
 	}
 }
 
-// look reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
-// next status check. An error means that look found out nothing and reported nothing.
-func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error) {
+// checkStatus reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
+// next status check. An error means that checkStatus found out nothing and reported nothing.
+func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	keys, err := c.readKeys(ctx, a)
@@ -129,7 +129,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
-	if heldUntil := a.holding(now); !heldUntil.IsZero() {
+	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
 		return heldUntil.Sub(now), nil
 	}
 	found, err := c.ask(ctx, *keys)
@@ -283,7 +283,7 @@ func explain(e *graphError) puntuale.Reason {
 	case r.action == again, r.action == slower:
 		return puntuale.Because(reasonSilentTryAgain)
 	}
-	return puntuale.Because(r.says)
+	return puntuale.Because(r.reason)
 }
 
 // plainNumber turns "+39 333 123-4567" into the form that the API answers: "+393331234567".

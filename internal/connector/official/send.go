@@ -40,12 +40,12 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 
 // allowed checks whether the person may get the message, and in which form.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
-	windowEnd, err := c.cfg.Store.WindowUntil(ctx, e.Client, e.Session, e.To)
+	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
 		return err
 	}
 	p.window, p.first = windowEnd, !now.Before(windowEnd)
-	if refusal := a.missing.says(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
+	if refusal := a.missing.refusalFor(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
 		return refusal
 	}
 	if t := e.Content.Official; t != nil {
@@ -133,7 +133,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
 	if !first && !now.Before(p.window) { // the window that Prepare saw has closed, so the store is asked whether the person wrote again
-		windowEnd, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
+		windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
 		}

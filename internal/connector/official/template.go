@@ -175,7 +175,7 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	switch {
 	case e.Code == 100 && e.Subcode == missingObject:
 		reason = puntuale.Because(reasonNoAccount)
-	case r.action == noAccess && r.says == reasonRights:
+	case r.action == noAccess && r.reason == reasonRights:
 		reason = puntuale.Because(reasonNoManagement)
 	}
 	return e.withCode(reason)

@@ -333,7 +333,7 @@ func TestOneAppOfManyNumbers(t *testing.T) {
 			if status := w.peer.Deliver(w.webhook, w.number.ID, w.peer.Wrote(number, person, w.clock.Now())); status != http.StatusOK {
 				t.Errorf("answered %d", status)
 			}
-			windowEnd, err := w.w.WindowUntil(t.Context(), w.c.ID, session, person)
+			windowEnd, err := w.w.ReplyWindowEnd(t.Context(), w.c.ID, session, person)
 			if err != nil || windowEnd.IsZero() == want {
 				t.Errorf("number %s: a window until %v, %v", number, windowEnd, err)
 			}

@@ -48,8 +48,8 @@ var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 type Webhook struct {
 	c *Connector
 
-	mu   sync.Mutex
-	kept map[puntuale.SessionID]keptKeys
+	mu         sync.Mutex
+	noteStored map[puntuale.SessionID]keptKeys
 }
 
 // keptKeys are a session's keys as they were at most keysKept ago.
@@ -61,7 +61,7 @@ type keptKeys struct {
 
 // NewWebhook returns the handler. It also works for sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook {
-	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
+	return &Webhook{c: c, noteStored: map[puntuale.SessionID]keptKeys{}}
 }
 
 // Expects reports whether a request may be Meta's: it names a session that has keys, and a POST has a signature of the
@@ -93,7 +93,7 @@ func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case !same(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", !challengeShape.MatchString(challenge):
+	case !equalSecrets(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", !challengeShape.MatchString(challenge):
 		w.WriteHeader(http.StatusForbidden)
 	default:
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -136,7 +136,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		if err = h.c.cfg.Take(ctx, all[i].session, all[i].InboundBatch); err == nil {
-			h.c.kept(&all[i])
+			h.c.noteStored(&all[i])
 		}
 	}
 	if err != nil {
@@ -155,9 +155,9 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 	return body, err
 }
 
-// kept notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
+// noteStored notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
 // is on disk.
-func (c *Connector) kept(t *sessionReport) {
+func (c *Connector) noteStored(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	for _, n := range t.Templates {
@@ -183,7 +183,7 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 		switch {
 		case err != nil:
 			return nil, err
-		case !same(has.AppSecret, keys.AppSecret):
+		case !equalSecrets(has.AppSecret, keys.AppSecret):
 		case number != "" && has.PhoneNumberID != number, number == "" && has.BusinessAccountID != account:
 		default:
 			found = append(found, other)
@@ -207,7 +207,7 @@ func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.Of
 	}
 	now := h.c.cfg.Clock.Now()
 	h.mu.Lock()
-	kept, ok := h.kept[id]
+	kept, ok := h.noteStored[id]
 	h.mu.Unlock()
 	if age := now.Sub(kept.read); !ok || age > keysKept || age < 0 {
 		if kept, err = h.read(ctx, id, now); err != nil {
@@ -234,10 +234,10 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.kept) >= keysMost {
-		clear(h.kept)
+	if len(h.noteStored) >= keysMost {
+		clear(h.noteStored)
 	}
-	h.kept[id] = kept
+	h.noteStored[id] = kept
 	return kept, nil
 }
 
@@ -249,8 +249,8 @@ func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	return hmac.Equal(given[:], mac.Sum(nil)) && secret != ""
 }
 
-// same compares two texts in a time that reveals nothing about them.
-func same(a, b string) bool {
+// equalSecrets compares two texts in a time that reveals nothing about them.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -28,7 +28,7 @@ import (
 const waitMost = 20 * time.Second
 
 // The Italian and the English sentence of a reason. People read the Italian one, programs the English one.
-var italian, english = catalogue.Italian.Say, catalogue.Message
+var italian, english = catalogue.Italian.Sentence, catalogue.Message
 
 // world is a connector with one open session, on a real store, connected to the peer.
 type world struct {

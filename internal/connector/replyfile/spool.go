@@ -14,8 +14,8 @@ import (
 // Most is the largest file that is fetched, in bytes.
 const Most = 100 << 20
 
-// Gone says that the network no longer has the file.
-func Gone(err error) error {
+// IsGone says that the network no longer has the file.
+func IsGone(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
 }
 
@@ -47,7 +47,7 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64
 	defer answer.Body.Close()
 	switch code := answer.StatusCode; {
 	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // addresses of WhatsApp's files expire
-		return nil, Gone(fmt.Errorf("the network's server answered %d", code))
+		return nil, IsGone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
 	case answer.ContentLength > maxBytes:

@@ -99,8 +99,8 @@ func (a *account) wait(d time.Duration) {
 	a.held = a.c.cfg.Clock.Now().Add(d)
 }
 
-// down notes that the gateway refuses the number, and asks for a status check of it.
-func (a *account) down(state puntuale.LinkState, reason puntuale.ReasonCode) {
+// noteDown notes that the gateway refuses the number, and asks for a status check of it.
+func (a *account) noteDown(state puntuale.LinkState, reason puntuale.ReasonCode) {
 	a.set(state, reason)
 	a.lookNow()
 }

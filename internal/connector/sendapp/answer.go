@@ -115,7 +115,7 @@ const quotaWait = time.Hour
 var rules = []struct {
 	fragment string
 	action
-	says puntuale.ReasonCode
+	reason puntuale.ReasonCode
 }{
 	{"exceeded", later, reasonQuota},
 	{"plan has expired", later, reasonPlan},
@@ -138,7 +138,7 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 	text = strings.ToLower(text)
 	for _, r := range rules {
 		if strings.Contains(text, r.fragment) {
-			return r.action, r.says
+			return r.action, r.reason
 		}
 	}
 	return unknown, ""

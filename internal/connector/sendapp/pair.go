@@ -133,8 +133,8 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 		case err == nil && found.state != puntuale.LinkUnlinked:
 			a.paired(ctx, func() { a.tell(k, found) })
 			return
-		case err == nil && found.does == noAccess:
-			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.says) })
+		case err == nil && found.action == noAccess:
+			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.reason) })
 			return
 		}
 		if now := a.c.cfg.Clock.Now(); now.Sub(shown) >= codeAgain {

@@ -187,7 +187,7 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 type byteCount int64
 
 func (l *byteCount) UnmarshalJSON(text []byte) error {
-	if n, ok := whole(text); ok && n < 1<<50 {
+	if n, ok := wholeNumber(text); ok && n < 1<<50 {
 		*l = byteCount(n)
 	}
 	return nil

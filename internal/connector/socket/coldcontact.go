@@ -19,15 +19,15 @@ import (
 // while, and in the end it bans the number. Therefore messages to these cold contacts have a pace of their own. While
 // WhatsApp refuses cold contacts, only messages to them wait. All other messages go on.
 const (
-	holdFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
-	holdLongest = 24 * time.Hour
-	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
-	holdMargin  = 500 * time.Millisecond // added to the end that the network says
-	soonEnough  = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
-	knownMost   = 50_000                 // people kept in memory
-	slotsMost   = 20_000
-	dayMost     = 10_000 // slots of a day that are looked at
-	oneDay      = 24 * time.Hour
+	pauseFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
+	pauseLongest = 24 * time.Hour
+	pauseWord    = 2 * time.Second        // how long to wait for the network to say the end of a pause
+	holdMargin   = 500 * time.Millisecond // added to the end that the network says
+	soonEnough   = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
+	knownMost    = 50_000                 // people kept in memory
+	slotsMost    = 20_000
+	dayMost      = 10_000 // slots of a day that are looked at
+	oneDay       = 24 * time.Hour
 )
 
 // coldContactLimiter is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
@@ -36,21 +36,21 @@ type coldContactLimiter struct {
 	client  puntuale.ClientID
 	session puntuale.SessionID
 
-	mu     sync.Mutex
-	pace   puntuale.Pace
-	until  time.Time // before this moment no message to a cold contact leaves
-	holds  int       // holds in a row whose end the network did not say
-	told   chan struct{}
-	known  map[string]bool
-	slots  map[puntuale.MessageID]time.Time // the moment when each message may leave
-	next   time.Time                        // the first moment that the minute allows
-	day    []time.Time                      // slots of the last 24 hours and of the future, in order
-	seeded bool
+	mu       sync.Mutex
+	pace     puntuale.Pace
+	limitEnd time.Time // before this moment no message to a cold contact leaves
+	pauses   int       // pauses in a row whose end the network did not say
+	reported chan struct{}
+	known    map[string]bool
+	slots    map[puntuale.MessageID]time.Time // the moment when each message may leave
+	next     time.Time                        // the first moment that the minute allows
+	day      []time.Time                      // slots of the last 24 hours and of the future, in order
+	seeded   bool
 }
 
 func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	return &coldContactLimiter{
-		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
+		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, limitEnd: s.Link.Limited, reported: make(chan struct{}),
 		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
 	}
 }
@@ -65,7 +65,7 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 }
 
 // free ends the wait of cold contacts, because another number was linked.
-func (s *coldContactLimiter) free() { s.hold(time.Time{}) }
+func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
 // knows reports whether a person ever wrote to the number, or got a message from it.
 func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error) {
@@ -93,7 +93,7 @@ func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Ti
 	if known {
 		return nil
 	}
-	if err := s.c.cfg.Known.Met(ctx, s.client, s.session, to, at); err != nil {
+	if err := s.c.cfg.Known.NoteKnown(ctx, s.client, s.session, to, at); err != nil {
 		return err
 	}
 	s.learn(to)
@@ -122,31 +122,31 @@ func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error
 func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !now.Before(s.until) {
+	if !now.Before(s.limitEnd) {
 		return 0
 	}
-	return s.until.Sub(now) + holdMargin
+	return s.limitEnd.Sub(now) + holdMargin
 }
 
-// hold makes cold contacts wait until a moment. A zero moment ends the wait.
-func (s *coldContactLimiter) hold(limitEnd time.Time) {
+// pause makes cold contacts wait until a moment. A zero moment ends the wait.
+func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until, s.holds = limitEnd, 0
-	close(s.told)
-	s.told = make(chan struct{})
+	s.limitEnd, s.pauses = limitEnd, 0
+	close(s.reported)
+	s.reported = make(chan struct{})
 }
 
 // refused makes cold contacts wait after the network refused a message to one of them. It returns until when they wait.
-// The network may say the end, before the refusal or within holdWord after it. If it says none, each hold is longer
-// than the hold before.
+// The network may say the end, before the refusal or within pauseWord after it. If it says none, each pause is longer
+// than the pause before.
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
-	limitEnd, reported := s.until, s.told
+	limitEnd, reported := s.limitEnd, s.reported
 	s.mu.Unlock()
 	if !clock.Now().Before(limitEnd) {
-		timeout, stop := clock.After(holdWord)
+		timeout, stop := clock.After(pauseWord)
 		select {
 		case <-reported:
 		case <-timeout:
@@ -156,11 +156,11 @@ func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := clock.Now(); !now.Before(s.until) {
-		s.until = now.Add(min(holdFirst<<(2*min(s.holds, 8)), holdLongest))
-		s.holds++
+	if now := clock.Now(); !now.Before(s.limitEnd) {
+		s.limitEnd = now.Add(min(pauseFirst<<(2*min(s.pauses, 8)), pauseLongest))
+		s.pauses++
 	}
-	return s.until
+	return s.limitEnd
 }
 
 // slot returns the moment at which a message to a cold contact may leave. It is the same at each call until the message
@@ -239,8 +239,8 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	return nil
 }
 
-// left forgets the slot of a message that left, or that will never leave under this id.
-func (s *coldContactLimiter) left(m puntuale.MessageID) {
+// noteSent forgets the slot of a message that left, or that will never leave under this id.
+func (s *coldContactLimiter) noteSent(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.slots, m)
@@ -253,9 +253,9 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	case !e.IsActive:
 		limitEnd = time.Time{}
 	case e.TimeEnforcementEnds.IsZero():
-		limitEnd = n.c.cfg.Clock.Now().Add(holdFirst)
+		limitEnd = n.c.cfg.Clock.Now().Add(pauseFirst)
 	}
-	n.coldContacts.hold(limitEnd)
+	n.coldContacts.pause(limitEnd)
 	n.limited(limitEnd)
 }
 

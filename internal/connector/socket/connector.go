@@ -294,7 +294,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.state.unlinked(puntuale.Reason{})
 	n.state.moved = false
 	n.shown = n.state.link // the caller reports this change
-	n.known()
+	n.markKnown()
 	n.coldContacts.free()
 	n.begin(func(context.Context, int) { close(done) })
 	n.mu.Unlock()

@@ -51,10 +51,10 @@ type contactLocks struct {
 }
 
 type contactLock struct {
-	contact string
-	until   time.Time     // the end of a loan; zero: the owner gives it back
-	loan    string        // the address whose state was read to be written; "": not a loan
-	over    chan struct{} // closed when the lock is given back, or another goroutine took it
+	contact  string
+	loanEnd  time.Time     // the end of a loan; zero: the owner gives it back
+	loan     string        // the address whose state was read to be written; "": not a loan
+	released chan struct{} // closed when the lock is given back, or another goroutine took it
 }
 
 func newContactLocks(c clock.Clock) *contactLocks {
@@ -88,16 +88,16 @@ func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Dura
 	now := t.clock.Now()
 	if held := t.held[contact]; held != nil {
 		switch {
-		case held.until.IsZero():
+		case held.loanEnd.IsZero():
 			return held, 0, false
-		case now.Before(held.until):
-			return held, held.until.Sub(now), false
+		case now.Before(held.loanEnd):
+			return held, held.loanEnd.Sub(now), false
 		}
-		close(held.over)
+		close(held.released)
 	}
-	taken := &contactLock{contact: contact, loan: loan, over: make(chan struct{})}
+	taken := &contactLock{contact: contact, loan: loan, released: make(chan struct{})}
 	if loan != "" {
-		taken.until = now.Add(loanLasts)
+		taken.loanEnd = now.Add(loanLasts)
 	}
 	t.held[contact] = taken
 	return taken, 0, true
@@ -116,7 +116,7 @@ func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contact
 			timeout, stop = t.clock.After(left)
 		}
 		select {
-		case <-held.over:
+		case <-held.released:
 		case <-timeout:
 		case <-ctx.Done():
 		}
@@ -150,7 +150,7 @@ func (t *contactLocks) giveBack(taken ...*contactLock) {
 		if t.held[lock.contact] != lock {
 			continue
 		}
-		close(lock.over)
+		close(lock.released)
 		delete(t.held, lock.contact)
 		if _, meant := t.sends[lock.contact]; meant {
 			t.sends[lock.contact] = true
@@ -193,7 +193,7 @@ func (t *contactLocks) lent(address string) *contactLock {
 	if held == nil || held.loan != address {
 		return nil
 	}
-	held.until, held.loan = time.Time{}, ""
+	held.loanEnd, held.loan = time.Time{}, ""
 	return held
 }
 
@@ -236,9 +236,9 @@ func (h *hold) giveBack() {
 	h.has = nil
 }
 
-// during runs a decryption's transaction. If the transaction found a contact locked, during waits for that lock and
+// inTransaction runs a decryption's transaction. If the transaction found a contact locked, inTransaction waits for that lock and
 // runs it again.
-func (t *contactLocks) during(ctx context.Context, transaction func(context.Context) error) error {
+func (t *contactLocks) inTransaction(ctx context.Context, transaction func(context.Context) error) error {
 	h := &hold{locks: t}
 	defer h.giveBack()
 	for {
@@ -291,7 +291,7 @@ func (s lockedSessions) GetSession(ctx context.Context, address string) ([]byte,
 // PutSession writes a state that was read, unless another goroutine may have changed it since.
 func (s lockedSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	if holdOf(ctx) != nil {
-		return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
+		return s.withLocks(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
 	}
 	loan := s.locks.lent(address)
 	if loan == nil {
@@ -301,8 +301,8 @@ func (s lockedSessions) PutSession(ctx context.Context, address string, session 
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
-// alone runs do with the locks of some contacts.
-func (s lockedSessions) alone(ctx context.Context, do func() error, contacts ...string) error {
+// withLocks runs do with the locks of some contacts.
+func (s lockedSessions) withLocks(ctx context.Context, do func() error, contacts ...string) error {
 	if h := holdOf(ctx); h != nil && h.locks != nil {
 		for _, contact := range contacts {
 			if err := h.meet(contact); err != nil {
@@ -340,7 +340,7 @@ func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string
 	if h := holdOf(ctx); h != nil {
 		defer h.giveBack() // before the message waits for the network
 	}
-	return s.alone(ctx, func() error {
+	return s.withLocks(ctx, func() error {
 		if s.locks.moved(contacts) {
 			return errMoved
 		}
@@ -349,17 +349,17 @@ func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string
 }
 
 func (s lockedSessions) DeleteSession(ctx context.Context, address string) error {
-	return s.alone(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
+	return s.withLocks(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
 }
 
 func (s lockedSessions) DeleteAllSessions(ctx context.Context, person string) error {
-	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, person) }, contactOf(person))
+	return s.withLocks(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, person) }, contactOf(person))
 }
 
 // MigratePNToLID moves the states of a number to its LID.
 func (s lockedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	contacts := contactsOf(slices.Values([]string{pn.User, lid.User}))
-	return s.alone(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
+	return s.withLocks(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
 }
 
 // turnedEvents makes decryption use the contact locks.
@@ -369,5 +369,5 @@ type turnedEvents struct {
 }
 
 func (e turnedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
-	return e.locks.during(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
+	return e.locks.inTransaction(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
 }

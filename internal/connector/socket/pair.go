@@ -104,7 +104,7 @@ func (p *pairing) run(ctx context.Context) {
 		case secret := <-p.secrets:
 			rotated = append(rotated, secret)
 			if renew(shown, rotated); len(shown) > 0 {
-				p.tell(shown[0], expiresAt)
+				p.report(shown[0], expiresAt)
 			}
 			continue
 		case <-next:
@@ -120,7 +120,7 @@ func (p *pairing) run(ctx context.Context) {
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
 		defer stop() // the pairing has only a few codes, so few deferred calls pile up
-		p.tell(shown[0], expiresAt)
+		p.report(shown[0], expiresAt)
 	}
 }
 
@@ -202,8 +202,8 @@ func (p *pairing) life(left int) time.Duration {
 	return otherCodes
 }
 
-// tell reports a code.
-func (p *pairing) tell(code string, expiresAt time.Time) {
+// report reports a code.
+func (p *pairing) report(code string, expiresAt time.Time) {
 	p.apply(p.epoch, func(m *linkMachine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, expiresAt) })
 }
 

@@ -68,9 +68,9 @@ type personDirectory struct {
 }
 
 type answer struct {
-	is    bool
-	group types.JID // the group that an invitation leads to
-	until time.Time
+	is         bool
+	group      types.JID // the group that an invitation leads to
+	validUntil time.Time
 }
 
 func newPeople(n *number) *personDirectory {
@@ -100,11 +100,11 @@ func (p *personDirectory) known(person string) (answer, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a, ok := p.answers[person]
-	return a, ok && p.n.c.cfg.Clock.Now().Before(a.until)
+	return a, ok && p.n.c.cfg.Clock.Now().Before(a.validUntil)
 }
 
 func (p *personDirectory) keep(person string, a answer, d time.Duration) {
-	a.until = p.n.c.cfg.Clock.Now().Add(d)
+	a.validUntil = p.n.c.cfg.Clock.Now().Add(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.answers) >= answersMost {

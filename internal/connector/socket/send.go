@@ -108,7 +108,7 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	if cli == nil {
 		return puntuale.Acceptance{}, offline()
 	}
-	id := c.ids.of(prepared.Message, prepared.ConnectorID)
+	id := c.ids.connectorID(prepared.Message, prepared.ConnectorID)
 	err := hand(ctx, cli, p, id)
 	if err != nil {
 		return puntuale.Acceptance{}, n.notSent(ctx, prepared.Envelope, id, err)
@@ -167,7 +167,7 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error
 
 // sent notes that the network acknowledged a message.
 func (n *number) sent(e puntuale.Envelope) {
-	n.coldContacts.left(e.Message)
+	n.coldContacts.noteSent(e.Message)
 	n.mu.Lock()
 	n.unheard = nil
 	n.state.acknowledged()
@@ -194,7 +194,7 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 		return &puntuale.ReasonError{Reason: puntuale.Colon(puntuale.Quoted(id), refusal.Detail)}
 	}
 	if refusal.Kind == puntuale.Final {
-		n.coldContacts.left(e.Message)
+		n.coldContacts.noteSent(e.Message)
 	}
 	return refusal
 }

@@ -37,7 +37,7 @@ const (
 )
 
 // italian returns the Italian sentence of a reason, as the pages show it.
-var italian = catalogue.Italian.Say
+var italian = catalogue.Italian.Sentence
 
 // world is a connector with its simulated network, and what the connector reported.
 type world struct {

@@ -59,7 +59,7 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 	email := strings.TrimSpace(r.Email)
 	var f request.Faults
 	f.Required("body.email", email, maxEmail)
-	if email != "" && (!hasAt(email) || !kept(email)) {
+	if email != "" && (!hasAt(email) || !isStorable(email)) {
 		f.Add("body.email", puntuale.FaultNotEmail, r.Email)
 	}
 	if err := f.Err(); err != nil {
@@ -232,13 +232,13 @@ func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person,
 	read := p.user.Stamp // the stamp at the moment when the link was found valid; of several callers that use the link at once, only one succeeds
 	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
 		if u.Stamp != read {
-			return over(faultSigninTooLate)
+			return stepOver(faultSigninTooLate)
 		}
 		return nil
 	})
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return nil, over(faultSigninTooLate)
+		return nil, stepOver(faultSigninTooLate)
 	case err != nil:
 		return nil, err
 	}

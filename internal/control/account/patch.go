@@ -162,8 +162,8 @@ func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) 
 
 func (r *ClientChange) checkQuotas(f *request.Faults) {
 	for _, q := range puntuale.AllQuotas {
-		if limit := r.Quotas[q]; limit != nil && (*limit < 0 || *limit > q.Most()) {
-			f.Add("body.quotas."+string(q), puntuale.FaultNotInRange, *limit, "0", strconv.FormatInt(q.Most(), 10))
+		if limit := r.Quotas[q]; limit != nil && (*limit < 0 || *limit > q.Max()) {
+			f.Add("body.quotas."+string(q), puntuale.FaultNotInRange, *limit, "0", strconv.FormatInt(q.Max(), 10))
 		}
 	}
 }

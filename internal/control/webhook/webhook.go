@@ -51,9 +51,9 @@ type Owner struct {
 	key    string            // the caller's API key, under which answers with a secret are sealed; "": the caller uses a dashboard
 }
 
-// Of returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
+// ForCaller returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
 // key is of another kind).
-func (d *Webhooks) Of(caller *control.Caller, plain string) (*Owner, error) {
+func (d *Webhooks) ForCaller(caller *control.Caller, plain string) (*Owner, error) {
 	if id, _, err := caller.Partner(); err == nil {
 		return d.OfPartner(id, plain), nil
 	}

@@ -164,9 +164,9 @@ type Result struct {
 	Lost    bool                 // the node no longer owns the session
 }
 
-// Got notes that the database answered a read, before its rows are taken. crowded says that the session has more
+// ReadReturned notes that the database answered a read, before its rows are taken. crowded says that the session has more
 // messages in retry than the read could return.
-func (l *Lookahead) Got(failed, crowded bool, now time.Time) {
+func (l *Lookahead) ReadReturned(failed, crowded bool, now time.Time) {
 	l.takeover.crowded = crowded
 	if !failed && !crowded {
 		l.takeover.known = true
@@ -214,8 +214,8 @@ func (l *Lookahead) Leave(id puntuale.MessageID) {
 	l.left[id] = struct{}{}
 }
 
-// Left reports whether a message left memory since the running read began.
-func (l *Lookahead) Left(id puntuale.MessageID) bool {
+// LeftMemory reports whether a message left memory since the running read began.
+func (l *Lookahead) LeftMemory(id puntuale.MessageID) bool {
 	_, left := l.left[id]
 	return left
 }
@@ -230,7 +230,7 @@ func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
 // SetBack moves back all moments for which the lookahead waits, because the clock was set back by this time.
 func (l *Lookahead) SetBack(jump time.Duration) {
-	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.until} {
+	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.validUntil} {
 		if !t.IsZero() {
 			*t = t.Add(-jump)
 		}

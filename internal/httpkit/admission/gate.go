@@ -131,8 +131,8 @@ func (p *Permit) patient(ctx context.Context) context.Context {
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
-// Rest gives the call's seat back, for example while its body arrives, which may take long.
-func (p *Permit) Rest() {
+// LeaveSeat gives the call's seat back, for example while its body arrives, which may take long.
+func (p *Permit) LeaveSeat() {
 	if p == nil || !p.in {
 		return
 	}
@@ -297,14 +297,14 @@ func (g *Gate) unqueue(p *Permit, w *waiter) {
 	for i := range q {
 		if q[i] == w {
 			p.caller.waiters[p.priority] = append(q[:i:i], q[i+1:]...)
-			g.left(p.caller, p.priority)
+			g.noteLeft(p.caller, p.priority)
 			return
 		}
 	}
 }
 
-// left notes that one call of the caller no longer waits.
-func (g *Gate) left(c *caller, priority Priority) {
+// noteLeft notes that one call of the caller no longer waits.
+func (g *Gate) noteLeft(c *caller, priority Priority) {
 	c.waiting--
 	g.waiting--
 	if len(c.waiters[priority]) > 0 {
@@ -347,7 +347,7 @@ func (g *Gate) letIn() bool {
 			c.waiters[priority] = c.waiters[priority][1:]
 			w.in = true
 			g.queues[priority] = append(append(queue[:i:i], queue[i+1:]...), c) // the caller goes to the end of the queue
-			g.left(c, priority)
+			g.noteLeft(c, priority)
 			g.count(c, priority, 1)
 			g.tally.admitted(g.cfg.Now())
 			close(w.ready)

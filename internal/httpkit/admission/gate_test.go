@@ -222,7 +222,7 @@ func TestGateRest(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	first := h.in(greedy, admission.PriorityWrite)
-	first.Rest()
+	first.LeaveSeat()
 	second := h.in(greedy, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("new", greedy, admission.PriorityWrite, waits)
@@ -272,7 +272,7 @@ func TestGateCounts(t *testing.T) {
 				for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 				}
 				inside.Add(-1)
-				p.Rest()
+				p.LeaveSeat()
 				_, _ = p.Return(ctx)
 				p.Leave()
 			}

@@ -83,7 +83,7 @@ returning id, partner_id, login_id, kind, sealed, queued_at, attempts`
 
 func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, limit int) (claimed []puntuale.Mail, err error) {
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailHold)), mailsOfPartner, limit},
+		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailClaimTime)), mailsOfPartner, limit},
 			func(rows engine.Row, m *puntuale.Mail) error {
 				return rows.Scan(&m.ID, &m.Partner, &m.User, &m.Kind, &m.Sealed, engine.ScanTime(&m.Queued), &m.Attempts)
 			})

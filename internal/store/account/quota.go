@@ -66,11 +66,11 @@ func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntu
 	type quotaRow struct {
 		client puntuale.ClientID
 		noun   string
-		most   int64
+		limit  int64
 	}
 	rows, err := engine.QueryAll(ctx, p.s.CallReads, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
  join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
-		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.most) })
+		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.limit) })
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read quotas: %w", err))
 	}
@@ -78,7 +78,7 @@ func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntu
 		if all[r.client] == nil {
 			all[r.client] = puntuale.Quotas{}
 		}
-		all[r.client][puntuale.Quota(r.noun)] = r.most
+		all[r.client][puntuale.Quota(r.noun)] = r.limit
 	}
 	return all, nil
 }

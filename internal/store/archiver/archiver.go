@@ -69,7 +69,7 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	}
 	a := &Archiver{s: s, kind: newArchiveKind(), cfg: cfg}
 	if cfg.Rest == nil {
-		a.cfg.Rest = a.rest
+		a.cfg.Rest = a.wait
 	}
 	return a
 }
@@ -81,9 +81,9 @@ func newArchiveKind() *engine.Kind {
 	return k
 }
 
-// rest leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
+// wait leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
 // work takes longer, so rest waits longer, too.
-func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
+func (a *Archiver) wait(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
 

@@ -84,9 +84,9 @@ func (t *archiveTerm) named(text string) string {
 // lookedAtRuns has runs that the archiver looked at and left in the database. note stores them when the present file
 // is finished.
 type lookedAtRuns struct {
-	place map[puntuale.ClientID]puntuale.RunID
-	late  []retention.LateRun
-	runs  int
+	place       map[puntuale.ClientID]puntuale.RunID
+	collectLate []retention.LateRun
+	runs        int
 }
 
 // collect reads as many old runs as one file may have. more says that there may be more.
@@ -100,7 +100,7 @@ func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, 
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
 		for _, w := range walks {
-			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.late, t.next, t.entries} {
+			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.collectLate, t.collectNext, t.entries} {
 				if err := step(ctx, w, p); err != nil {
 					return nil, false, err
 				}
@@ -120,15 +120,15 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
-// late looks again at the client's late runs: they had not ended when the cursor passed them.
-func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
+// collectLate looks again at the client's late runs: they had not ended when the cursor passed them.
+func (t *archiveTerm) collectLate(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
-// next reads the client's next runs. It stops at a run that must be blanked first.
-func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
+// collectNext reads the client's next runs. It stops at a run that must be blanked first.
+func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
@@ -202,9 +202,9 @@ func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun)
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
+			t.looked.collectLate = append(t.looked.collectLate, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
 		default:
-			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
+			t.looked.collectLate = append(t.looked.collectLate, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
 		}
 	}
 	if len(refs) == 0 {
@@ -282,8 +282,8 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 
 // note stores the progress: first the late runs, then the cursor.
 func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
-	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
-	for part := range slices.Chunk(l.late, engine.Chunk) {
+	slices.SortFunc(l.collectLate, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
+	for part := range slices.Chunk(l.collectLate, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err
 		}

@@ -152,7 +152,7 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	for _, r := range x.runs {
 		switch stored := now.runs[r.RunRef]; {
 		case stored == nil:
-		case r.same(stored), !archiveCompares:
+		case r.sameAs(stored), !archiveCompares:
 			same = append(same, r)
 		default:
 			x.changed = append(x.changed, r.RunRef)
@@ -182,7 +182,7 @@ func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveB
 	if err := x.read(ctx, a, now, pastRuns, LockPastRuns, retention.RunColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
 		return nil, err
 	}
-	existing := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
+	existing := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.runOf[m] == nil })
 	if len(existing) == 0 {
 		return now, nil
 	}

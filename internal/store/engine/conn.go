@@ -208,7 +208,7 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	case <-puntuale.AdmissionDeadlineOf(ctx).Ends():
 		return puntuale.Overloaded(0)
 	case <-p.watch.context().Done():
-		return p.watch.Away()
+		return p.watch.Unreachable()
 	case <-ctx.Done():
 		return fmt.Errorf("wait for a connection: %w", ctx.Err())
 	}
@@ -236,7 +236,7 @@ func (p *ReadPool) Query(ctx context.Context, text string, args []any, scan func
 }
 
 func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
-	if err := p.watch.Away(); err != nil {
+	if err := p.watch.Unreachable(); err != nil {
 		return err
 	}
 	if err := p.Acquire(ctx); err != nil {

@@ -98,8 +98,8 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 	}
 }
 
-// Away returns errAway while the database does not answer.
-func (w *Monitor) Away() error { return context.Cause(w.context()) }
+// Unreachable returns errAway while the database does not answer.
+func (w *Monitor) Unreachable() error { return context.Cause(w.context()) }
 
 // observe gets the result of every statement. An answer shows that the database is alive. If the error comes from the
 // silence of the database, observe wraps it with errAway.

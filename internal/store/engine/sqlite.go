@@ -89,15 +89,15 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		return err
 	}
 	for _, p := range []struct {
-		of     **ReadPool
-		size   int
-		within time.Duration
+		pool    **ReadPool
+		size    int
+		timeout time.Duration
 	}{{&s.CallReads, sqliteReaders, 0}, {&s.ListReads, sqliteListers, s.Config.ListTimeout}, {&s.DispatchReads, sqliteLookers, 0}, {&s.MaintenanceReads, sqliteWorkers, 0}} {
 		readers, err := s.SQLitePool(path, query, true, p.size)
 		if err != nil {
 			return err
 		}
-		*p.of = &ReadPool{d: s.Dialect, db: readers, Within: p.within, noticed: s.noticed}
+		*p.pool = &ReadPool{d: s.Dialect, db: readers, Within: p.timeout, noticed: s.noticed}
 	}
 	s.ArchiveReads = s.MaintenanceReads
 	s.CallReads.permits = make(chan struct{}, sqliteReaders)

@@ -79,7 +79,7 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	if err := w.DB.Failure(); err != nil {
 		return err
 	}
-	if err := w.DB.Monitor.Away(); err != nil {
+	if err := w.DB.Monitor.Unreachable(); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()

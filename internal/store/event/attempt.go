@@ -25,7 +25,7 @@ func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.
 	if s.db.Dialect.Postgres {
 		size = postgresEnds
 	}
-	present := s.db.From(now)
+	present := s.db.ClockAt(now)
 	for part := range slices.Chunk(all, size) {
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.end, func(ctx context.Context, a engine.Querier) error {
 			b := &endedAttempts{s: s, a: a, now: present(), all: part}

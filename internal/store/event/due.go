@@ -82,8 +82,8 @@ func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.
  from webhook w left join chatwoot_link l on l.webhook_id = w.id where w.owner = $1 and w.owner <> 0 and w.active = 1
  and exists (select 1 from node n where n.id = $1 and n.lease_until > $clock) order by w.id`, []any{node}, func(r engine.Row, t *puntuale.WebhookTarget) error {
 		err := r.Scan(targetFields(t)...)
-		if len(t.Secret.Before) == 0 {
-			t.Secret.Before = nil
+		if len(t.Secret.FormerSecret) == 0 {
+			t.Secret.FormerSecret = nil
 		}
 		return err
 	})

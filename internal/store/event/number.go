@@ -50,7 +50,7 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 		if err != nil || len(clients) == 0 {
 			return all, err
 		}
-		n := &numberTask{s: s, clients: clients, now: s.db.From(now)}
+		n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
 			return all, fmt.Errorf("number events: %w", err)
 		}

@@ -52,7 +52,7 @@ func (s Account) CreateWebhook(ctx context.Context, w puntuale.Webhook, secret [
 			return nil, err
 		}
 		var count int
-		if _, err := engine.QueryOne(ctx, a, `select count(*) from webhook w`+s.mine(), []any{s.id()}, &count); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select count(*) from webhook w`+s.ownerCondition(), []any{s.id()}, &count); err != nil {
 			return nil, fmt.Errorf("count webhooks: %w", err)
 		}
 		if count >= puntuale.MaxWebhooks {
@@ -84,7 +84,7 @@ func (s Account) UpdateWebhook(ctx context.Context, id puntuale.WebhookID, p pun
 			return nil, err
 		}
 		w = puntuale.Webhook{}
-		found, err := engine.QueryOne(ctx, a, `select `+webhookColumns+` from webhook w`+s.mine()+` and w.id = $2 for update of w`, []any{s.id(), id}, webhookFields(&w)...)
+		found, err := engine.QueryOne(ctx, a, `select `+webhookColumns+` from webhook w`+s.ownerCondition()+` and w.id = $2 for update of w`, []any{s.id(), id}, webhookFields(&w)...)
 		if err := engine.ThereOr(found, err, puntuale.NoWebhook); err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error
 		if _, err := s.lock(ctx, a); err != nil {
 			return nil, err
 		}
-		n, err := a.Exec(ctx, `delete from webhook where id in (select w.id from webhook w`+s.mine()+` and w.id = $2)`, s.id(), id)
+		n, err := a.Exec(ctx, `delete from webhook where id in (select w.id from webhook w`+s.ownerCondition()+` and w.id = $2)`, s.id(), id)
 		if err := engine.ThereOr(n > 0, err, puntuale.NoWebhook); err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error
 
 func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next []byte, oldValidUntil time.Time) error {
 	return s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
-		n, err := a.Exec(ctx, `update webhook set secret_before = secret, secret_until = $3, secret = $4 where id in (select w.id from webhook w`+s.mine()+` and w.id = $2)`,
+		n, err := a.Exec(ctx, `update webhook set secret_before = secret, secret_until = $3, secret = $4 where id in (select w.id from webhook w`+s.ownerCondition()+` and w.id = $2)`,
 			s.id(), id, engine.Micros(oldValidUntil), next)
 		return nil, engine.ThereOr(n > 0, err, puntuale.NoWebhook)
 	})

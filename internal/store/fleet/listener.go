@@ -84,7 +84,7 @@ func (l *listener) loop(ctx context.Context) {
 
 // listen opens a connection and reads from it until it fails. listened reports whether it had begun to listen.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
-	if err := l.watch.Away(); err != nil {
+	if err := l.watch.Unreachable(); err != nil {
 		return false, err
 	}
 	ctx, free := l.watch.Bind(ctx)
@@ -104,7 +104,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 		l.lost = false
 		l.logger.Info("other servers are heard again")
 	}
-	began, before, echoes := l.teller.told.Load(), l.teller.told.Load(), l.echoes
+	began, before, echoes := l.teller.sent.Load(), l.teller.sent.Load(), l.echoes
 	for {
 		var n *string
 		err := within(ctx, listenProbe, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 				return true, fmt.Errorf("ask: %w", err)
 			}
 			l.wonder(before > began, l.echoes > echoes)
-			before = l.teller.told.Load()
+			before = l.teller.sent.Load()
 		}
 	}
 }

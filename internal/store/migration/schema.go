@@ -21,7 +21,7 @@ import (
 // and names what is missing. Compare ignores additional tables and indexes. All steps must have run on the database.
 // Compare finds steps that were edited after they ran there, before a statement fails.
 func Compare(ctx context.Context, db *sql.DB, database Database) error {
-	want, err := wanted(ctx, db, database)
+	want, err := wantedSchema(ctx, db, database)
 	if err != nil {
 		return fmt.Errorf("build the tables to compare with: %w", err)
 	}
@@ -62,9 +62,9 @@ var known struct {
 	lines map[Database][]string
 }
 
-// wanted describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
+// wantedSchema describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
 // release writes definitions differently. They are temporary tables in a transaction that is rolled back.
-func wanted(ctx context.Context, db *sql.DB, database Database) (lines []string, err error) {
+func wantedSchema(ctx context.Context, db *sql.DB, database Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
 	if lines := known.lines[database]; lines != nil {

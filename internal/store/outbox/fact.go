@@ -93,7 +93,7 @@ func rowsOf(facts []Fact) []row {
 		r := row{Fact: facts[0]}
 		n := 1
 		more = more[:0]
-		for ; n < min(len(facts), rowMost) && alike(&facts[n], &r.Fact); n++ {
+		for ; n < min(len(facts), rowMost) && sameExceptSubject(&facts[n], &r.Fact); n++ {
 			more = strconv.AppendInt(append(more, ','), facts[n].Subject, 10)
 		}
 		r.more = string(more)
@@ -102,8 +102,8 @@ func rowsOf(facts []Fact) []row {
 	return rows
 }
 
-// alike reports whether two facts differ only in their subjects.
-func alike(x, y *Fact) bool {
+// sameExceptSubject reports whether two facts differ only in their subjects.
+func sameExceptSubject(x, y *Fact) bool {
 	return x.Client == y.Client && x.Type == y.Type && x.Detail == y.Detail
 }
 

@@ -26,9 +26,9 @@ func New(db *engine.DB) *Persons {
 	return p
 }
 
-// Of returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
+// ForClient returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
 // people in dashboards.
-func (p *Persons) Of(client puntuale.ClientID, calls int64) ContactStore {
+func (p *Persons) ForClient(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }
 
@@ -89,7 +89,7 @@ func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {
 			merged, err = s.merge(ctx, a, m)
 			return err
-		}).Of(int64(s.client)), false)
+		}).ForOwner(int64(s.client)), false)
 		return merged, err
 	}
 	err = s.db.Once(ctx, int64(s.client), m.Key, func(ctx context.Context, a engine.Querier) (any, error) {
@@ -275,7 +275,7 @@ func (p *Persons) ForgetContacts(ctx context.Context) error {
 				}
 				_, err = a.Exec(ctx, `delete from person_count where client_id = $1`, client)
 				return err
-			}).Of(int64(client)), false); err != nil {
+			}).ForOwner(int64(client)), false); err != nil {
 				return err
 			}
 		}

@@ -148,11 +148,11 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	case byWord:
 		word := x.words[c.Word]
 		return `select t.person_id, t.term from person_term t where t.client_id = $1 and t.kind = 1 and (t.term, t.person_id) > ($2, $3) and t.term < $4
- order by t.term, t.person_id limit $5`, []any{x.client, max(c.Text, word), c.ID, after(word)}
+ order by t.term, t.person_id limit $5`, []any{x.client, max(c.Text, word), c.ID, prefixEnd(word)}
 	case byPhone:
 		from, to := x.f.Phone, x.f.Phone+" "
 		if x.prefix != "" {
-			from, to = x.prefix, after(x.prefix)
+			from, to = x.prefix, prefixEnd(x.prefix)
 		}
 		if c.Text != "" {
 			from = max(from, c.Text+" ") // a space is smaller than every character of a number
@@ -256,10 +256,10 @@ func (x *search) conditions() (where string, args []any) {
 		if x.at.By == byWord && x.at.Word == i {
 			continue
 		}
-		where += ` and ` + wordsOfPerson + arg(word) + ` and w.term || '' < ` + arg(after(word)) + `) > 0`
+		where += ` and ` + wordsOfPerson + arg(word) + ` and w.term || '' < ` + arg(prefixEnd(word)) + `) > 0`
 	}
 	if x.prefix != "" && x.at.By != byPhone {
-		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(after(x.prefix))
+		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(prefixEnd(x.prefix))
 	}
 	if x.f.Filled != "" { // in the stored JSON, a quotation mark inside a text always follows a backslash
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`

@@ -16,7 +16,7 @@ import (
 
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	var answers []puntuale.ClaimAnswer
-	present := s.From(c.Now)
+	present := s.ClockAt(c.Now)
 	t := &engine.Task{Kind: s.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
 	t.Run = func(ctx context.Context, a engine.Querier) error {
 		b := &ClaimBatch{Claim: c, A: a, Done: present()}
@@ -124,9 +124,9 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
-		case m.Intent > 0 && st.Hold(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
+		case m.Intent > 0 && st.WaitReason(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
 			b.order = append(b.order, i)
-		case st.Hold(b.Now) != "":
+		case st.WaitReason(b.Now) != "":
 			b.Answers[i] = puntuale.ClaimHeld
 		default:
 			b.order = append(b.order, i)
@@ -166,7 +166,7 @@ func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 		var ref campaignRef
 		var state puntuale.CampaignState
 		err := rows.Scan(&ref.client, &ref.id, &state)
-		held[ref] = state.Holds()
+		held[ref] = state.HoldsBack()
 		return err
 	})
 	if err != nil {

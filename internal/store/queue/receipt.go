@@ -17,7 +17,7 @@ import (
 func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
-	present := s.From(now)
+	present := s.ClockAt(now)
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && n < engine.Chunk && all[n].Client == all[0].Client {
@@ -29,7 +29,7 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.receipt, func(ctx context.Context, a engine.Querier) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.Run(ctx)
-		}).Of(int64(part[0].Client)), false); err != nil {
+		}).ForOwner(int64(part[0].Client)), false); err != nil {
 			return unknown, err
 		}
 		unknown += b.unknown

@@ -19,7 +19,7 @@ func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Re
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return CompareRefs(results[i].MessageRef, results[j].MessageRef) })
-	present := s.From(now)
+	present := s.ClockAt(now)
 	for part := range slices.Chunk(order, engine.Chunk) {
 		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {

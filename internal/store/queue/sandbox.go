@@ -33,7 +33,7 @@ func (s *Queue) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	if err != nil {
 		return err
 	}
-	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.From(m.Received)})
+	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.ClockAt(m.Received)})
 	t.Dated = true
 	return s.LedgerWriter.Do(ctx, t, false)
 }

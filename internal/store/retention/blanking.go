@@ -53,7 +53,7 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 		return nil
 	}
 	b := &blanking{s: s, now: now, before: before, left: blankBound}
-	return errors.Join(b.late(ctx), b.due(ctx))
+	return errors.Join(b.lookAgain(ctx), b.due(ctx))
 }
 
 // blanking is the work of one call.
@@ -63,8 +63,8 @@ type blanking struct {
 	left        int // how many more runs this call may look at
 }
 
-// late looks again at late runs: they had not ended when the cursor passed them.
-func (b *blanking) late(ctx context.Context) error {
+// lookAgain looks again at late runs: they had not ended when the cursor passed them.
+func (b *blanking) lookAgain(ctx context.Context) error {
 	for b.left > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
 		if err != nil {

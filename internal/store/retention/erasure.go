@@ -34,7 +34,7 @@ const eraseWeight = 500
 
 // Erase erases a person for one client. calls is how many calls it counts.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
-	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
+	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.ClockAt(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
@@ -45,7 +45,7 @@ func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls i
 
 // write runs a transaction that may run twice.
 func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
+	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).ForOwner(int64(x.id)), false)
 }
 
 // recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign starts

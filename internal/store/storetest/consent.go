@@ -579,8 +579,8 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 		}
 		return []string(nil), err
 	},
-	"WindowOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		windowEnd, err := tenant.WindowOf(context.Background(), other.Session, wrote)
+	"ReplyWindowOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		windowEnd, err := tenant.ReplyWindowOf(context.Background(), other.Session, wrote)
 		if windowEnd.IsZero() {
 			return []time.Time(nil), err
 		}

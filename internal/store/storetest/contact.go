@@ -21,7 +21,7 @@ func (c *Client) mustHear(phone string, at, now time.Time) int {
 
 func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
 	c.w.t.Helper()
-	windowEnd, err := c.w.WindowUntil(context.Background(), c.ID, session, phone)
+	windowEnd, err := c.w.ReplyWindowEnd(context.Background(), c.ID, session, phone)
 	if err != nil {
 		c.w.t.Fatal(err)
 	}

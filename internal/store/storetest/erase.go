@@ -165,7 +165,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 		t.Errorf("sent again: %v", err)
 	}
 	// A repeat of a call gets the answer of the first call, now without the number.
-	if answer, err := c.Kept(ctx, once); err != nil || string(answer) != `{"phone":""}` {
+	if answer, err := c.KeptAnswer(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
 	// A later report of the network is kept without its text.
@@ -204,7 +204,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 		}
 		c.mustErase(number, Begin)
 		for i, k := range cases {
-			if answer, err := c.Kept(ctx, *all[i]); err != nil || string(answer) != k.want {
+			if answer, err := c.KeptAnswer(ctx, *all[i]); err != nil || string(answer) != k.want {
 				t.Errorf("%s of %s became %s, %v; want %s", number, k.kept, answer, err, k.want)
 			}
 		}

@@ -16,7 +16,7 @@ func testKnownPersons(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	const wrote, met, cold = "+393330000001", "+393330000002", "+393330000003"
 	c.mustHear(wrote, Begin, Begin)
-	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
+	if err := w.NoteKnown(ctx, c.ID, c.Session, met, Begin); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, cold})
@@ -69,7 +69,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2})
 
-	if err := w.Met(ctx, c.ID, c.Session, phone, at); err != nil {
+	if err := w.NoteKnown(ctx, c.ID, c.Session, phone, at); err != nil {
 		t.Fatal(err)
 	}
 	c.MustSend(node, at, c.MustStart(phone, Begin, 1)...)

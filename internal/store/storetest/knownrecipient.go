@@ -23,7 +23,7 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 	met := func(to string, at time.Time) {
 		t.Helper()
-		if err := w.Met(ctx, c.ID, c.Session, to, at); err != nil {
+		if err := w.NoteKnown(ctx, c.ID, c.Session, to, at); err != nil {
 			t.Fatal(err)
 		}
 	}

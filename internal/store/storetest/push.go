@@ -232,9 +232,9 @@ func testMails(t *testing.T, w *World) {
 	if m := first[0]; m.Partner != 1 || m.Kind != puntuale.MailReset || string(m.Sealed) != "\x0b" || !m.Queued.Equal(Begin) || m.Attempts != 1 {
 		t.Errorf("%+v", m)
 	}
-	want(puntuale.MailHold - time.Second)
-	second := want(puntuale.MailHold, 11, 12) // after this time, the node of the first claim counts as dead
-	end(first[0], time.Time{})                // an end from that node, which comes too late and must have no effect
+	want(puntuale.MailClaimTime - time.Second)
+	second := want(puntuale.MailClaimTime, 11, 12) // after this time, the node of the first claim counts as dead
+	end(first[0], time.Time{})                     // an end from that node, which comes too late and must have no effect
 	end(second[0], Begin.Add(time.Hour))
 	end(second[1], time.Time{})
 	want(time.Hour - time.Second)

@@ -81,7 +81,7 @@ func testQuotas(t *testing.T, w *World) {
 		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
 			t.Errorf("%s over the limit: %v", q, err)
 		}
-		if all, err := p.Quotas(ctx, []puntuale.ClientID{c.ID, 999}); err != nil || len(all) != 1 || len(all[c.ID]) != 1 || all[c.ID].Of(q) != 0 {
+		if all, err := p.Quotas(ctx, []puntuale.ClientID{c.ID, 999}); err != nil || len(all) != 1 || len(all[c.ID]) != 1 || all[c.ID].Get(q) != 0 {
 			t.Errorf("%s: quotas are %v, %v", q, all, err)
 		}
 		set(nil)

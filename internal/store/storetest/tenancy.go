@@ -305,12 +305,12 @@ var foreignCalls = map[string]foreign{
 	"DeleteTemplate": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.DeleteTemplate(context.Background(), other.template())
 	},
-	"Kept": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		template, err := tenant.Kept(context.Background(), puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h"})
+	"KeptAnswer": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		template, err := tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h"})
 		if template != nil || err != nil {
 			return template, err
 		}
-		return tenant.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
+		return tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
 	},
 	"Details": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return tenant.Details(context.Background(), []puntuale.MessageID{id})

@@ -111,8 +111,8 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		return logo, err
 	},
 	"SetBrand": nil,
-	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
-		return theirs.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
+	"KeptAnswer": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
 	},
 }
 
@@ -245,7 +245,7 @@ func testPartnersApart(t *testing.T, w *World) {
 		t.Errorf("its keys became %+v, %v", keys, err)
 	}
 	// The idempotency keys of a client and of its partner are separate, even if both have the same id.
-	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
+	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).KeptAnswer(ctx, *once); answer != nil || err != nil {
 		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
 	}
 }

@@ -248,7 +248,7 @@ func create(v *page.Request) error {
 	if err != nil {
 		return refused(v, err, f)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("automation.created", "")
 	return v.Redirect(address(v, made.ID))
 }
@@ -270,7 +270,7 @@ func update(v *page.Request) error {
 		}
 		return refused(v, err, f)
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("automation.updated", "")
 	return v.Redirect(address(v, done.ID))
 }
@@ -318,7 +318,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.Again(atRows(err, f), f, RuleForm(e), Edit(e), formFields(f)...)
+	return v.ShowRefused(atRows(err, f), f, RuleForm(e), Edit(e), formFields(f)...)
 }
 
 func switchRule(v *page.Request) error {
@@ -330,7 +330,7 @@ func switchRule(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(done.ID.String() + " " + onOff(done.Active))
+	v.SetAuditTarget(done.ID.String() + " " + onOff(done.Active))
 	v.Say("automation.switched_"+onOff(done.Active), "", "Name", done.Name)
 	if returnTo := v.HTTP.Referer(); strings.HasSuffix(returnTo, "/automations") {
 		return v.Redirect(v.Frame.Place.Base + "/automations")
@@ -343,7 +343,7 @@ func rotate(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("automation.rotated", "")
 	return v.Redirect(address(v, done.ID))
 }
@@ -356,7 +356,7 @@ func deleteRule(v *page.Request) error {
 	if err := rulesOf(v).Delete(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("automation.deleted", "", "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/automations")
 }

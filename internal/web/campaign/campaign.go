@@ -173,7 +173,7 @@ func retryCampaign(v *page.Request) error {
 		return err
 	}
 	v.Quiet = retried == 0
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	v.Say("campaign.said_again", "", "N", retried)
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id"))
 }
@@ -202,7 +202,7 @@ func exportRecipients(v *page.Request) error {
 	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, r := range rows {
 			_ = out.Write(exportedRecipient(v, r))

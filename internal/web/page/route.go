@@ -102,7 +102,7 @@ func (s *Site) enter(v *Request) (err error) {
 	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
 		return err
 	}
-	v.Client.At(v.Caller().Address)
+	v.Client.SetAddress(v.Caller().Address)
 	if v.Person.User().Client != 0 || v.Entered(v.Client.ID()) {
 		return nil
 	}

@@ -54,9 +54,9 @@ func createAccount(v *page.Request) error {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Code: puntuale.FaultUserEmailTaken})
 		}
-		return v.Again(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
+		return v.ShowRefused(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
-	v.Did(created.ID.String())
+	v.SetAuditTarget(created.ID.String())
 	fresh := FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
 		fresh.Link, fresh.Expires, fresh.Mailed = v.InvitationAddress(i), i.Expires, i.Mailed
@@ -138,7 +138,7 @@ func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 		"daily_api_cap", number(c.Cap), "expiration_date", expires, "timezone", c.Zone, "region", c.Region,
 		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
 	for _, q := range puntuale.AllQuotas {
-		limit := strconv.FormatInt(quotas[c.ID].Of(q), 10)
+		limit := strconv.FormatInt(quotas[c.ID].Get(q), 10)
 		f.Values.Set(QuotaField(q), limit)
 		f.Values.Set("was."+QuotaField(q), limit)
 	}
@@ -184,9 +184,9 @@ func changeAccount(v *page.Request) error {
 				page.Label{Name: "daily_api_cap", Key: "account.cap"}, page.Label{Name: "timezone", Key: "account.zone"}, page.Label{Name: "region", Key: "account.region"}, page.Label{Name: "holidays", Key: "account.holidays"})
 			differUnversioned(v, f, current)
 		}
-		return v.Again(err, f, AccountForm(f, c), AccountEdit(f, c), fields...)
+		return v.ShowRefused(err, f, AccountForm(f, c), AccountEdit(f, c), fields...)
 	}
-	v.Did(c.ID.String())
+	v.SetAuditTarget(c.ID.String())
 	v.Say("account.saved", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
@@ -314,9 +314,9 @@ func addCredits(v *page.Request) error {
 			return readErr
 		}
 		a.CreditsForm = f
-		return v.Again(err, f, CreditsForm(f, a.ID), AccountPage(a), "credits_add")
+		return v.ShowRefused(err, f, CreditsForm(f, a.ID), AccountPage(a), "credits_add")
 	}
-	v.Did(c.ID.String() + " " + strconv.FormatInt(n, 10))
+	v.SetAuditTarget(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.Say("account.credits_done", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
@@ -330,7 +330,7 @@ func suspend(v *page.Request, suspended bool) error {
 		return err
 	}
 	base := "/partner/clients/" + c.ID.String()
-	v.Did(c.ID.String())
+	v.SetAuditTarget(c.ID.String())
 	if suspended {
 		v.Say("account.suspend_done", base+"/resume", "Name", c.Name)
 	} else {
@@ -351,12 +351,12 @@ func deleteAccount(v *page.Request) error {
 	}
 	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
 		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Code: puntuale.FaultNameDiffers})
-		return v.Again(err, f, view.ConfirmForm(f, DeleteQuestion(v.Frame, a.Client)), AccountDelete(f, a.Client), "confirm")
+		return v.ShowRefused(err, f, view.ConfirmForm(f, DeleteQuestion(v.Frame, a.Client)), AccountDelete(f, a.Client), "confirm")
 	}
 	if err := v.Partner.DeleteClient(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.Did(a.ID.String() + " " + a.Name)
+	v.SetAuditTarget(a.ID.String() + " " + a.Name)
 	v.Say("account.deleted", "", "Name", a.Name)
 	return v.Redirect("/partner")
 }
@@ -373,9 +373,9 @@ func createKey(v *page.Request) error {
 			return readErr
 		}
 		a.KeyForm = f
-		return v.Again(err, f, KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), AccountPage(a), "name")
+		return v.ShowRefused(err, f, KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), AccountPage(a), "name")
 	}
-	v.Did(v.Path("id") + " " + key.Prefix)
+	v.SetAuditTarget(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
@@ -389,7 +389,7 @@ func rotateKey(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(v.Path("id") + " " + key.Prefix)
+	v.SetAuditTarget(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
@@ -397,7 +397,7 @@ func revokeKey(v *page.Request) error {
 	if err := v.Partner.RevokeKey(v.Ctx(), v.Path("id"), v.Path("key")); err != nil {
 		return err
 	}
-	v.Did(v.Path("id") + " " + v.Path("key"))
+	v.SetAuditTarget(v.Path("id") + " " + v.Path("key"))
 	v.Say("key.revoked", "")
 	return v.Redirect("/partner/clients/" + v.Path("id"))
 }

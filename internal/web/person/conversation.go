@@ -142,7 +142,7 @@ func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p Answe
 		o := AnswerSession{ID: s.ID.String(), Name: s.Name}
 		if s.Type == puntuale.Official {
 			o.Bounded = true
-			if o.Until, err = v.Client.WindowUntil(v.Ctx(), s.ID, phone); err != nil {
+			if o.Until, err = v.Client.ReplyWindowEnd(v.Ctx(), s.ID, phone); err != nil {
 				return p, err
 			}
 			if !o.Until.After(v.Now()) {
@@ -188,8 +188,8 @@ func answer(v *page.Request) error {
 			return missing
 		}
 		p.Answer.Form = f
-		return v.Again(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
+		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
 	}
-	v.Did(started.IDs[0].String())
+	v.SetAuditTarget(started.IDs[0].String())
 	return v.Redirect(personAddress(v, phone))
 }

@@ -32,7 +32,7 @@ func openMedia(v *page.Request) error {
 	if y.Media == nil || y.Blanked {
 		return page.ErrNoPage
 	}
-	v.Pass.Rest() // the network may take long
+	v.Pass.LeaveSeat() // the network may take long
 	f, err := v.Client.OpenMedia(v.Ctx(), y)
 	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 		_ = f.Close()
@@ -45,7 +45,7 @@ func openMedia(v *page.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	kind, disposition, name := mediaKind(y)
 	h := v.Writer.Header()

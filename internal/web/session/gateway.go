@@ -32,9 +32,9 @@ func createGateway(v *page.Request, f *view.Form) error {
 		Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Gateway: &gateway,
 	}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
+		return v.ShowRefused(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("session.created", "")
 	return v.Redirect(sessionURL(v, made.ID))
 }
@@ -68,9 +68,9 @@ func setGateway(v *page.Request) error {
 		return err
 	}
 	if _, err := v.Client.SetGateway(v.Ctx(), sender.ID.String(), readGateway(f)); err != nil {
-		return v.Again(err, f, GatewayKeysForm(f, sender), GatewayKeys(f, sender), gatewayFields...)
+		return v.ShowRefused(err, f, GatewayKeysForm(f, sender), GatewayKeys(f, sender), gatewayFields...)
 	}
-	v.Did(sender.ID.String())
+	v.SetAuditTarget(sender.ID.String())
 	v.Say("gateway.saved", "")
 	return v.Redirect(sessionURL(v, sender.ID))
 }
@@ -83,9 +83,9 @@ func testGateway(v *page.Request, f *view.Form, sender Sender) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, GatewayTest(f, o), Session(o))
+		return v.ShowRefused(err, f, GatewayTest(f, o), Session(o))
 	}
-	v.Did(sender.ID.String())
+	v.SetAuditTarget(sender.ID.String())
 	tone := "bad"
 	if tried.OK {
 		tone = "ok"

@@ -71,7 +71,7 @@ func forgot(v *page.Request) error {
 	})
 	if err != nil {
 		action, door := forgotAddress(v), signInBeside(v)
-		return v.Again(err, f, ForgotForm(f, action, door), Forgot(f, action, door), "email")
+		return v.ShowRefused(err, f, ForgotForm(f, action, door), Forgot(f, action, door), "email")
 	}
 	return v.Whole(ForgotAsked(signInBeside(v)))
 }
@@ -112,7 +112,7 @@ func reset(v *page.Request) error {
 		return resetSpent(v, err)
 	case err != nil:
 		email := holder.User().Email
-		return v.Again(err, f, ResetForm(f, email), Reset(f, email), "password")
+		return v.ShowRefused(err, f, ResetForm(f, email), Reset(f, email), "password")
 	}
 	if err := p.Note(v.Ctx(), p.User().Client, "user.reset", p.User().Email, v.Caller().Address); err != nil {
 		return err

@@ -147,7 +147,7 @@ func notIn(v *page.Request, err error, f *view.Form) error {
 	case errors.Is(err, account.ErrWeak):
 		f.Refuse("password", v.T("login.weak"))
 	default:
-		return v.Again(err, f, part, page)
+		return v.ShowRefused(err, f, part, page)
 	}
 	if v.Partial() {
 		return v.ShowAs(http.StatusUnprocessableEntity, part)
@@ -292,7 +292,7 @@ func code(v *page.Request) error {
 	}
 	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
 		f.Values.Del("code")
-		return v.Again(err, f, CodeForm(f, v.SignInAddress()), Code(f, v.SignInAddress()), "code")
+		return v.ShowRefused(err, f, CodeForm(f, v.SignInAddress()), Code(f, v.SignInAddress()), "code")
 	}
 	return arrive(v, p)
 }
@@ -353,11 +353,11 @@ func speak(v *page.Request) error {
 			return err
 		}
 	}
-	return v.Redirect(back(v))
+	return v.Redirect(returnPath(v))
 }
 
-// back returns the page from which the request came, if it is a page of this service.
-func back(v *page.Request) string {
+// returnPath returns the page from which the request came, if it is a page of this service.
+func returnPath(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
 		host, rest, _ := strings.Cut(from[at+3:], "/")

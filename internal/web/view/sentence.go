@@ -87,7 +87,7 @@ func ShownPhone(ctx context.Context, phone string) string {
 // BubbleOf returns a message in the form in which the recipient's phone shows it.
 func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 	b := ContentBubble(m.Content)
-	b.At, b.In = m.Left(), true
+	b.At, b.In = m.LeftAt(), true
 	return b
 }
 

@@ -40,9 +40,9 @@ func replayMany(v *page.Request) error {
 			return missing
 		}
 		p.Replay, p.Refused = f, true
-		return v.Again(err, f, ReplayForm(p), WebhookPage(p), "from", "to", "failed")
+		return v.ShowRefused(err, f, ReplayForm(p), WebhookPage(p), "from", "to", "failed")
 	}
-	v.Did(w.ID.String() + " " + strconv.Itoa(n))
+	v.SetAuditTarget(w.ID.String() + " " + strconv.Itoa(n))
 	return replayed(v, n, oneURL(base, w.ID))
 }
 
@@ -63,7 +63,7 @@ func replayOne(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(w.ID.String() + " " + strconv.Itoa(n))
+	v.SetAuditTarget(w.ID.String() + " " + strconv.Itoa(n))
 	return replayed(v, n, deliveryURL(base, d.Delivery))
 }
 

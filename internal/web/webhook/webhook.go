@@ -115,9 +115,9 @@ func createWebhook(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
+		return v.ShowRefused(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	return v.Whole(SecretShown(WebhookSecret{Webhook: made.Webhook, Secret: made.Secret, Base: base}))
 }
 
@@ -195,9 +195,9 @@ func changeWebhook(v *page.Request) error {
 			return missing
 		}
 		e.Webhook = w
-		return v.Again(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
+		return v.ShowRefused(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	v.Say("webhook.saved", "")
 	return v.Redirect(oneURL(base, w.ID))
 }
@@ -214,7 +214,7 @@ func switched(v *page.Request, enabled bool) error {
 	if _, err := o.Update(v.Ctx(), w.ID.String(), webhook.NewWebhook{Active: &enabled}); err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	if enabled {
 		v.Say("webhook.is_on", oneURL(base, w.ID)+"/off")
 	} else {
@@ -232,7 +232,7 @@ func rotateSecret(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: oldValidUntil, Base: base}))
 }
 
@@ -242,7 +242,7 @@ func testWebhook(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow receiver needs no seat
+	v.Pass.LeaveSeat() // a slow receiver needs no seat
 	result, err := o.Test(v.Ctx(), w.ID.String())
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func deleteWebhook(v *page.Request) error {
 	if err := o.Delete(v.Ctx(), w.ID.String()); err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	v.Say("webhook.deleted", "")
 	return v.Redirect(base)
 }
