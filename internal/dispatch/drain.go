@@ -24,16 +24,16 @@ func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(
 const drainMost = 40 * time.Second
 
 // drain makes a session begin nothing new until a moment. It closes quiet when nothing of the session is in flight.
-func (s *scheduler) drain(session puntuale.SessionID, deadline time.Time, quiet chan struct{}) {
+func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {
 		close(quiet)
 		return
 	}
-	if latest := s.cfg.Clock.Now().Add(drainMost); deadline.After(latest) {
-		deadline = latest
+	if latest := s.cfg.Clock.Now().Add(drainMost); end.After(latest) {
+		end = latest
 	}
-	q.drain.end = deadline
+	q.drain.end = end
 	s.clear(q)
 	q.drain.waiters = append(q.drain.waiters, quiet)
 	s.tellDrained(q)
