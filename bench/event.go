@@ -32,23 +32,23 @@ const (
 
 // The names of figures about events.
 func eventsToOne(engine string) string {
-	return on("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
+	return onEngine("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
 }
 
 func eventLate(quantile, engine string) string {
-	return on(fmt.Sprintf("an event, until it arrives, %d of %d receivers hang, %s", hangingOfMany, manyReceivers, quantile), engine)
+	return onEngine(fmt.Sprintf("an event, until it arrives, %d of %d receivers hang, %s", hangingOfMany, manyReceivers, quantile), engine)
 }
 
 func eventsOutOf(backlog int, engine string) string {
-	return on("events delivered a second out of a backlog of "+count(backlog), engine)
+	return onEngine("events delivered a second out of a backlog of "+count(backlog), engine)
 }
 
 // eventTargets are the bounds for events on their way to webhooks.
 func eventTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
-		all = append(all, target{of: eventsToOne(engine), least: leastEventsRate}, target{of: eventLate("p99", engine), most: 1000})
+		all = append(all, target{figure: eventsToOne(engine), lowest: leastEventsRate}, target{figure: eventLate("p99", engine), highest: 1000})
 		for _, long := range []int{quickPending, 1_000_000} {
-			all = append(all, target{of: eventsOutOf(long, engine), per: eventsOutOf(shortBacklog, engine), least: 0.85})
+			all = append(all, target{figure: eventsOutOf(long, engine), divisor: eventsOutOf(shortBacklog, engine), lowest: 0.85})
 		}
 	}
 	return all

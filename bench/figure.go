@@ -13,7 +13,7 @@ type sheet struct {
 
 // figure has the values of one measurement, one for each repeat. A missing value is NaN.
 type figure struct {
-	what, unit string
+	name, unit string
 	values     []float64
 }
 
@@ -31,7 +31,7 @@ const (
 func (s *sheet) note(name, unit string, value float64) {
 	f := s.find(name)
 	if f == nil {
-		f = &figure{what: name, unit: unit}
+		f = &figure{name: name, unit: unit}
 		s.rows = append(s.rows, f)
 	}
 	for len(f.values) <= s.repeat {
@@ -42,7 +42,7 @@ func (s *sheet) note(name, unit string, value float64) {
 
 func (s *sheet) find(name string) *figure {
 	for _, f := range s.rows {
-		if f.what == name {
+		if f.name == name {
 			return f
 		}
 	}
@@ -73,7 +73,7 @@ const (
 func (s *sheet) noteEffort(name string, e effort) {
 	s.note(name+ownEffort, microCPU, e.own)
 	if e.served {
-		s.note(name+itsEffort, microCPU, e.its)
+		s.note(name+itsEffort, microCPU, e.database)
 	}
 }
 
@@ -102,5 +102,5 @@ func spread(values []float64) (median, least, highest float64, ok bool) {
 	return median, sorted[0], sorted[len(sorted)-1], true
 }
 
-// The function on returns the name of a figure of one database.
-func on(name, engine string) string { return name + ", " + engine }
+// onEngine returns the name of a figure of one database.
+func onEngine(name, engine string) string { return name + ", " + engine }

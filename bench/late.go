@@ -17,7 +17,7 @@ import (
 
 // late returns the name of a quantile of the product's lateness.
 func late(rate int, quantile, engine string) string {
-	return on(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
+	return onEngine(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
 
 // lateness measures how long after its moment a message's intent is on disk. Meanwhile new messages are planned at the rate at which
@@ -42,7 +42,7 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 // at another rate only. If there are fewer repeats than rates, the last repeat measures all rates that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
-	case !b.against():
+	case !b.comparesOthers():
 		return false
 	case b.quick:
 		return b.lateRates[i] == 2000
@@ -143,7 +143,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	})
 	_, err = t.wait(ctx, b.late+30*time.Second)
 	if failed = errors.Join(failed, err); failed == nil {
-		w.note(on(fmt.Sprintf("lateness at %d messages/s", rate), engine), p.total)
+		w.note(onEngine(fmt.Sprintf("lateness at %d messages/s", rate), engine), p.total)
 		failed = m.note(&b.sheet, name, p.total)
 	}
 	return errors.Join(failed, stop())

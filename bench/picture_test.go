@@ -14,9 +14,9 @@ import (
 func TestDrawing(t *testing.T) {
 	var s sheet
 	for i, target := range targets {
-		s.note(target.of, perSecond, float64(100*(i%3+1)))
-		if target.per != "" {
-			s.note(target.per, perSecond, 50)
+		s.note(target.figure, perSecond, float64(100*(i%3+1)))
+		if target.divisor != "" {
+			s.note(target.divisor, perSecond, 50)
 		}
 	}
 	picture := drawing(s.verdicts())
@@ -41,9 +41,9 @@ func TestDrawing(t *testing.T) {
 func TestPages(t *testing.T) {
 	var s sheet
 	for _, target := range targets {
-		s.note(target.of, perSecond, 100)
-		if target.per != "" {
-			s.note(target.per, perSecond, 50)
+		s.note(target.figure, perSecond, 100)
+		if target.divisor != "" {
+			s.note(target.divisor, perSecond, 50)
 		}
 	}
 	b := &bench{sheet: s}

@@ -185,14 +185,14 @@ func (b *bench) read(ctx context.Context, engine string, pending int) error {
 		if err != nil {
 			return fmt.Errorf("%s, beside %s on %s: %w", q.name, count(pending), engine, err)
 		}
-		b.sheet.note(asked(q.name, pending, engine), millis, took.Seconds()*1000)
+		b.sheet.note(questionFigure(q.name, pending, engine), millis, took.Seconds()*1000)
 	}
 	return nil
 }
 
-// asked names the figure of a question's time.
-func asked(name string, pending int, engine string) string {
-	return on(name+", beside "+count(pending)+" pending", engine)
+// questionFigure names the figure of a question's time.
+func questionFigure(name string, pending int, engine string) string {
+	return onEngine(name+", beside "+count(pending)+" pending", engine)
 }
 
 // ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured. Otherwise the

@@ -20,25 +20,25 @@ const (
 
 // The names of figures about inbound messages.
 func callsBesideReplies(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
 }
 
 func tookReply(quantile, engine string) string {
-	return on("a reply's delivery, until it is on disk, "+quantile, engine)
+	return onEngine("a reply's delivery, until it is on disk, "+quantile, engine)
 }
 
-func repliesTaken(engine string) string { return on("replies taken a second", engine) }
+func repliesTaken(engine string) string { return onEngine("replies taken a second", engine) }
 
 func idleBeforeReplies(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
 }
 
 // replyTargets are the bounds for inbound messages.
 func replyTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all,
-			target{of: repliesTaken(engine), least: 0.97 * replyRate},
-			target{of: callsBesideReplies("p99", engine), per: idleBeforeReplies("p99", engine), most: 2})
+			target{figure: repliesTaken(engine), lowest: 0.97 * replyRate},
+			target{figure: callsBesideReplies("p99", engine), divisor: idleBeforeReplies("p99", engine), highest: 2})
 	}
 	return all
 }
@@ -82,7 +82,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 	b.sheet.note(name, perSecond, float64(n)/time.Since(begun).Seconds())
 	b.sheet.note(name+": CPU of the server, with its start calls", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(n))
 	if e := w.stop(name, n); e.served {
-		b.sheet.note(name+itsEffort, microCPU, e.its)
+		b.sheet.note(name+itsEffort, microCPU, e.database)
 	}
 	if err := took.note(&b.sheet, func(quantile string) string { return tookReply(quantile, c.engine) }, n); err != nil {
 		return err

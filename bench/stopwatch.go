@@ -36,14 +36,14 @@ func (b *bench) watch(engine string) stopwatch {
 
 // effort is the processor time of each of n things, in microseconds.
 type effort struct {
-	own, its float64
-	served   bool // the database has processes of its own, as PostgreSQL has
+	own, database float64
+	served        bool // the database has processes of its own, as PostgreSQL has
 }
 
 // stop reads the processor time for each of n things.
 func (w stopwatch) stop(name string, n int) (e effort) {
 	own, all := ownCPU(), childrenCPU(w.server)
-	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), its: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
+	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), database: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
 	if w.sampled != nil {
 		w.backends(name, all, n)
 	}

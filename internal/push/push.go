@@ -74,7 +74,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 		var sending errgroup.Group
 		sending.SetLimit(atOnce)
 		for _, p := range all {
-			sending.Go(func() error { return n.send(ctx, p) })
+			sending.Go(func() error { return n.sendPush(ctx, p) })
 		}
 		if err := errors.Join(err, sending.Wait()); err != nil || len(all) < claimed || ctx.Err() != nil {
 			return err
@@ -82,8 +82,8 @@ func (n *Notifier) Round(ctx context.Context) error {
 	}
 }
 
-// send sends one push and records how it ended.
-func (n *Notifier) send(ctx context.Context, p puntuale.Push) error {
+// sendPush sends one push and records how it ended.
+func (n *Notifier) sendPush(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
 	retryAt := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
 	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushUnsubscribed: Gone, puntuale.PushFailed: Failed}[end]

@@ -25,9 +25,9 @@ type inbound struct {
 	at           time.Time // when the person wrote the message; never in the future
 	media        string    // the file as JSON
 	cancelled    int
-	// refs is set if the message stops more messages than one transaction may cancel. It has the messages that no
+	// uncancelled is set if the message stops more messages than one transaction may cancel. It has the messages that no
 	// earlier transaction cancelled. nil: the batch itself looks for the messages to stop.
-	refs []puntuale.MessageRef
+	uncancelled []puntuale.MessageRef
 
 	id      int64 // id of the reply
 	fresh   bool  // the message was not taken before
@@ -134,7 +134,7 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 		if rows[0].cancelled += n; err != nil {
 			return err
 		}
-		rows[0].refs = append([]puntuale.MessageRef{}, refs[0][limit:]...)
+		rows[0].uncancelled = append([]puntuale.MessageRef{}, refs[0][limit:]...)
 	}
 }
 
@@ -154,7 +154,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each of the messages, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.refs == nil // a reaction is no answer
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // a reaction is no answer
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -394,8 +394,8 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 		return err
 	}
 	for i, x := range b.rows {
-		if x.refs = refs[i]; x.refs != nil {
-			x.refs = x.refs
+		if x.refs = refs[i]; x.uncancelled != nil {
+			x.refs = x.uncancelled
 		}
 	}
 	if err := b.bound(ctx); err != nil {

@@ -48,8 +48,8 @@ var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 type Webhook struct {
 	c *Connector
 
-	mu         sync.Mutex
-	noteStored map[puntuale.SessionID]keptKeys
+	mu   sync.Mutex
+	kept map[puntuale.SessionID]keptKeys
 }
 
 // keptKeys are a session's keys as they were at most keysKept ago.
@@ -61,7 +61,7 @@ type keptKeys struct {
 
 // NewWebhook returns the handler. It also works for sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook {
-	return &Webhook{c: c, noteStored: map[puntuale.SessionID]keptKeys{}}
+	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
 
 // Expects reports whether a request may be Meta's: it names a session that has keys, and a POST has a signature of the
@@ -207,7 +207,7 @@ func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.Of
 	}
 	now := h.c.cfg.Clock.Now()
 	h.mu.Lock()
-	kept, ok := h.noteStored[id]
+	kept, ok := h.kept[id]
 	h.mu.Unlock()
 	if age := now.Sub(kept.read); !ok || age > keysKept || age < 0 {
 		if kept, err = h.read(ctx, id, now); err != nil {
@@ -234,10 +234,10 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.noteStored) >= keysMost {
-		clear(h.noteStored)
+	if len(h.kept) >= keysMost {
+		clear(h.kept)
 	}
-	h.noteStored[id] = kept
+	h.kept[id] = kept
 	return kept, nil
 }
 

@@ -19,7 +19,7 @@ type RateLimiter[K comparable] struct {
 
 	mu      sync.Mutex
 	callers map[K]*rate.Limiter
-	limit   int // if more callers are remembered, forget runs
+	maximum int // if more callers are remembered, forget runs
 }
 
 // How many callers are remembered.
@@ -34,7 +34,7 @@ func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() 
 	if callsPerSecond <= 0 {
 		return nil
 	}
-	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, limit: leastCallers}
+	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, maximum: leastCallers}
 }
 
 // Take counts one call. Codes: rate_limited; then the call is not counted.
@@ -66,7 +66,7 @@ func (p *RateLimiter[K]) take(caller K, n int) error {
 func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 	l := p.callers[caller]
 	if l == nil {
-		if len(p.callers) >= p.limit {
+		if len(p.callers) >= p.maximum {
 			p.forget(now)
 		}
 		l = rate.NewLimiter(p.limit, p.burst)
@@ -89,5 +89,5 @@ func (p *RateLimiter[K]) forget(now time.Time) {
 		}
 		delete(p.callers, caller)
 	}
-	p.limit = max(leastCallers, 2*len(p.callers))
+	p.maximum = max(leastCallers, 2*len(p.callers))
 }

@@ -84,9 +84,9 @@ func (t *archiveTerm) named(text string) string {
 // lookedAtRuns has runs that the archiver looked at and left in the database. note stores them when the present file
 // is finished.
 type lookedAtRuns struct {
-	place       map[puntuale.ClientID]puntuale.RunID
-	collectLate []retention.LateRun
-	runs        int
+	place map[puntuale.ClientID]puntuale.RunID
+	late  []retention.LateRun
+	runs  int
 }
 
 // collect reads as many old runs as one file may have. more says that there may be more.
@@ -202,9 +202,9 @@ func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun)
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.collectLate = append(t.looked.collectLate, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
 		default:
-			t.looked.collectLate = append(t.looked.collectLate, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
 		}
 	}
 	if len(refs) == 0 {
@@ -282,8 +282,8 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 
 // note stores the progress: first the late runs, then the cursor.
 func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
-	slices.SortFunc(l.collectLate, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
-	for part := range slices.Chunk(l.collectLate, engine.Chunk) {
+	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
+	for part := range slices.Chunk(l.late, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err
 		}
