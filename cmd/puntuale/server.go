@@ -44,17 +44,17 @@ import (
 // few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, depending on its roles, a dispatcher that sends due messages, and the API.
+// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, and the API.
 // [openServer] returns when the server is ready. Close stops the parts in this order: HTTP, dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
 	media    *media.Fetcher // nil: this server fetches no files
 	networks networks
-	dispatch *dispatch.Dispatcher // nil: the server does not have the role dispatch
-	sessions *session.Manager     // nil: the server does not have the role dispatch
-	feeding  *feeding             // nil: the server does not have the role dispatch
-	events   *outbox.Sender       // nil: the server does not have the role dispatch
+	dispatch *dispatch.Dispatcher // nil: the server does not have the server role dispatch
+	sessions *session.Manager     // nil: the server does not have the server role dispatch
+	feeding  *feeding             // nil: the server does not have the server role dispatch
+	events   *outbox.Sender       // nil: the server does not have the server role dispatch
 	caller   *outbox.Caller
 	chatwoot *chatwoot.Bridge
 	agents   *chatwoot.Webhook // what agents write in Chatwoot
@@ -298,7 +298,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	return api, nil
 }
 
-// newPages makes the handler of the pages. It returns nil if the server does not have the role web.
+// newPages makes the handler of the pages. It returns nil if it does not have the server role web.
 func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil

@@ -26,7 +26,7 @@ type Config struct {
 	// answers.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open encrypt and decrypt data. purpose says what the data are for, and place says where they belong.
+	// Seal and Open seal and open stored data. purpose says what the data are for, and place says where they belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 

@@ -23,7 +23,7 @@ type movedTable struct {
 // catalogue of their database. If you add a column, add it here. Then decide what an import does with older files
 // that do not have the column.
 var MovedTables = []movedTable{
-	{Name: "secret", Columns: "name value"}, // the value stays encrypted with a key that does not move
+	{Name: "secret", Columns: "name value"}, // the value stays sealed with a key that does not move
 	{Name: "counter", Columns: "noun next"}, // includes the counter of nodes, because an attempt's token contains the node's number, which must never be used again
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
