@@ -103,7 +103,7 @@ func phonesOf(rows []puntuale.Recipient) []string {
 	return phones
 }
 
-// refusalOf returns the code of why a recipient cannot be planned. A missing field comes before an invalid one.
+// refusalOf returns the code of the reason why a recipient cannot be planned. A missing field comes before an invalid one.
 func refusalOf(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(refused.Faults) == 0 {

@@ -8,7 +8,7 @@ import (
 // pause is a time for which a connector asks the dispatcher to send nothing on a session.
 type pause struct {
 	end     time.Time        // end of the pause; only set may change it
-	shared  atomic.Int64     // the same as until, in microseconds of the Unix epoch, for goroutines that prepare
+	shared  atomic.Int64     // the same as end, in microseconds of the Unix epoch, for goroutines that prepare
 	waiting []*queuedMessage // messages to prepare when the pause has ended
 }
 

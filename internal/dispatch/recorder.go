@@ -89,7 +89,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch, however long the store does not answer. It stops only when ctx ends.
+// record writes the batch. If the store does not answer, it tries again until the store answers, or until ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {

@@ -126,7 +126,7 @@ func (w *world) round(t *testing.T) {
 
 func direct(w *world) http.RoundTripper { return w.Transport() }
 
-// TestPush: a strict push service takes each push, and what the browser reads names the session alone.
+// TestPush: a strict push service takes each push. The text that the browser decrypts names only the session.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, direct)

@@ -64,7 +64,7 @@ func (w *world) newWebhooks() *desk {
 	return d
 }
 
-// discard is a caller that gets no answer.
+// discard is the ResponseWriter of a caller that ignores the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }

@@ -19,8 +19,8 @@ type creditMark struct {
 // lowMark is the number of credits at which a client is told that few are left.
 func (m creditMark) lowMark() int64 { return max(m.topped/10, 1) }
 
-// fell notes that credits became fewer, and returns what is to be told of it. A top-up begins anew, and nothing else does. Otherwise each
-// message that takes a last credit and gives it back would tell the same again.
+// fell notes that credits became fewer, and returns the events to write. Each event is written once after a top-up.
+// Otherwise each message that takes the last credit and gives it back would cause the same event again.
 func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) {
 	var types []puntuale.EventType
 	if m.topped == 0 {
