@@ -182,7 +182,7 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileTargets: strangers may write any target. No target leads into our network or stops another push, and no
+// TestHostileTargets: an unknown caller may write any target. No target leads into our network or stops another push, and no
 // address is logged.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()

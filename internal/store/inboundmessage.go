@@ -472,7 +472,7 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
 		engine.Column(names, func(n *inboundName) string { return n.name }),
-		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at.Add(-puntuale.ReplyWindow)) }),
+		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at.Add(-puntuale.RunAnswerTime)) }),
 		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at) }),
 	}}, func(r engine.Row) error {
 		var i int

@@ -49,7 +49,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	}
 	state := n.Detail.State
 	switch {
-	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to strangers
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to cold contacts
 		return nil
 	case kind == puntuale.NoticeDisconnected:
 		n.Detail = puntuale.NoticeDetail{Event: f.Type}

@@ -195,7 +195,7 @@ func testIncidents(t *testing.T, w *World) {
 	if err != nil || all[0].Detail.Event != puntuale.EventSessionUnlinked || all[0].Name != "predefinita" || !all[0].At.Equal(at(30)) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	// A limit on messages to strangers does not disconnect.
+	// A limit on messages to cold contacts does not disconnect.
 	other.told(at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
 	if n := w.Int("select count(*) from notice where client_id = $1", other.ID); n != 0 {
 		t.Errorf("%d notices of a limit", n)
