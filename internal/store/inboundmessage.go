@@ -334,8 +334,8 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 	return b.leaveOut(ctx)
 }
 
-// leaveOut removes the marks that this batch wrote for calls that are left out. If another call of the
-// batch has the same message, that call waits for a later batch: otherwise it would report that the message is stored.
+// leaveOut removes the marks that this batch wrote for calls that are left out. Another call of the batch may have the
+// same message. That call waits for a later batch too. Otherwise it would report that the message is stored.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
 	removed := map[seenKey]bool{}

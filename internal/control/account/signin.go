@@ -169,8 +169,8 @@ const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8m
 // clipped shortens a password before it is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
-// Arrived notes that the person signed in. If the person has signed in before, and never from the browser with this cookie, the person gets
-// a notice, because somebody else may have signed in.
+// Arrived notes that the person signed in. The person gets a notice if this browser's cookie is new, and the person has
+// signed in before. Somebody else may have signed in then.
 func (p *Person) Arrived(ctx context.Context, cookie string, from netip.Addr) error {
 	patch := puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}
 	if _, known := p.accounts.visitorOf([]puntuale.User{p.user}, cookie); !known && !p.user.Seen.IsZero() {

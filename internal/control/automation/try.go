@@ -109,7 +109,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	if err != nil {
 		return v, err
 	}
-	facts, err := r.store.AutomationFacts(ctx, v.Phone, a.FactsWanted(), now)
+	facts, err := r.store.AutomationFacts(ctx, v.Phone, a.FactQuery(), now)
 	if err != nil {
 		return v, fmt.Errorf("read what an automation decides by: %w", err)
 	}

@@ -35,7 +35,7 @@ where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id
 )
 
 // FactsOf reads what decisions about persons of a client need.
-func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time,
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.FactQuery, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
@@ -133,7 +133,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
-func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.FactsWanted, now time.Time) (puntuale.AutomationFacts, error) {
+func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.FactQuery, now time.Time) (puntuale.AutomationFacts, error) {
 	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, wanted, now)
 	if err != nil {
 		return puntuale.AutomationFacts{}, engine.PublicError(err)

@@ -116,8 +116,8 @@ const (
 	toldOver = 2 // all is used
 )
 
-// Report writes the events of a client's daily cap: one a day when its calls reach 80 percent of the cap, and one when
-// they reach the cap. used is the number of calls that count today. The transaction has locked the day's row.
+// Report writes the events of a client's daily cap. It writes one a day when the calls reach 80 percent of the cap, and
+// one when they reach the cap. used is the number of calls that count today. The transaction has locked the day's row.
 func (c UsageCount) Report(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
 	if !c.cap.Valid {
 		return nil
