@@ -66,9 +66,9 @@ type AutomationAct struct {
 	Stamp      int64 // the rule must not have changed
 	Phone      string
 	Occurrence string
-	Keep       time.Time   // until when the occurrence is remembered
-	Depth      int         // of the trigger
-	Contact    *Contact    // as it was when the act was planned; nil: the person was no contact
+	Keep       time.Time // until when the occurrence is remembered
+	Depth      int       // of the trigger
+	Contact    *Contact  // as it was when the act was planned; nil: the person was no contact
 	Wanted     FactQuery // what Decide looks at
 
 	// Decide decides with what is known inside the transaction; "" acts. It is pure, and may be called more than once.
