@@ -194,7 +194,7 @@ func (w *world) Knows(_ context.Context, _ puntuale.ClientID, _ puntuale.Session
 	return w.wrote[to] || !w.met[to].IsZero(), nil
 }
 
-func (w *world) Met(_ context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+func (w *world) NoteKnown(_ context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if client != theClient || session != theSession {
