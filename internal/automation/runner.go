@@ -25,11 +25,13 @@ type Queue interface {
 type Config struct {
 	Store   Queue
 	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // not_found; forbidden
-	// Bound returns how many rows one transaction may write, and whether calls arrive. Then the runner of dates rests after each.
-	Bound  func() (rows int, calls bool)
-	Wakeup puntuale.Wakeup
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write
+	// DatesBound returns how many dates one transaction may plan, if each gets one message, and whether calls arrive. If
+	// they do, the runner of dates rests after each transaction.
+	DatesBound func() (dates int, calls bool)
+	Wakeup     puntuale.Wakeup
+	Clock      clock.Clock
+	Logger     *slog.Logger
 }
 
 // Runner acts for the rules of all clients. Any number of nodes run at once.
