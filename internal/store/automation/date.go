@@ -106,7 +106,7 @@ const (
 	LockContacts = `select p.id, p.phone, p.fields from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
 
 	// RulesDated says for rules whether they have a date of a contact between two ids. The order has all columns of the
-	// key, so PostgreSQL reads one row by the key, even of a table that it believes to be empty.
+	// key. So PostgreSQL reads one row by the key, even if it believes that the table is empty.
 	RulesDated = `
 select u.r, coalesce((select 1 from automation_date d where d.client_id = u.c and d.rule_id = u.r and d.person_id >= u.f and d.person_id <= u.t
  order by d.client_id, d.rule_id, d.person_id limit 1), 0) from $u(c bigint, r bigint, f bigint, t bigint)`
@@ -295,7 +295,12 @@ func (f *dateFollower) cancel(ctx context.Context) error {
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
 		engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.rule) }),
 		engine.Column(f.ended, func(d *dateRow) string { return f.people[d.person].Phone }),
-		engine.Column(f.ended, func(d *dateRow) string { return d.value }),
+		engine.Column(f.ended, func(d *dateRow) string {
+			if f.people[d.person].Phone == "" {
+				return "" // the contact is gone, and its date must not stay
+			}
+			return d.value
+		}),
 	}); err != nil {
 		return fmt.Errorf("log changed dates: %w", err)
 	}
