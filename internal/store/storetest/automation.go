@@ -165,7 +165,7 @@ var ofRules = map[string]foreign{
 		return all, err
 	},
 	"AutomationFacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		f, err := tenant.AutomationFacts(context.Background(), wrote, puntuale.FactQuery{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
+		f, err := tenant.AutomationFacts(context.Background(), wrote, puntuale.WantedFacts{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
 		return f.Contact, errors.Join(err, notZero(f.First))
 	},
 	"FiringsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
