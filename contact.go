@@ -55,7 +55,7 @@ func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 		if merged.Fields == nil {
 			merged.Fields = map[string]ContactField{}
 		}
-		if old, there := merged.Fields[name]; !there || old != field {
+		if old, found := merged.Fields[name]; !found || old != field {
 			merged.Fields[name], changed = field, true
 		}
 	}
@@ -73,12 +73,12 @@ func (c Contact) Apply(p ContactPatch) (patched Contact, changed bool) {
 	}
 	patched.Fields = maps.Clone(c.Fields)
 	for name, field := range p.Fields {
-		old, there := patched.Fields[name]
+		old, found := patched.Fields[name]
 		switch {
-		case field == nil && there:
+		case field == nil && found:
 			delete(patched.Fields, name)
 			changed = true
-		case field != nil && (!there || old != *field):
+		case field != nil && (!found || old != *field):
 			if patched.Fields == nil {
 				patched.Fields = map[string]ContactField{}
 			}
@@ -175,7 +175,7 @@ type ContactLists interface {
 	Contact(ctx context.Context, id ContactID) (Contact, error)                     // code not_found
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // finds a contact by its number
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the existing contacts of at most 1,000 phones, by phone
-	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // stops counting at most
+	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)     // stops counting at limit
 	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
 }
 
@@ -216,13 +216,13 @@ type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows a person. This is when the network first accepted a message to the
+	// NoteKnown notes since when the session knows a person. This is when the network first accepted a message to the
 	// person, or when the person first wrote. Only the first note counts.
-	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
+	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
 	// MetSince returns the moments, after since, at which the session wrote to a person for the first time, the latest
-	// first. most limits how many.
-	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
+	// first. It returns at most limit.
+	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.
 	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)

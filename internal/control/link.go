@@ -79,7 +79,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	case f.At("body.phone"): // a fault is already noted at this location
 	case text == "":
 		f.Add("body.phone", puntuale.FaultRequired, nil)
-	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
+	case refused == nil && phone[0] != '+', refused != nil && refused.IsNoRecipient():
 		f.Add("body.phone", faultNotPhone, text)
 	case refused != nil:
 		f.Add("body.phone", refused.Code, text)
@@ -118,9 +118,9 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 		err = do()
 	}
 	if err != nil {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
+		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
+		_, _ = c.give(timeout, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
 	}
 	return err
 }
@@ -202,8 +202,8 @@ const (
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
-	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest look found
-	looked  chan struct{}                           // closed after the next look
+	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest check found
+	looked  chan struct{}                           // closed after the next check
 }
 
 // AwaitSession returns a session as soon as its state differs from what the caller saw. It fails when the context ends,
@@ -228,10 +228,10 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 			return Session{}, ctx.Err()
 		}
 		f.mu.Lock()
-		row, there := w.found[s.ID]
+		row, found := w.found[s.ID]
 		looked = w.looked
 		f.mu.Unlock()
-		if !there {
+		if !found {
 			return c.Session(ctx, id) // the session is gone, so this call returns the error
 		}
 		s = c.stateOf(row)
@@ -245,7 +245,7 @@ func (c *Client) watchLinks() (*linkWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.links[c.account.ID]
-	if f.over || f.all >= followEntire || w != nil && w.waiting >= followClient {
+	if f.closed || f.all >= followEntire || w != nil && w.waiting >= followClient {
 		return nil, errFollowers
 	}
 	if w == nil {

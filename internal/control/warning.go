@@ -45,8 +45,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return err
 	}
 	for i, step := range expanded.Steps {
-		if why := mediaWarning(step, session.Type); why != "" {
-			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(why)})
+		if reason := mediaWarning(step, session.Type); reason != "" {
+			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
 		}
 	}
 	if session.Type != puntuale.Official {
@@ -67,8 +67,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return fmt.Errorf("read templates: %w", err)
 	}
 	for i, step := range expanded.Steps {
-		if why := stepWarning(step, about, known); !why.IsZero() {
-			s.Warnings = append(s.Warnings, Warning{i, why})
+		if reason := stepWarning(step, about, known); !reason.IsZero() {
+			s.Warnings = append(s.Warnings, Warning{i, reason})
 		}
 	}
 	return nil
@@ -108,8 +108,8 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 		return puntuale.Because(puntuale.ReasonNoTemplate)
 	}
 	t := known[i]
-	if use, says := t.Status.Use(); use != puntuale.TemplateUsable {
-		return says
+	if use, reason := t.Status.Use(); use != puntuale.TemplateUsable {
+		return reason
 	}
 	if len(t.Parts) > 0 && !fits(step, t) {
 		return puntuale.Because(puntuale.ReasonTemplateValues)
@@ -269,7 +269,7 @@ func (c *Client) networkWarnings(ctx context.Context, session Session, s puntual
 	if session.Type != puntuale.Official {
 		return all, nil
 	}
-	until, err := c.WindowUntil(ctx, session.ID, s.Run.Phone)
+	until, err := c.ReplyWindowEnd(ctx, session.ID, s.Run.Phone)
 	if err != nil {
 		return nil, err
 	}

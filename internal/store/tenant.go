@@ -35,8 +35,8 @@ func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 }
 
 func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
-	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.Of(id), ClientReplies: s.Replies.Of(id)}
-	t.ContactStore = s.Persons.Of(id, t.calls())
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.Of(id), ClientReplies: s.Replies.ForClient(id)}
+	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
 }
 
@@ -80,7 +80,7 @@ func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx c
 // lists returns a Querier that reads lists under the client's list slot.
 func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
-func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
+func (t tenant) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
 	answer, err := engine.FindAnswer(ctx, t.s.CallReads, int64(t.id), &o)
 	return answer, engine.PublicError(err)
 }

@@ -59,12 +59,12 @@ func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
 	u.partners[partner] = p
 	u.all++
 	p.all++
-	return &Upload{of: u, partner: partner, slot: p.slot}, nil
+	return &Upload{uploads: u, partner: partner, slot: p.slot}, nil
 }
 
 // Upload is one list that is being read. Only one goroutine may use it.
 type Upload struct {
-	of      *Uploads
+	uploads *Uploads
 	partner puntuale.PartnerID
 	slot    *semaphore.Weighted
 	working bool
@@ -80,7 +80,7 @@ func (u *Upload) work(ctx context.Context) error {
 	defer cancel()
 	err := u.slot.Acquire(within, 1)
 	if err == nil {
-		if err = u.of.processors.Acquire(within, 1); err != nil {
+		if err = u.uploads.processors.Acquire(within, 1); err != nil {
 			u.slot.Release(1)
 		}
 	}
@@ -97,16 +97,16 @@ func (u *Upload) work(ctx context.Context) error {
 // End gives back what the upload took. It is called once.
 func (u *Upload) End() {
 	if u.working {
-		u.of.processors.Release(1)
+		u.uploads.processors.Release(1)
 		u.slot.Release(1)
 	}
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	u.of.all--
-	if p := u.of.partners[u.partner]; p.all > 1 {
+	u.uploads.mu.Lock()
+	defer u.uploads.mu.Unlock()
+	u.uploads.all--
+	if p := u.uploads.partners[u.partner]; p.all > 1 {
 		p.all--
 	} else {
-		delete(u.of.partners, u.partner)
+		delete(u.uploads.partners, u.partner)
 	}
 }
 

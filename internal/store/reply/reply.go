@@ -32,8 +32,8 @@ func New(db *engine.DB, heard *engine.Kind, cancel func(ctx context.Context, ref
 	return &Replies{db: db, heard: heard, inbound: newInboundKind(), cancel: cancel}
 }
 
-// Of returns the handle that reaches what people wrote to one client.
-func (s *Replies) Of(client puntuale.ClientID) ClientReplies { return ClientReplies{s, client} }
+// ForClient returns the handle that reaches what people wrote to one client.
+func (s *Replies) ForClient(client puntuale.ClientID) ClientReplies { return ClientReplies{s, client} }
 
 // ClientReplies are the replies of one client. Many goroutines may call its methods at once.
 type ClientReplies struct {
@@ -141,9 +141,9 @@ func (t ClientReplies) Conversation(ctx context.Context, phone string) (c puntua
 	return c, nil
 }
 
-func (t ClientReplies) Unread(ctx context.Context, most int) (n int, err error) {
+func (t ClientReplies) Unread(ctx context.Context, limit int) (n int, err error) {
 	if _, err := engine.QueryOne(ctx, t.all.db.CallReads, `select count(*) from (select 1 from conversation g where g.client_id = $1 and g.unread > 0 limit $2) x`,
-		[]any{t.client, most}, &n); err != nil {
+		[]any{t.client, limit}, &n); err != nil {
 		return 0, engine.PublicError(fmt.Errorf("count unread replies: %w", err))
 	}
 	return n, nil
