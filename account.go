@@ -195,6 +195,9 @@ type OverviewStore interface {
 	// Pulses returns the status of clients, each on its given day. It leaves out clients of other partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
+	// ClientNames returns the names of clients. It leaves out deleted clients, and clients of other partners.
+	ClientNames(ctx context.Context, ids []ClientID) (map[ClientID]string, error)
+
 	// Expiring returns at most limit clients whose last day of service is between two days, both inclusive. They are
 	// sorted by day, then by name.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)

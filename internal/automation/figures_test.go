@@ -14,7 +14,7 @@ import (
 // TestManyBirthdays plans the birthdays of many people on one day. It is long, so `make figures-automations` runs it.
 func TestManyBirthdays(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
-		const people = 3000
+		const people = 100_000
 		for at := 0; at < people; at += 1000 {
 			var all []puntuale.Contact
 			for i := range 1000 {
@@ -41,7 +41,7 @@ func TestManyBirthdays(t *testing.T) {
 // TestManyReplies lets many people write into a client with as many rules as it may have. It is long, so `make figures-automations` runs it.
 func TestManyReplies(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
-		const people = 2000
+		const people = 10_000
 		q := w.sequence("testo")
 		for i := range puntuale.MaxAutomations {
 			w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{fmt.Sprint("parola", i)}}, starts(q))
@@ -57,7 +57,12 @@ func TestManyReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		w.runs()
+		for n := 1; n > 0; {
+			var err error
+			if n, err = w.runner.Round(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		took := time.Since(begun)
 		if n := w.Int("select count(*) from message where client_id = $1 and origin = 4", w.c.ID); n != people/2 {
 			t.Errorf("%d messages", n)

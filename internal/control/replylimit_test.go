@@ -75,9 +75,9 @@ var replyLimits = []limit{
 		_, err := w.client.Send(ctx, control.SingleCall{Phone: "3331234567", Purpose: nul, Fields: map[string]json.RawMessage{"text": json.RawMessage(`"a"`)}})
 		return err
 	}},
-	{"UpdateSettings", "invalid body.keep_replies body.consent body.opt_out_words body.opt_out_answer body.takeover_hours", func(ctx context.Context, w *limited) error {
+	{"UpdateSettings", "invalid body.keep_replies body.consent body.opt_out_words body.opt_out_answer body.takeover_hours body.automated_most", func(ctx context.Context, w *limited) error {
 		_, err := w.client.UpdateSettings(ctx, puntuale.SettingsPatch{
-			KeepReplies: new(puntuale.KeepReplies(nul)), Consent: new(puntuale.ConsentRule(long)), OptOutWords: &many, OptOutAnswer: new(long), TakeoverHours: new(math.MaxInt),
+			KeepReplies: new(puntuale.KeepReplies(nul)), Consent: new(puntuale.ConsentRule(long)), OptOutWords: &many, OptOutAnswer: new(long), TakeoverHours: new(math.MaxInt), AutomatedMost: new(-1),
 		})
 		return err
 	}},

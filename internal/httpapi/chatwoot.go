@@ -66,6 +66,7 @@ func chatwootOf(l puntuale.ChatwootLink) ChatwootAnswer {
 	return out
 }
 
+// linkChatwoot holds no seat while it calls the server of Chatwoot, which may be slow.
 func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInput) (ChatwootAnswer, error) {
 	body, err := in.object()
 	if err != nil {
@@ -77,6 +78,6 @@ func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInp
 	}
 	body.only(chatwootBody{})
 	asked.Faults = *body.refused
-	l, err := links.Link(ctx, p.ID, asked)
+	l, err := links.Link(in.unhurried(ctx), p.ID, asked)
 	return chatwootOf(l), err
 }

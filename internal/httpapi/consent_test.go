@@ -103,13 +103,14 @@ func TestSettings(t *testing.T) {
 			}
 		}
 		const usual = `["STOP","BASTA","CANCELLAMI","DISISCRIVIMI","UNSUBSCRIBE"]`
-		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12}`)
+		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12,"automated_most":5}`)
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","opt_out_words":["basta così"],"takeover_hours":0}`)
-		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"consent":"free","remember":true,"opt_out_answer":"Fatto."}`)
-		want := `{"remember":true,"keep_replies":"all","consent":"free","opt_out_words":["basta così"],"opt_out_answer":"Fatto.","takeover_hours":0}`
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"consent":"free","remember":true,"opt_out_answer":"Fatto.","automated_most":0}`)
+		want := `{"remember":true,"keep_replies":"all","consent":"free","opt_out_words":["basta così"],"opt_out_answer":"Fatto.","takeover_hours":0,"automated_most":0}`
 		read(want)
 		for body, status := range map[string]int{
 			`{"consent":"maybe","takeover_hours":721}`: 422, `{"remember":false,"unknown":1}`: 422, `{"opt_out_words":["!"]}`: 422,
+			`{"automated_most":101,"remember":false}`: 422, `{"automated_most":-1}`: 422, `{"automated_most":1.5}`: 400, `{"automated_most":"x"}`: 400,
 			`{"keep_replies":null}`: 200, // null is the same as leaving the member out
 		} {
 			if got := s.call("PATCH", "/api/settings", a.Key, body); got.status != status {
@@ -117,8 +118,10 @@ func TestSettings(t *testing.T) {
 			}
 			read(want)
 		}
-		if got := s.call("PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Altro","keep_replies":"some"}`); got.status != 422 {
-			t.Errorf("the partner's wrong setting: %d %s", got.status, got.body)
+		for _, wrong := range []string{`"keep_replies":"some"`, `"automated_most":101`} {
+			if got := s.call("PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Altro",`+wrong+`}`); got.status != 422 {
+				t.Errorf("the partner's wrong setting %s: %d %s", wrong, got.status, got.body)
+			}
 		}
 		read(want)
 		s.must(nil, "PATCH", "/api/settings", a.Key, `{"opt_out_words":[]}`)

@@ -49,6 +49,7 @@ type service struct {
 	intake   *intake.Intake
 	outbox   puntuale.OutboxStore
 	rules    *automation.Automations
+	tenants  puntuale.TenantStore
 }
 
 // databases runs a test on both databases, each time with a new service.
@@ -93,6 +94,7 @@ func newService(t *testing.T, o options) *service {
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
+	s.tenants = operator
 	s.control = control.New(control.Config{
 		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },

@@ -23,6 +23,7 @@ type settingsBody struct {
 	OptOutWords   []string `json:"opt_out_words,omitempty" maxItems:"50" doc:"A message that is one of them, as a whole, is an opt-out. Empty: the usual words"`
 	OptOutAnswer  *string  `json:"opt_out_answer,omitempty" maxLength:"4096" doc:"Confirms an opt-out, once; empty: nothing does"`
 	TakeoverHours *int     `json:"takeover_hours,omitempty" minimum:"0" maximum:"720" doc:"How long automations leave a person alone whom the client's people answered"`
+	AutomatedMost *int     `json:"automated_most,omitempty" minimum:"0" maximum:"100" doc:"How many starts and sends of automations a person gets in 24 hours. 0: none"`
 }
 
 type settingsAnswer struct {
@@ -32,6 +33,7 @@ type settingsAnswer struct {
 	OptOutWords   []string `json:"opt_out_words"`
 	OptOutAnswer  string   `json:"opt_out_answer"`
 	TakeoverHours int      `json:"takeover_hours"`
+	AutomatedMost int      `json:"automated_most"`
 }
 
 func settingsOf(s puntuale.ClientSettings) settingsAnswer {
@@ -39,7 +41,7 @@ func settingsOf(s puntuale.ClientSettings) settingsAnswer {
 	if words == nil {
 		words = puntuale.DefaultOptOutWords()
 	}
-	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), words, s.OptOutAnswer, s.TakeoverHours}
+	return settingsAnswer{s.Remember, string(s.KeepReplies), string(s.Consent), words, s.OptOutAnswer, s.TakeoverHours, s.AutomatedMost}
 }
 
 func getSettings(ctx context.Context, c *control.Client, in *call, _ *struct{}) (settingsAnswer, error) {
@@ -90,6 +92,9 @@ func readSettings(o *object) (p puntuale.SettingsPatch) {
 	}
 	if n := o.wholeOrNil("takeover_hours"); o.has("takeover_hours") {
 		p.TakeoverHours = n
+	}
+	if n := o.wholeOrNil("automated_most"); o.has("automated_most") {
+		p.AutomatedMost = n
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -17,11 +18,18 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control/webhook"
+	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/outbox"
 )
 
 // newWebhooks makes the webhooks of a service. If plain is true, receivers are on this machine and are reached by http.
 func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
+	return newWebhooksWith(inboxes{}, tenants, vault, c, plain)
+}
+
+// newWebhooksWith makes webhooks, and links to a given server of Chatwoot.
+func newWebhooksWith(chatwoot puntuale.ChatwootCaller, tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
 	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}}
@@ -29,7 +37,7 @@ func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock,
 		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
 	return webhook.New(webhook.Config{
-		Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Chatwoot: inboxes{}, Public: "https://puntuale.example",
+		Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Chatwoot: chatwoot, Public: "https://puntuale.example",
 	})
 }
 
@@ -66,6 +74,64 @@ func TestChatwootCalls(t *testing.T) {
 	s.must(nil, "DELETE", one, a.Key, "")
 	if got := s.call("DELETE", one, a.Key, ""); got.status != 404 {
 		t.Errorf("deleted again: %d", got.status)
+	}
+}
+
+// slowInboxes is a server of Chatwoot that answers when the test lets it.
+type slowInboxes struct {
+	puntuale.ChatwootCaller
+	asked, answer chan struct{}
+}
+
+func (s slowInboxes) MakeInbox(ctx context.Context, _ puntuale.ChatwootLink, _, _, _ string) (int64, error) {
+	close(s.asked)
+	select {
+	case <-s.answer:
+		return 7, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// TestSlowChatwootHoldsNoSeat: a call that waits for Chatwoot leaves its seat to others, although it waits longer than any call may wait for
+// a seat. Then it succeeds.
+func TestSlowChatwootHoldsNoSeat(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{internet: true})
+	a := s.newAccount("chatwoot@x", "full")
+	slow := slowInboxes{asked: make(chan struct{}), answer: make(chan struct{})}
+	const patience = 50 * time.Millisecond
+	h, err := httpapi.New(httpapi.Config{
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooksWith(slow, s.tenants, testVault(t), s.clock, false), Now: s.clock.Now,
+		Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 1, Patience: patience, Now: time.Now})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(method, target, body string) int {
+		r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+a.Key)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	linked := make(chan int, 1)
+	go func() {
+		linked <- call("PUT", "/api/sessions/1/chatwoot", `{"base_url":"https://chat.example","api_access_token":"t","account_id":"3"}`)
+	}()
+	select {
+	case <-slow.asked:
+	case code := <-linked:
+		t.Fatalf("Chatwoot was not asked: %d", code)
+	}
+	asked := time.Now()
+	if code := call("GET", "/api/sequences", ""); code != http.StatusOK {
+		t.Errorf("another call meanwhile: %d", code)
+	}
+	<-time.After(patience - time.Since(asked))
+	close(slow.answer)
+	if code := <-linked; code != http.StatusOK {
+		t.Errorf("the link: %d", code)
 	}
 }
 

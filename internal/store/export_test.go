@@ -10,6 +10,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
@@ -47,6 +48,25 @@ type Statement struct {
 
 // Statements has the statements whose plan must not change when the tables grow.
 var Statements = map[string]Statement{
+	"persons":         {automation.PersonsOf, []any{int64(1), engine.Columns{oneText}}},
+	"answered":        {automation.AnsweredOf, []any{int64(1), engine.Columns{oneText}}},
+	"assigned":        {automation.AssignedOf, []any{int64(1), engine.Columns{oneText}}},
+	"reached":         {automation.ReachedOf, []any{int64(1), int64(1), engine.Columns{oneText}}},
+	"acted":           {automation.ActedOf, []any{int64(1), engine.Columns{oneText}}},
+	"first reply":     {automation.FirstOf, []any{int64(1), engine.Columns{oneText}}},
+	"in a run":        {automation.RunningOf, []any{int64(1), engine.Columns{oneText, one1}}},
+	"trigger reply":   {automation.TriggerReplies, []any{engine.Columns{one1, one1, one1}}},
+	"trigger message": {automation.TriggerMessages, []any{engine.Columns{one1, one1, one1}}},
+	"take triggers":   {automation.TakeDue, []any{int64(1), int64(9), 10}},
+	"due dates":       {automation.DueDates, []any{int64(1), int64(1), 20261125, 10}},
+	"move dates":      {automation.MoveDates, []any{engine.Columns{one1, one1, one1, one1, one1, one1}}},
+	"keep runs":       {automation.KeepRuns, []any{engine.Columns{one1, one1, one1, one1}}},
+	"count firings":   {automation.CountFirings, []any{int64(1), int64(1), engine.Columns{one1, one1}}},
+	"lock persons":    {automation.LockPersons, []any{int64(1), engine.Columns{oneText}}},
+	"lock contacts":   {automation.LockContacts, []any{int64(1), engine.Columns{one1}}},
+	"dates":           {automation.DatesOf, []any{int64(1), engine.Columns{one1, one1}}},
+	"former dates":    {automation.MessagesOfRuns, []any{int64(1), engine.Columns{one1}}},
+
 	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"upcoming":  {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},

@@ -18,6 +18,25 @@ var access = map[string]struct {
 	avoids string
 	allows string // a part of the plan that is allowed, although it uses an index badly
 }{
+	"persons":         {reads: true, wants: []string{"person_phone"}},
+	"answered":        {reads: true, avoids: "Seq Scan on conversation"},
+	"assigned":        {reads: true, avoids: "Seq Scan on chatwoot_conversation"},
+	"reached":         {reads: true, wants: []string{"automation_firing_phone"}},
+	"acted":           {reads: true, wants: []string{"automation_firing_phone"}},
+	"first reply":     {reads: true, wants: []string{"reply_phone"}},
+	"in a run":        {reads: true, wants: []string{"run_recipient", "key", "message_resent"}},
+	"trigger reply":   {reads: true, avoids: "Seq Scan on reply"},
+	"trigger message": {reads: true, wants: []string{"key"}},
+	"take triggers":   {wants: []string{"automation_trigger_due"}},
+	"due dates":       {reads: true, wants: []string{"automation_date_day"}},
+	"move dates":      {avoids: "Seq Scan on automation_date"},
+	"keep runs":       {avoids: "Seq Scan on automation_date"},
+	"count firings":   {},
+	"lock persons":    {wants: []string{"person_phone"}},
+	"lock contacts":   {avoids: "Seq Scan on person"},
+	"dates":           {avoids: "Seq Scan on automation_date"},
+	"former dates":    {reads: true, wants: []string{"key", "message_resent"}},
+
 	"due":       {reads: true, wants: []string{"message_open"}},
 	"campaigns": {reads: true, wants: []string{"message_open"}},
 	"ahead":     {reads: true, wants: []string{"message_open"}},
@@ -137,6 +156,12 @@ func fill(t *testing.T, w *storetest.World) {
 	exec(t, w.DB.SQL, `insert into outbox_event (client_id, seq, type, subject, at) select 1 + i % 5, i, 1, i, i from `+n)
 	exec(t, w.DB.SQL, `insert into delivery (webhook_id, at, client_id, seq, type, state, next_at) select 1 + i % 20, i, 1 + i % 5, i, 1, case when i % 10 = 0 then 0 else 1 end, i from `+n)
 	exec(t, w.DB.SQL, `insert into webhook (id, partner_id, client_id, url, types, created_at, secret, secret_before) select i, 1, 1 + i % 200, '', 2, 1, $1, $1 from `+n, []byte{})
+	exec(t, w.DB.SQL, `insert into person (client_id, id, phone, created_at, changed_at) select 1 + i % 5, i, '+39' || i, 1, 1 from `+n)
+	exec(t, w.DB.SQL, `insert into conversation (client_id, phone) select 1 + i % 5, '+39' || i from `+n)
+	exec(t, w.DB.SQL, `insert into chatwoot_conversation (client_id, phone, webhook_id) select 1 + i % 5, '+39' || i, 1 from `+n)
+	exec(t, w.DB.SQL, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) select 1 + i % 5, i % 10, '+39' || i % 3000, i, '', i % 2 from `+n)
+	exec(t, w.DB.SQL, `insert into automation_date (client_id, rule_id, person_id, value, version, since, day) select 1 + i % 5, i % 10, i, '', 1, 1, 20260101 + i % 28 from `+n)
+	exec(t, w.DB.SQL, `insert into automation_trigger (client_id, kind, subject, at, next_at) select 1 + i % 5, 8, i, i, i from `+n)
 	exec(t, w.DB.SQL, "analyze")
 }
 

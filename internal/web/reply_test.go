@@ -181,16 +181,19 @@ func TestSettings(t *testing.T) {
 		b.check("settings")
 		b.click("[name=remember]")
 		b.click("[name=keep_replies][value=all]")
-		b.fill("opt_out_words", "STOP\nBASTA COSÌ", "opt_out_answer", "Va bene, non ti scriviamo più.", "takeover_hours", "x")
+		b.fill("opt_out_words", "STOP\nBASTA COSÌ", "opt_out_answer", "Va bene, non ti scriviamo più.", "takeover_hours", "x", "automated_most", "101")
 		b.click("main form button.btn-primary")
 		b.until(`document.querySelector(".fault")`)
 		b.check("fault")
-		b.fill("takeover_hours", "24")
+		if n := evaluate[int](b, `document.querySelectorAll(".fault").length`); n != 2 {
+			t.Errorf("%d faults, want one at each of the two numbers", n)
+		}
+		b.fill("takeover_hours", "24", "automated_most", "0")
 		b.click("main form button.btn-primary")
 		b.until(`document.querySelector("[data-toast]")`)
 		got, err := w.Client().Settings(t.Context())
 		w.must(err)
-		if !got.Remember || got.KeepReplies != puntuale.KeepAllReplies || strings.Join(got.OptOutWords, ",") != "STOP,BASTA COSÌ" || got.OptOutAnswer == "" || got.TakeoverHours != 24 {
+		if !got.Remember || got.KeepReplies != puntuale.KeepAllReplies || strings.Join(got.OptOutWords, ",") != "STOP,BASTA COSÌ" || got.OptOutAnswer == "" || got.TakeoverHours != 24 || got.AutomatedMost != 0 {
 			t.Errorf("%+v", got)
 		}
 		p := w.visitor(w.partners[puntuale.Staff])
@@ -203,7 +206,7 @@ func TestSettings(t *testing.T) {
 		}
 		after, err := w.Client().Settings(t.Context())
 		w.must(err)
-		if after.Consent != puntuale.ConsentRequired || !after.Remember || after.TakeoverHours != 24 {
+		if after.Consent != puntuale.ConsentRequired || !after.Remember || after.TakeoverHours != 24 || after.AutomatedMost != 0 {
 			t.Errorf("after the partner: %+v", after)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 	"puntuale/internal/control/webhook"
 )
@@ -200,6 +201,30 @@ func (w *world) ownWebhooks() *webhook.Owner {
 	o, err := w.webhooks.OfClient(w.Client(), "")
 	w.must(err)
 	return o
+}
+
+// TestPartnerDeliveries: a partner sees the name of the client of each event, and only a number once the client is deleted.
+func TestPartnerDeliveries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.webhooks.OfPartner(w.partner, "")
+	made := w.subscribe(o)
+	w.everything(w.client)
+	partner := w.newPartnerHandle()
+	_, err := partner.ChangeClient(t.Context(), w.client.String(), account.ClientChange{Name: puntuale.ChangeTo("Bianchi <i>& figli")})
+	w.must(err)
+	name := w.failed(o, made.ID)
+	v, one := v0(w), "/partner/webhooks/"+made.ID.String()
+	for page, before := range map[string]string{one: " · ", one + "/deliveries/" + name: "<dd>"} {
+		got := inMain(v.get(page).body)
+		if !strings.Contains(got, before+"Bianchi &lt;i&gt;&amp; figli") || strings.Contains(got, "cliente "+w.client.String()) {
+			t.Errorf("%s: %s", page, got)
+		}
+	}
+	w.must(partner.DeleteClient(t.Context(), w.client.String()))
+	if got := inMain(v.get(one).body); strings.Contains(got, "Bianchi") || !strings.Contains(got, "cliente "+w.client.String()) {
+		t.Errorf("after the deletion: %s", got)
+	}
 }
 
 // TestDeliveries: a delivery shows the request as it was sent, with the signature as long as the secret is known. One, some, or all that

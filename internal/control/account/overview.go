@@ -49,6 +49,15 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	return rows, next, err
 }
 
+// ClientNames returns the names of the partner's clients, by one query. It leaves out deleted clients, and clients of other partners.
+func (p *Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]string, error) {
+	names, err := p.tenant.ClientNames(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read names of clients: %w", err)
+	}
+	return names, nil
+}
+
 // rows adds the status to clients.
 func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Time) ([]ClientRow, error) {
 	days := make([]puntuale.ClientDay, len(found))

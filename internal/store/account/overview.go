@@ -95,6 +95,26 @@ func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[pun
 	return found, nil
 }
 
+func (p Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]string, error) {
+	names := make(map[puntuale.ClientID]string, len(ids))
+	if len(ids) == 0 {
+		return names, nil
+	}
+	err := p.s.ListReads.Query(ctx, `select c.id, c.name from $u(c bigint) cross join client c where c.id = u.c and c.partner_id = $1 and c.deleted_at = 0`, []any{
+		p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })},
+	}, func(r engine.Row) error {
+		var id puntuale.ClientID
+		var name string
+		err := r.Scan(&id, &name)
+		names[id] = name
+		return err
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read names of clients: %w", err))
+	}
+	return names, nil
+}
+
 func (p Partner) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
 	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
  and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,

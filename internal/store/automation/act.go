@@ -4,12 +4,31 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
+)
+
+const (
+	// MoveDates sets the next day of dates. The client is a column: with a constant, SQLite would read all dates of the
+	// client for each row. KeepRuns has it for the same reason.
+	MoveDates = `update automation_date set day = u.n from $u(c bigint, r bigint, p bigint, v bigint, d integer, n integer)
+ where automation_date.client_id = u.c and automation_date.rule_id = u.r and automation_date.person_id = u.p and automation_date.version = u.v and automation_date.day = u.d
+ returning automation_date.rule_id, automation_date.person_id`
+
+	// KeepRuns keeps which run was started for a date.
+	KeepRuns = `update automation_date set run_id = u.i from $u(c bigint, r bigint, p bigint, i bigint)
+ where automation_date.client_id = u.c and automation_date.rule_id = u.r and automation_date.person_id = u.p`
+
+	// CountFirings adds the firings of one transaction to the counts of rules.
+	CountFirings = `update automation set fired = automation.fired + u.n, fired_at = $2::bigint from $u(r bigint, n bigint) where automation.client_id = $1 and automation.id = u.r`
+
+	// LockPersons locks the contacts with some phone numbers.
+	LockPersons = `select p.id from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p order by p.client_id, p.id for share of p`
 )
 
 // ActTransaction is the part of an acting transaction that knows rules, and knows neither runs nor messages.
@@ -63,7 +82,7 @@ func (x *ActTransaction) Unchanged(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
 	}
-	_, err := engine.QueryAll(ctx, x.A, `select p.id from person p where p.client_id = $1 and p.phone in (select u.p from $u(p text)) order by p.client_id, p.id for share of p`,
+	_, err := engine.QueryAll(ctx, x.A, LockPersons,
 		[]any{x.Client, engine.Columns{x.phones()}}, engine.ScanOne[int64])
 	if err != nil {
 		return fmt.Errorf("lock contacts: %w", err)
@@ -150,6 +169,11 @@ func (x *ActTransaction) timers(ctx context.Context) error {
 	return nil
 }
 
+// clients is the column with the client, for statements about dates.
+func (x *ActTransaction) clients(n int) []int64 {
+	return slices.Repeat([]int64{int64(x.Client)}, n)
+}
+
 type dateKey struct {
 	rule   puntuale.AutomationID
 	person puntuale.ContactID
@@ -162,9 +186,8 @@ func (x *ActTransaction) dates(ctx context.Context) error {
 	}
 	type A = *puntuale.AutomationAct
 	there := map[dateKey]bool{}
-	if err := x.A.Query(ctx, `update automation_date set day = u.n from $u(r bigint, p bigint, v bigint, d integer, n integer)
- where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p and automation_date.version = u.v and automation_date.day = u.d
- returning automation_date.rule_id, automation_date.person_id`, []any{x.Client, engine.Columns{
+	if err := x.A.Query(ctx, MoveDates, []any{engine.Columns{
+		x.clients(len(some)),
 		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Rule) }),
 		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
 		engine.Column(some, func(a *A) int64 { return (*a).Date.Version }),
@@ -221,12 +244,12 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
 	}
-	var sequences []puntuale.SequenceID
+	var wanted puntuale.FactsWanted
 	for _, act := range x.Live {
-		sequences = append(sequences, act.Sequences...)
+		wanted = wanted.Join(act.Wanted)
 	}
-	slices.Sort(sequences)
-	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), slices.Compact(sequences), x.Now)
+	wanted.First = false // the plan looked at it, and a first reply stays the first
+	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), wanted, x.Now)
 	if err != nil {
 		return err
 	}
@@ -336,14 +359,12 @@ func (x *ActTransaction) log(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("write the log of rules: %w", err)
 	}
-	for rule, n := range fired {
-		if _, err := x.A.Exec(ctx, `update automation set fired = automation.fired + $3::bigint, fired_at = $4::bigint where client_id = $1 and id = $2`, x.Client, rule, n, engine.Micros(x.Now)); err != nil {
-			return fmt.Errorf("count firings: %w", err)
-		}
+	if err := x.count(ctx, fired); err != nil {
+		return err
 	}
 	if len(dated) > 0 {
-		if _, err := x.A.Exec(ctx, `update automation_date set run_id = u.i from $u(r bigint, p bigint, i bigint)
- where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p`, x.Client, engine.Columns{
+		if _, err := x.A.Exec(ctx, KeepRuns, engine.Columns{
+			x.clients(len(dated)),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Rule) }),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Message[0]) }),
@@ -352,6 +373,21 @@ func (x *ActTransaction) log(ctx context.Context) error {
 		}
 	}
 	return outbox.Emit(ctx, x.A, x.Now, facts)
+}
+
+// count counts the firings of each rule.
+func (x *ActTransaction) count(ctx context.Context, fired map[puntuale.AutomationID]int64) error {
+	if len(fired) == 0 {
+		return nil
+	}
+	rules := slices.Sorted(maps.Keys(fired))
+	if _, err := x.A.Exec(ctx, CountFirings, x.Client, engine.Micros(x.Now), engine.Columns{
+		engine.Column(rules, func(id *puntuale.AutomationID) int64 { return int64(*id) }),
+		engine.Column(rules, func(id *puntuale.AutomationID) int64 { return fired[*id] }),
+	}); err != nil {
+		return fmt.Errorf("count firings: %w", err)
+	}
+	return nil
 }
 
 // firedDetail is what an event tells of a firing. It names nobody: a receiver finds the person by the messages.

@@ -90,6 +90,15 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 	return nil
 }
 
+const (
+	// LockContacts locks contacts, and reads their fields.
+	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(i bigint) cross join person p where p.client_id = $1 and p.id = u.i order by p.client_id, p.id for share of p`
+
+	// DatesOf reads the dates of contacts that rules wait for.
+	DatesOf = `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(r bigint, i bigint) cross join automation_date d
+ where d.client_id = $1 and d.rule_id = u.r and d.person_id = u.i`
+)
+
 // dateFollower brings rows of dates up to date with contacts, in one transaction.
 type dateFollower struct {
 	a      engine.Querier
@@ -118,14 +127,14 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 	if len(ids) == 0 {
 		return nil
 	}
-	if err := f.read(ctx, ids); err != nil {
-		return err
-	}
 	f.rules = map[puntuale.AutomationID]puntuale.ActiveAutomation{}
 	for _, r := range rules {
 		if r.Trigger.Kind == puntuale.TriggerDate {
 			f.rules[r.ID] = r
 		}
+	}
+	if err := f.read(ctx, ids); err != nil {
+		return err
 	}
 	for _, id := range ids {
 		for _, r := range f.rules {
@@ -138,7 +147,7 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error {
 	column := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
 	f.people, f.rows = map[puntuale.ContactID]puntuale.Contact{}, map[dateKey]dateRow{}
-	if err := f.a.Query(ctx, `select p.id, p.phone, p.fields, p.changed_at from person p where p.client_id = $1 and p.id in (select u.i from $u(i bigint)) order by p.client_id, p.id for share of p`,
+	if err := f.a.Query(ctx, LockContacts,
 		[]any{f.client, column}, func(r engine.Row) error {
 			var c puntuale.Contact
 			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))
@@ -147,8 +156,14 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 		}); err != nil {
 		return fmt.Errorf("read contacts: %w", err)
 	}
-	if err := f.a.Query(ctx, `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(i bigint) cross join automation_date d where d.client_id = $1 and d.person_id = u.i`,
-		[]any{f.client, column}, func(r engine.Row) error {
+	var of, who []int64 // rule and contact of each row that may exist
+	for rule := range f.rules {
+		for _, id := range ids {
+			of, who = append(of, int64(rule)), append(who, int64(id))
+		}
+	}
+	if err := f.a.Query(ctx, DatesOf,
+		[]any{f.client, engine.Columns{of, who}}, func(r engine.Row) error {
 			var d dateRow
 			err := r.Scan(&d.rule, &d.person, &d.value, &d.version, &d.day, &d.run)
 			f.rows[d.dateKey] = d
@@ -213,7 +228,8 @@ func (f *dateFollower) write(ctx context.Context) error {
 	return nil
 }
 
-const messagesOfRuns = `
+// MessagesOfRuns finds the open messages of runs.
+const MessagesOfRuns = `
 select m.client_id, m.id from $u(i bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
@@ -224,7 +240,7 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if len(f.ended) == 0 {
 		return nil
 	}
-	refs, err := engine.QueryAll(ctx, f.a, messagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, queue.ScanRef)
+	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, queue.ScanRef)
 	if err != nil {
 		return fmt.Errorf("look for messages of former dates: %w", err)
 	}
@@ -244,13 +260,14 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	return nil
 }
 
-const dueDates = `
+// DueDates finds the first dates of a rule up to a day.
+const DueDates = `
 select d.value, d.version, d.since, d.day, d.run_id, p.id, p.phone, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
 from (select * from automation_date x where x.client_id = $1 and x.rule_id = $2 and x.day <= $3 order by x.day limit $4) d
 join person p on p.client_id = d.client_id and p.id = d.person_id`
 
 func (s *Rules) DueDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit int) ([]puntuale.AutomationDate, error) {
-	all, err := engine.QueryAll(ctx, s.db.DispatchReads, dueDates, []any{d.Client, d.Rule.ID, by.Int(), limit}, func(r engine.Row, x *puntuale.AutomationDate) error {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, DueDates, []any{d.Client, d.Rule.ID, by.Int(), limit}, func(r engine.Row, x *puntuale.AutomationDate) error {
 		var day int
 		x.Client, x.Rule = d.Client, d.Rule.ID
 		c := &x.Contact

@@ -9,17 +9,24 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A decision about a person needs a few facts. They are read for many persons at once, one statement each. A cross join makes SQLite begin with
-// the persons.
+// A decision about a person needs a few facts. One statement reads one kind of fact for many persons. A cross join makes
+// SQLite begin with the persons.
 const (
-	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`
-	answeredOf = `select g.phone, g.answered_at from $u(p text) cross join conversation g where g.client_id = $1 and g.phone = u.p and g.answered_at > 0`
-	assignedOf = `select c.phone from $u(p text) cross join chatwoot_conversation c where c.client_id = $1 and c.phone = u.p and c.assigned_at > 0`
-	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.at > $2 and f.reached > 0 group by f.phone`
-	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
-	firstOf    = `select u.p, min(y.id) from $u(p text) cross join reply y where y.client_id = $1 and y.phone = u.p and y.own = 0 group by u.p`
-	// runningOf finds the pending messages of sequences; "intent >= 0" means open.
-	runningOf = `
+	PersonsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`
+	AnsweredOf = `select g.phone, g.answered_at from $u(p text) cross join conversation g where g.client_id = $1 and g.phone = u.p and g.answered_at > 0`
+	AssignedOf = `select c.phone from $u(p text) cross join chatwoot_conversation c where c.client_id = $1 and c.phone = u.p and c.assigned_at > 0`
+	// ReachedOf sums in a subquery, which PostgreSQL runs for each person by the index, even before it knows how large
+	// the table is.
+	ReachedOf = `
+select u.p, coalesce((select sum(f.reached) from automation_firing f where f.client_id = $1 and f.phone = u.p and f.at > $2 and f.reached > 0), 0) from $u(p text)`
+	ActedOf = `select f.phone, f.rule_id, max(f.at) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
+	// FirstOf finds replies in the index of phone numbers, and then reads them by their keys. Otherwise SQLite would read
+	// all replies of the client. The order has all columns of the index, so PostgreSQL reads one row of a person.
+	FirstOf = `
+select u.p, coalesce((select k.id from reply k cross join reply y where k.client_id = $1 and k.phone = u.p and y.client_id = k.client_id and y.id = k.id and y.own = 0
+ order by k.client_id, k.phone, k.id limit 1), 0) from $u(p text)`
+	// RunningOf finds the pending messages of sequences; "intent >= 0" means open.
+	RunningOf = `
 select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union
@@ -28,7 +35,7 @@ where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id
 )
 
 // FactsOf reads what decisions about persons of a client need.
-func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, now time.Time,
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
@@ -39,11 +46,12 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	var at time.Time
 	var rule puntuale.AutomationID
 	for _, q := range []struct {
-		text string
-		args []any
-		scan func(r engine.Row) error
+		wanted bool
+		text   string
+		args   []any
+		scan   func(r engine.Row) error
 	}{
-		{personsOf, []any{client, column}, func(r engine.Row) error {
+		{true, PersonsOf, []any{client, column}, func(r engine.Row) error {
 			c := &puntuale.Contact{}
 			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
 			if err == nil {
@@ -51,21 +59,21 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{answeredOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AnsweredOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Answered = at
 			}
 			return err
 		}},
-		{assignedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AssignedOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone)
 			if err == nil {
 				all[phone].Assigned = true
 			}
 			return err
 		}},
-		{reachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
+		{wanted.Limit, ReachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
 			var n int
 			err := r.Scan(&phone, &n)
 			if err == nil {
@@ -73,14 +81,14 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{actedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Cooldown, ActedOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone, &rule, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Acted[rule] = at
 			}
 			return err
 		}},
-		{firstOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.First, FirstOf, []any{client, column}, func(r engine.Row) error {
 			var id puntuale.ReplyID
 			err := r.Scan(&phone, &id)
 			if err == nil {
@@ -89,11 +97,14 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			return err
 		}},
 	} {
+		if !q.wanted {
+			continue
+		}
 		if err := a.Query(ctx, q.text, q.args, q.scan); err != nil {
 			return nil, fmt.Errorf("read what is known of a person: %w", err)
 		}
 	}
-	return all, readRunning(ctx, a, client, phones, sequences, all)
+	return all, readRunning(ctx, a, client, phones, wanted.Sequences, all)
 }
 
 // readRunning finds the sequences that have pending messages for the persons.
@@ -109,7 +120,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 			of, which = append(of, p), append(which, int64(q))
 		}
 	}
-	if err := a.Query(ctx, runningOf, []any{client, engine.Columns{of, which}}, func(r engine.Row) error {
+	if err := a.Query(ctx, RunningOf, []any{client, engine.Columns{of, which}}, func(r engine.Row) error {
 		var q puntuale.SequenceID
 		err := r.Scan(&phone, &q)
 		if err == nil {
@@ -122,8 +133,8 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
-func (s RuleStore) AutomationFacts(ctx context.Context, phone string, sequences []puntuale.SequenceID, now time.Time) (puntuale.AutomationFacts, error) {
-	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, sequences, now)
+func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.FactsWanted, now time.Time) (puntuale.AutomationFacts, error) {
+	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, wanted, now)
 	if err != nil {
 		return puntuale.AutomationFacts{}, engine.PublicError(err)
 	}

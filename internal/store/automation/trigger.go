@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// takeTriggers moves the next attempt of triggers on, so that no other runner takes them meanwhile.
-const takeTriggers = `
+// TakeDue moves the next attempt of triggers on, so that no other runner takes them meanwhile.
+const TakeDue = `
 with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1 order by t.next_at, t.id limit $3 for update of t skip locked)
 update automation_trigger set next_at = $2 where id in (select id from picked)
 returning id, client_id, kind, subject, phone, detail, occurrence, at`
@@ -24,7 +24,7 @@ func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all
 	}
 	lease := engine.Micros(now.Add(puntuale.TriggerLease))
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) (err error) {
-		all, err = engine.QueryAll(ctx, a, takeTriggers, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
+		all, err = engine.QueryAll(ctx, a, TakeDue, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
 			var detail string
 			t.Lease = lease
 			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At))
@@ -41,12 +41,14 @@ func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all
 }
 
 const (
-	triggerReplies = `
+	// TriggerReplies reads the replies of triggers.
+	TriggerReplies = `
 select u.n, y.phone, y.session_id, y.kind, y.text, y.effect, y.network_id, y.run_id, y.at, coalesce(r.sequence_id, 0), coalesce(r.depth, 0), coalesce(r.received_at, 0)
 from $u(n bigint, c bigint, s bigint) cross join reply y left join run r on r.client_id = y.client_id and r.id = y.run_id and y.run_id <> 0
 where y.client_id = u.c and y.id = u.s`
 
-	triggerMessages = `
+	// TriggerMessages reads the messages of triggers.
+	TriggerMessages = `
 select u.n, m.phone, m.session_id, m.run_id, r.sequence_id, r.depth,
  case when exists (select 1 from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages and o.state = 0)
   or exists (select 1 from message o where o.client_id = r.client_id and o.run_id = r.id and o.resent_from <> 0 and o.state = 0) then 0 else 1 end
@@ -61,7 +63,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 		of   func(f puntuale.TriggerFact) bool
 		scan func(r engine.Row) error
 	}{
-		{triggerReplies, func(f puntuale.TriggerFact) bool { return f == puntuale.FactReply }, func(r engine.Row) error {
+		{TriggerReplies, func(f puntuale.TriggerFact) bool { return f == puntuale.FactReply }, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
 			var at, started time.Time
@@ -78,7 +80,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 			}
 			return nil
 		}},
-		{triggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactContact && f != puntuale.FactReply }, func(r engine.Row) error {
+		{TriggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactContact && f != puntuale.FactReply }, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
 			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended)); err != nil {
@@ -139,7 +141,7 @@ func (s *Rules) AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (
 	return all, nil
 }
 
-func (s *Rules) PersonFacts(ctx context.Context, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, now time.Time) (map[string]*puntuale.AutomationFacts, error) {
-	all, err := FactsOf(ctx, s.db.DispatchReads, client, phones, sequences, now)
+func (s *Rules) PersonFacts(ctx context.Context, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time) (map[string]*puntuale.AutomationFacts, error) {
+	all, err := FactsOf(ctx, s.db.DispatchReads, client, phones, wanted, now)
 	return all, engine.PublicError(err)
 }

@@ -224,7 +224,7 @@ func testSettings(t *testing.T, w *World) {
 	same := func(got, want puntuale.ClientSettings, err error) {
 		t.Helper()
 		if err != nil || got.Remember != want.Remember || got.KeepReplies != want.KeepReplies || got.Consent != want.Consent || !slices.Equal(got.OptOutWords, want.OptOutWords) ||
-			got.OptOutAnswer != want.OptOutAnswer || got.TakeoverHours != want.TakeoverHours {
+			got.OptOutAnswer != want.OptOutAnswer || got.TakeoverHours != want.TakeoverHours || got.AutomatedMost != want.AutomatedMost {
 			t.Errorf("settings: %+v, %v, want %+v", got, err, want)
 		}
 	}
@@ -234,8 +234,10 @@ func testSettings(t *testing.T, w *World) {
 	want.Remember, want.OptOutWords = true, []string{"BASTA", "non più"}
 	got, err = c.UpdateSettings(ctx, puntuale.SettingsPatch{Remember: &want.Remember, OptOutWords: &want.OptOutWords})
 	same(got, want, err)
-	want.TakeoverHours, want.OptOutAnswer, want.KeepReplies, want.OptOutWords = 0, "Fatto.", puntuale.KeepAllReplies, nil
-	got, err = c.UpdateSettings(ctx, puntuale.SettingsPatch{TakeoverHours: &want.TakeoverHours, OptOutAnswer: &want.OptOutAnswer, KeepReplies: &want.KeepReplies, OptOutWords: &want.OptOutWords})
+	want.TakeoverHours, want.AutomatedMost, want.OptOutAnswer, want.KeepReplies, want.OptOutWords = 0, 0, "Fatto.", puntuale.KeepAllReplies, nil
+	got, err = c.UpdateSettings(ctx, puntuale.SettingsPatch{
+		TakeoverHours: &want.TakeoverHours, AutomatedMost: &want.AutomatedMost, OptOutAnswer: &want.OptOutAnswer, KeepReplies: &want.KeepReplies, OptOutWords: &want.OptOutWords,
+	})
 	same(got, want, err)
 	got, err = c.Settings(ctx)
 	same(got, want, err)

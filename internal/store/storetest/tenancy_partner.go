@@ -83,6 +83,10 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		all, err := theirs.Pulses(context.Background(), []puntuale.ClientDay{{Client: c.ID, Day: Day}})
 		return slices.Collect(maps.Keys(all)), err
 	},
+	"ClientNames": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.ClientNames(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Values(all)), err
+	},
 	"Expiring": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		return theirs.Expiring(context.Background(), Day, Day.AddDays(400), 10)
 	},

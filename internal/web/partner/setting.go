@@ -21,7 +21,7 @@ var settingRoutes = []page.Route{
 }
 
 // settingFields are the fields of the form, in reading order.
-var settingFields = []string{"remember", "keep_replies", "consent", "opt_out_words", "opt_out_answer", "takeover_hours"}
+var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer"}
 
 // settingPage reads what the page of settings shows. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
@@ -55,7 +55,7 @@ func settingForm(s puntuale.ClientSettings) *view.Form {
 		words = puntuale.DefaultOptOutWords()
 	}
 	f := view.NewForm("keep_replies", string(s.KeepReplies), "consent", string(s.Consent), "opt_out_words", strings.Join(words, "\n"),
-		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours))
+		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours), "automated_most", strconv.Itoa(s.AutomatedMost))
 	if s.Remember {
 		f.Values.Set("remember", "on")
 	}
@@ -114,12 +114,17 @@ func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fau
 	if touched("opt_out_answer") {
 		p.OptOutAnswer = new(strings.TrimSpace(f.Value("opt_out_answer")))
 	}
-	if touched("takeover_hours") {
-		hours, err := strconv.Atoi(strings.TrimSpace(f.Value("takeover_hours")))
-		if err != nil {
-			return p, append(faults, puntuale.Fault{Location: "body.takeover_hours", Code: puntuale.FaultNotWhole})
+	number := func(name string) *int {
+		if !touched(name) {
+			return nil
 		}
-		p.TakeoverHours = &hours
+		n, err := strconv.Atoi(strings.TrimSpace(f.Value(name)))
+		if err != nil {
+			faults = append(faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotWhole})
+			return nil
+		}
+		return &n
 	}
+	p.TakeoverHours, p.AutomatedMost = number("takeover_hours"), number("automated_most")
 	return p, faults
 }

@@ -17,7 +17,11 @@ func delivery(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(DeliveryPage(DeliveryDetail{Delivery: d.Delivery, Webhook: w, Base: base, Name: v.Path("delivery"), Request: d.Request, Signed: d.Signed, Replaced: d.Replaced}))
+	names, err := clientNames(v, d.Client)
+	if err != nil {
+		return err
+	}
+	return v.Show(DeliveryPage(DeliveryDetail{Delivery: d.Delivery, Webhook: w, Base: base, Name: v.Path("delivery"), Whose: names[d.Client], Request: d.Request, Signed: d.Signed, Replaced: d.Replaced}))
 }
 
 // replayMany sends again the events of a time, or all that failed.

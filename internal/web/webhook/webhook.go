@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"slices"
+
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
@@ -152,7 +154,25 @@ func webhookPage(v *page.Request) (p WebhookDetail, err error) {
 		}
 	}
 	p.Rows, p.Next, err = o.Deliveries(v.Ctx(), w.ID.String(), webhook.DeliveryQuery{State: p.State, Page: request.Page{Limit: page.RowsOfPage, Cursor: p.Cursor}})
-	return p, page.Lost(err)
+	if err != nil {
+		return p, page.Lost(err)
+	}
+	clients := make([]puntuale.ClientID, 0, len(p.Rows))
+	for _, d := range p.Rows {
+		if !slices.Contains(clients, d.Client) {
+			clients = append(clients, d.Client)
+		}
+	}
+	p.Names, err = clientNames(v, clients...)
+	return p, err
+}
+
+// clientNames returns the names of clients on a partner's pages, and nothing on a client's own pages.
+func clientNames(v *page.Request, ids ...puntuale.ClientID) (map[puntuale.ClientID]string, error) {
+	if v.Client != nil {
+		return nil, nil
+	}
+	return v.Partner.ClientNames(v.Ctx(), ids)
 }
 
 func editWebhook(v *page.Request) error {

@@ -44,7 +44,8 @@ type WebhookDetail struct {
 	Session string    // its name; ""
 	Overlap time.Time // the secret before signs too; zero: it does not
 	Rows    []puntuale.Delivery
-	State   string // the list shows deliveries in this state; "": all
+	Names   map[puntuale.ClientID]string // of the clients in Rows; empty on a client's own page
+	State   string                       // the list shows deliveries in this state; "": all
 	Cursor  string
 	Next    string
 	Test    *puntuale.DeliveryResult // nil: none was made
@@ -58,6 +59,7 @@ type DeliveryDetail struct {
 	Webhook  puntuale.Webhook
 	Base     string
 	Name     string // its webhook-id
+	Whose    string // the client's name; "" on a client's own page, and for a deleted client
 	Request  puntuale.WebhookRequest
 	Signed   bool
 	Replaced bool
@@ -84,6 +86,11 @@ func (p WebhookDetail) listURL(state string) string {
 
 // partner reports whether the webhook gets the events of several clients.
 func partner(w puntuale.Webhook) bool { return w.Client == 0 }
+
+// whose names the client of an event: its name, or its number if the client was deleted.
+func whose(ctx context.Context, name string, id puntuale.ClientID) string {
+	return view.Or(name, view.T(ctx, "webhook.client", "ID", id))
+}
 
 // shownURL is a webhook's address. Its query may hold a secret, so only owners see it.
 func shownURL(ctx context.Context, w puntuale.Webhook) string {
