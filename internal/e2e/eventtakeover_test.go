@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// mostTwice is how many deliveries a node may have that the receiver took and whose result is not on disk: results
-	// that wait for the disk, and attempts in flight (internal/outbox).
+	// mostTwice bounds the deliveries that a receiver took and whose results a killed node had not stored. Some of them
+	// were in flight, and the results of others waited for the disk (internal/outbox).
 	mostTwice = 256 + 256
 	// twiceWithin bounds how long before a kill such a delivery may have come.
 	twiceWithin = 5 * time.Second
