@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,13 +34,13 @@ func TestAutomationsKilled(t *testing.T) {
 // TestAutomationsTakenOver kills one of two servers while rules act. The other server does the rest alone.
 func TestAutomationsTakenOver(t *testing.T) {
 	r := newRuled(t, postgres(t), 2)
-	for i := range pick(1, 10) {
+	for i := range pick(1, 5) {
 		killed := r.nodes[i%2]
 		r.happens(10)
 		r.kill(killed)
 		r.quiet("what the killed server began is done", notDone)
 		r.hoursPass()
-		if i+1 < pick(1, 10) {
+		if i+1 < pick(1, 5) {
 			killed.start()
 		}
 	}
@@ -395,4 +397,39 @@ func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
 		r.t.Errorf("%q says that it acted %d times, and its log has %d", of, itself.Fired, n)
 	}
 	return acted
+}
+
+// TestRestoreRepeatsNoAutomation makes a backup before a silence is long enough, lets the rule act, and restores the backup. The rule does not act
+// a second time, and its log says so. It acts on what comes later.
+func TestRestoreRepeatsNoAutomation(t *testing.T) {
+	databases(t, func(t *testing.T, database string) {
+		r := newRuled(t, database, 1)
+		r.tellers.end()
+		p := &ruledPerson{phone: "+393460000000"}
+		r.isSilent(p)[0]()
+		r.gets(p.phone, textQuestion)
+		eventually(t, 20*time.Second, "the silence begins", func() bool { return number(t, database, `select count(*) from automation_timer`) == 1 })
+		file := filepath.Join(t.TempDir(), "backup.zip")
+		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))
+		r.hoursPass()
+		r.gets(p.phone, textSilence)
+		r.nodes[0].kill()
+
+		if r.database = filepath.Join(t.TempDir(), "puntuale.db"); strings.HasPrefix(database, "postgres") {
+			r.database = postgres(t)
+		}
+		command(t, "restore", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(r.database))
+		r.hoursPass()
+		r.nodes[0] = serve(t, r.database)
+		r.base = r.nodes[0].base
+		eventually(t, 20*time.Second, "the rule misses the silence", func() bool { return len(r.log(r.rules[textSilence])) > 0 })
+		if log := r.log(r.rules[textSilence]); len(log) != 1 || log[0].Acted || log[0].Code != "automation.missed" {
+			t.Errorf("the log: %+v", log)
+		}
+		r.answers(p.phone, "Info!")
+		r.gets(p.phone, textWelcome)
+		if got := r.got(p.phone); slices.Contains(got, textSilence) {
+			t.Errorf("after the restore the person got %v", got)
+		}
+	})
 }

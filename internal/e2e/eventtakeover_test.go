@@ -61,7 +61,7 @@ func TestEventsTakenOver(t *testing.T) {
 		t.Errorf("nothing was killed, and %d events came twice: %v", len(twice), twice)
 	}
 
-	for round := range pick(1, 10) {
+	for round := range pick(1, 5) {
 		before := own.taken()
 		calls := startSome(bases, who, (round+1)*starts, (round+2)*starts)
 		reached := before + 1 + rand.IntN(starts*eventSteps*2/3)
