@@ -30,7 +30,7 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 // scanAtOnce is how many contacts one transaction looks at.
 const scanAtOnce = 500
 
-func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string) puntuale.Date) (more bool, err error) {
+func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
 	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		if err := lockClient(ctx, a, d.Client); err != nil {
@@ -41,15 +41,17 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 		if err != nil || !found || from == puntuale.MaxID {
 			return err
 		}
-		ids, err := engine.QueryAll(ctx, a, `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{d.Client, from, scanAtOnce}, engine.ScanOne[puntuale.ContactID])
+		ids, err := scanned(ctx, a, d, from)
 		if err != nil {
-			return fmt.Errorf("read contacts: %w", err)
+			return err
 		}
 		to := int64(puntuale.MaxID)
 		if more = len(ids) == scanAtOnce; more {
 			to = int64(ids[len(ids)-1])
 		}
-		f := &dateFollower{a: a, client: d.Client, now: now, next: func(_ puntuale.ActiveAutomation, value string) puntuale.Date { return next(value) }}
+		f := &dateFollower{a: a, client: d.Client, now: now, scan: true, next: func(_ puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+			return next(value, from)
+		}}
 		if err := f.follow(ctx, []puntuale.ActiveAutomation{d.Rule}, ids); err != nil {
 			return err
 		}
@@ -61,6 +63,27 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 	return more, err
 }
 
+const (
+	scanContacts = `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`
+	scanRows     = `select d.person_id from automation_date d where d.client_id = $1 and d.person_id > $2 and d.rule_id = $4 order by d.person_id limit $3`
+)
+
+// scanned returns the next contacts of a scan. Some have a row but are gone: they were deleted while the rule was off.
+func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from int64) (ids []puntuale.ContactID, err error) {
+	args := []any{d.Client, from, scanAtOnce}
+	if ids, err = engine.QueryAll(ctx, a, scanContacts, args, engine.ScanOne[puntuale.ContactID]); err != nil {
+		return nil, fmt.Errorf("read contacts: %w", err)
+	}
+	rows, err := engine.QueryAll(ctx, a, scanRows, append(args, d.Rule.ID), engine.ScanOne[puntuale.ContactID])
+	if err != nil {
+		return nil, fmt.Errorf("read dates: %w", err)
+	}
+	ids = append(ids, rows...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return ids[:min(len(ids), scanAtOnce)], nil
+}
+
 func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	var n int64
 	if _, err := engine.QueryOne(ctx, a, `select client_id from automation_client w where w.client_id = $1 for update of w`, []any{client}, &n); err != nil {
@@ -70,8 +93,14 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 }
 
 func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, rules []puntuale.ActiveAutomation, triggers []puntuale.TakenTrigger, now time.Time,
-	next func(puntuale.ActiveAutomation, string) puntuale.Date,
+	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
+	changed := map[puntuale.ContactID]time.Time{}
+	for i := range triggers {
+		if id := puntuale.ContactID(triggers[i].Subject); triggers[i].At.After(changed[id]) {
+			changed[id] = triggers[i].At
+		}
+	}
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -79,7 +108,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 		if err := lockClient(ctx, a, client); err != nil {
 			return err
 		}
-		f := &dateFollower{a: a, client: client, now: now, next: next}
+		f := &dateFollower{a: a, client: client, now: now, changed: changed, next: next}
 		if err := f.follow(ctx, rules, ids); err != nil {
 			return err
 		}
@@ -92,7 +121,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 
 const (
 	// LockContacts locks contacts, and reads their fields.
-	LockContacts = `select p.id, p.phone, p.fields from $u(i bigint) cross join person p where p.client_id = $1 and p.id = u.i order by p.client_id, p.id for share of p`
+	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(i bigint) cross join person p where p.client_id = $1 and p.id = u.i order by p.client_id, p.id for share of p`
 
 	// DatesOf reads the dates of contacts that rules wait for.
 	DatesOf = `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(r bigint, i bigint) cross join automation_date d
@@ -101,15 +130,18 @@ const (
 
 // dateFollower brings rows of dates up to date with contacts, in one transaction.
 type dateFollower struct {
-	a      engine.Querier
-	client puntuale.ClientID
-	now    time.Time
-	next   func(puntuale.ActiveAutomation, string) puntuale.Date
+	a       engine.Querier
+	client  puntuale.ClientID
+	now     time.Time
+	scan    bool                             // the rule begins anew: what came while it was off is past
+	changed map[puntuale.ContactID]time.Time // when contacts changed, unless scan is true
+	next    func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
 	people map[puntuale.ContactID]puntuale.Contact
 	rows   map[dateKey]dateRow
 	sets   []dateRow
+	moved  []dateRow // with the same value
 	gone   []dateRow
 	ended  []dateRow // whose runs are cancelled
 }
@@ -118,6 +150,7 @@ type dateRow struct {
 	dateKey
 	value   string
 	version int64
+	since   time.Time
 	day     int64
 	run     puntuale.RunID
 }
@@ -149,7 +182,7 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 	if err := f.a.Query(ctx, LockContacts,
 		[]any{f.client, column}, func(r engine.Row) error {
 			var c puntuale.Contact
-			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields))
+			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))
 			f.people[c.ID] = c
 			return err
 		}); err != nil {
@@ -181,7 +214,15 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	if field, ok := f.people[id].Fields[r.Trigger.Field]; ok && field.Kind == puntuale.FieldDate {
 		value = field.Value
 	}
-	if value == row.value && known || value == "" && !known {
+	since := f.since(r, id)
+	switch {
+	case value == "" && !known:
+		return
+	case value == row.value && known:
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day < day {
+			row.day = day
+			f.moved = append(f.moved, row)
+		}
 		return
 	}
 	if row.run != 0 {
@@ -191,7 +232,21 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 		f.gone = append(f.gone, row)
 		return
 	}
-	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), day: dayNumber(f.next(r, value))})
+	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value, since))})
+}
+
+// since is when the rule could first know a contact's date. A server that was away then knows it only now.
+func (f *dateFollower) since(r puntuale.ActiveAutomation, id puntuale.ContactID) time.Time {
+	at := f.changed[id]
+	if f.scan {
+		if at = f.people[id].Changed; r.Updated.After(at) {
+			at = r.Updated
+		}
+	}
+	if at.IsZero() || at.After(f.now) {
+		return f.now
+	}
+	return at
 }
 
 func (f *dateFollower) write(ctx context.Context) error {
@@ -206,15 +261,25 @@ func (f *dateFollower) write(ctx context.Context) error {
 			return fmt.Errorf("delete dates: %w", err)
 		}
 	}
+	if len(f.moved) > 0 {
+		if _, err := f.a.Exec(ctx, `update automation_date set day = u.d from $u(r bigint, p bigint, d integer)
+ where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p`, f.client, engine.Columns{
+			engine.Column(f.moved, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.moved, func(d *D) int64 { return int64(d.person) }),
+			engine.Column(f.moved, func(d *D) int64 { return d.day }),
+		}); err != nil {
+			return fmt.Errorf("move dates on: %w", err)
+		}
+	}
 	if len(f.sets) == 0 {
 		return nil
 	}
 	if _, err := f.a.Exec(ctx, `insert into automation_date as d (client_id, rule_id, person_id, value, version, since, day)
- select $1::bigint, u.r, u.p, u.v, u.n, $2::bigint, u.d from $u(r bigint, p bigint, v text, n bigint, d integer) where true
+ select $1::bigint, u.r, u.p, u.v, u.n, u.s, u.d from $u(r bigint, p bigint, v text, n bigint, s bigint, d integer) where true
  on conflict (client_id, rule_id, person_id) do update set value = excluded.value, version = excluded.version, since = excluded.since, day = excluded.day, run_id = 0`,
-		f.client, engine.Micros(f.now), engine.Columns{
+		f.client, engine.Columns{
 			engine.Column(f.sets, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.sets, func(d *D) int64 { return int64(d.person) }),
-			engine.Column(f.sets, func(d *D) string { return d.value }), engine.Column(f.sets, func(d *D) int64 { return d.version }), engine.Column(f.sets, func(d *D) int64 { return d.day }),
+			engine.Column(f.sets, func(d *D) string { return d.value }), engine.Column(f.sets, func(d *D) int64 { return d.version }),
+			engine.Column(f.sets, func(d *D) int64 { return engine.Micros(d.since) }), engine.Column(f.sets, func(d *D) int64 { return d.day }),
 		}); err != nil {
 		return fmt.Errorf("keep dates: %w", err)
 	}
