@@ -48,6 +48,7 @@ const (
 	most       = 5
 	depths     = 3
 	silentFor  = 48 * time.Hour
+	lastAfter  = 2 * time.Hour
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
@@ -70,7 +71,6 @@ type model struct {
 	waiting []func()       // until the server is there
 	queued  []func()       // until the runners are there
 	touched map[int]*touch // contacts that changed, until the runners are there
-	started int            // runs so far
 }
 
 type touch struct{ at time.Time }
@@ -97,7 +97,6 @@ type row struct {
 
 // run is a sequence that a rule started for a person.
 type run struct {
-	number   int
 	name     string
 	rule     int
 	person   *person
@@ -105,6 +104,7 @@ type run struct {
 	received time.Time
 	open     int // messages that are still to leave
 	wrote    time.Time
+	told     bool // the rule for outcomes looked at it
 	messages []*message
 }
 
@@ -396,8 +396,7 @@ func (m *model) personal(p *person, depth int) string {
 
 // start starts a sequence. Each message leaves at its moment.
 func (m *model) start(p *person, rule int, name string, depth int, messages []*message) *run {
-	m.started++
-	x := &run{number: m.started, name: name, rule: rule, person: p, depth: depth + 1, received: m.now, open: len(messages), messages: messages}
+	x := &run{name: name, rule: rule, person: p, depth: depth + 1, received: m.now, open: len(messages), messages: messages}
 	p.starts, p.sequences = append(p.starts, m.now), append(p.sequences, x)
 	for _, one := range messages {
 		one.run = x
@@ -452,12 +451,16 @@ func (m *model) silence(r *run, since time.Time) {
 		return
 	}
 	m.log(Silence, p.id, r.name, Acted)
-	m.start(p, Silence, r.name, r.depth, []*message{{text: TextReminder, due: m.now}})
+	m.start(p, Silence, r.name, r.depth, []*message{{text: TextReminder, due: m.now}, {text: TextLast, due: m.now.Add(lastAfter)}})
 }
 
 // reminded adds a tag, and so makes a contact of the person.
 func (m *model) reminded(r *run) {
 	p := r.person
+	if r.told {
+		return
+	}
+	r.told = true
 	if verdict := m.personal(p, r.depth); verdict != "" {
 		m.log(Reminded, p.id, r.name, verdict)
 		return

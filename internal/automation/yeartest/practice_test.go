@@ -267,7 +267,8 @@ func (p *practice) writeRules() {
 	}
 	info := p.sequence(puntuale.Step{Text: yeartest.TextInfo, Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}},
 		puntuale.Step{Text: yeartest.TextInfoAgain, Timing: at(puntuale.AnchorStart, 1, "")})
-	reminder := p.sequence(puntuale.Step{Text: yeartest.TextReminder, Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}})
+	reminder := p.sequence(puntuale.Step{Text: yeartest.TextReminder, Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}},
+		puntuale.Step{Text: yeartest.TextLast, Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Hours, Direction: puntuale.After}}})
 	for rule, a := range [yeartest.RuleCount]puntuale.Automation{
 		yeartest.Birthday: {Trigger: puntuale.Trigger{Kind: puntuale.TriggerDate, Field: fieldOf[yeartest.Birthday], Repeat: puntuale.RepeatYearly},
 			Actions: start(p.sequence(puntuale.Step{Text: yeartest.TextBirthday, Timing: at(fieldOf[yeartest.Birthday], 0, "09:00")}))},
@@ -367,7 +368,6 @@ func (p *practice) settle(dates bool) {
 		if p.node == nil {
 			return
 		}
-		p.died.Store(false)
 		if dates && round < 2 { // the first time, the dates of contacts that changed may still be the former ones
 			p.node.dates.ring()
 		}
@@ -375,9 +375,10 @@ func (p *practice) settle(dates bool) {
 		synctest.Wait()
 		time.Sleep(lateness / 5) // a batch of replies, and an attempt, take some milliseconds
 		synctest.Wait()
-		if p.died.Load() {
-			time.Sleep(puntuale.TriggerLease + time.Second) // the triggers of a lost server are taken again
-			round = 0
+		if p.died.Swap(false) {
+			time.Sleep(puntuale.TriggerLease + 2*time.Second) // the triggers of a lost server are taken again
+			round = -1
+			continue
 		}
 		if round == 3 {
 			return

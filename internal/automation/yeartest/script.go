@@ -28,6 +28,7 @@ const (
 	TextInfo       = "info"
 	TextInfoAgain  = "info di nuovo"
 	TextReminder   = "sollecito"
+	TextLast       = "ultimo sollecito"
 	TextBefore     = "rinnovo fra una settimana"
 	TextToday      = "rinnovo oggi"
 )

@@ -288,17 +288,24 @@ func (f *dateFollower) write(ctx context.Context) error {
 
 // MessagesOfRuns finds the open messages of runs.
 const MessagesOfRuns = `
-select m.client_id, m.id from $u(i bigint) cross join run r cross join message m
+select m.client_id, m.id, r.id from $u(i bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select m.client_id, m.id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
+select m.client_id, m.id, m.run_id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
 
-// cancel cancels the messages for former dates, and logs it.
+// cancel cancels the messages for former dates, and logs each date that had some.
 func (f *dateFollower) cancel(ctx context.Context) error {
 	if len(f.ended) == 0 {
 		return nil
 	}
-	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, queue.ScanRef)
+	runs := map[puntuale.MessageID]puntuale.RunID{}
+	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}},
+		func(r engine.Row, ref *puntuale.MessageRef) error {
+			var run puntuale.RunID
+			err := r.Scan(&ref.Client, &ref.ID, &run)
+			runs[ref.ID] = run
+			return err
+		})
 	if err != nil {
 		return fmt.Errorf("look for messages of former dates: %w", err)
 	}
@@ -307,11 +314,16 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if err != nil || len(done) == 0 {
 		return err
 	}
+	cancelled := map[puntuale.RunID]bool{}
+	for _, m := range done {
+		cancelled[runs[m.ID]] = true
+	}
+	ended := slices.DeleteFunc(slices.Clone(f.ended), func(d dateRow) bool { return !cancelled[d.run] })
 	if _, err := f.a.Exec(ctx, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted, reason)
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
-		engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.rule) }),
-		engine.Column(f.ended, func(d *dateRow) string { return f.people[d.person].Phone }),
-		engine.Column(f.ended, func(d *dateRow) string { return d.value }),
+		engine.Column(ended, func(d *dateRow) int64 { return int64(d.rule) }),
+		engine.Column(ended, func(d *dateRow) string { return f.people[d.person].Phone }),
+		engine.Column(ended, func(d *dateRow) string { return d.value }),
 	}); err != nil {
 		return fmt.Errorf("log changed dates: %w", err)
 	}
