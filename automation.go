@@ -257,6 +257,6 @@ type AutomationStore interface {
 	DeleteAutomation(ctx context.Context, id AutomationID) error
 	// Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
 	Firings(ctx context.Context, id AutomationID, p Page) ([]Firing, string, error)
-	// AutomationFacts returns what a decision about a person needs. sequences are those whose running messages matter.
-	AutomationFacts(ctx context.Context, phone string, sequences []SequenceID, now time.Time) (AutomationFacts, error)
+	// AutomationFacts returns what a decision about a person needs.
+	AutomationFacts(ctx context.Context, phone string, wanted FactsWanted, now time.Time) (AutomationFacts, error)
 }

@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -65,10 +66,10 @@ type AutomationAct struct {
 	Stamp      int64 // the rule must not have changed
 	Phone      string
 	Occurrence string
-	Keep       time.Time // until when the occurrence is remembered
-	Depth      int       // of the trigger
-	Contact    *Contact  // as it was when the act was planned; nil: the person was no contact
-	Sequences  []SequenceID
+	Keep       time.Time   // until when the occurrence is remembered
+	Depth      int         // of the trigger
+	Contact    *Contact    // as it was when the act was planned; nil: the person was no contact
+	Wanted     FactsWanted // what Decide looks at
 
 	// Decide decides with what is known inside the transaction; "" acts. It is pure, and may be called more than once.
 	Decide func(AutomationFacts) ReasonCode
@@ -89,6 +90,35 @@ type AutomationAct struct {
 
 	Outcome ActOutcome  // set by Act
 	Message []MessageID // the first one of each start and send
+}
+
+// FactsWanted says which facts about a person a decision looks at. The contact is always read. Facts that nobody looks
+// at stay zero.
+type FactsWanted struct {
+	Sequences []SequenceID // Running has these
+	Takeover  bool         // Answered and Assigned
+	Cooldown  bool         // Acted
+	Limit     bool         // Reached
+	First     bool         // First
+}
+
+// FactsWanted returns what decisions about the rule look at.
+func (a *Automation) FactsWanted() FactsWanted {
+	w := FactsWanted{
+		Takeover: a.Trigger.Kind.Personal(), Cooldown: a.Conditions.CooldownHours > 0, First: a.Trigger.First,
+		Limit: slices.ContainsFunc(a.Actions, Action.Reaches),
+	}
+	if id := a.Conditions.NotIn.ID(); id != 0 {
+		w.Sequences = []SequenceID{id}
+	}
+	return w
+}
+
+// Join adds what others want.
+func (w FactsWanted) Join(o FactsWanted) FactsWanted {
+	all := slices.Concat(w.Sequences, o.Sequences)
+	slices.Sort(all)
+	return FactsWanted{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}
 }
 
 // ActOutcome says what became of an act.
@@ -151,7 +181,7 @@ type AutomationQueue interface {
 	// AutomatedClients reads the active rules of clients.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
 	// PersonFacts reads what decisions need, by phone.
-	PersonFacts(ctx context.Context, client ClientID, phones []string, sequences []SequenceID, now time.Time) (map[string]*AutomationFacts, error)
+	PersonFacts(ctx context.Context, client ClientID, phones []string, wanted FactsWanted, now time.Time) (map[string]*AutomationFacts, error)
 	// Act acts in one transaction, and sets the outcome of each act. Codes: not_found (the client is gone).
 	Act(ctx context.Context, b *ActBatch) error
 	// SetTimers sets timers, or moves those of the same rule and run, and removes the triggers.

@@ -122,11 +122,17 @@ func (c *campaigner) number(ctx context.Context, i int) (*number, error) {
 type people struct {
 	*campaigner
 	numbers []*number
+	text    func(i int) string // what the i-th message says; nil: one in a hundred opts out
 	wrote   int
 }
 
 // write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: not measured.
 func (p *people) write(ctx context.Context, d time.Duration, took *delays) error {
+	return p.writeAt(ctx, d, replyRate, took)
+}
+
+// writeAt is write with so many replies a second.
+func (p *people) writeAt(ctx context.Context, d time.Duration, rate int, took *delays) error {
 	open := make([]*caller, replySenders)
 	for i := range open {
 		conn, err := dial(p.server.address)
@@ -137,13 +143,13 @@ func (p *people) write(ctx context.Context, d time.Duration, took *delays) error
 		open[i] = conn
 	}
 	from, first := time.Now(), p.wrote
-	n := int(d.Seconds() * replyRate)
+	n := int(d.Seconds() * float64(rate))
 	var done atomic.Int64
 	_, err := each(n, replySenders, func(worker, i int) error {
-		due := from.Add(time.Duration(i) * time.Second / replyRate)
+		due := from.Add(time.Duration(i) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(due))
 		to := p.numbers[(first+i)%len(p.numbers)]
-		if err := open[worker].deliver(to, inbound(to, first+i)); err != nil {
+		if err := open[worker].deliver(to, inbound(to, first+i, p.says(first+i))); err != nil {
 			return err
 		}
 		if took != nil {
@@ -156,15 +162,21 @@ func (p *people) write(ctx context.Context, d time.Duration, took *delays) error
 	return err
 }
 
-// inbound makes the webhook body of one inbound message. Half of the persons got a message before. One in a hundred
-// opts out.
-func inbound(to *number, i int) []byte {
-	phone, text := fmt.Sprintf("39347%07d", i), "Grazie, a domani!"
+func (p *people) says(i int) string {
+	switch {
+	case p.text != nil:
+		return p.text(i)
+	case i%100 == 7:
+		return "Basta!"
+	}
+	return "Grazie, a domani!"
+}
+
+// inbound makes the webhook body of one inbound message. Half of the persons got a message before.
+func inbound(to *number, i int, text string) []byte {
+	phone := fmt.Sprintf("39347%07d", i)
 	if i%2 == 1 {
 		phone = fmt.Sprintf("39348%07d", i)
-	}
-	if i%100 == 7 {
-		text = "Basta!"
 	}
 	return fmt.Appendf(nil, `{"object":"whatsapp_business_account","entry":[{"id":"55%[1]s","changes":[{"field":"messages","value":{"messaging_product":"whatsapp",`+
 		`"metadata":{"display_phone_number":"390212345","phone_number_id":"%[1]s"},"contacts":[{"profile":{"name":"Maria"},"wa_id":"%[2]s"}],`+

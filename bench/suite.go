@@ -81,6 +81,7 @@ var parts = []part{
 	{"campaign", (*bench).campaigns},
 	{"reply", (*bench).replies},
 	{"event", (*bench).events},
+	{"automation", (*bench).automations},
 }
 
 func partNames() (names []string) {

@@ -112,7 +112,7 @@ func (v verdict) share() float64 {
 
 // verdicts compares the figures with the targets.
 func (s *sheet) verdicts() (all []verdict) {
-	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets(), eventTargets()) {
+	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets(), eventTargets(), automationTargets()) {
 		v := verdict{target: t}
 		var ok bool
 		if t.per != "" {

@@ -395,14 +395,11 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	}
 	batch.Day = puntuale.DateOf(w.now.In(w.settings.Zone))
 	var phones []string
-	var sequences []puntuale.SequenceID
+	var wanted puntuale.FactsWanted
 	for _, j := range jobs {
-		phones = append(phones, j.phone())
-		if id := j.rule.Conditions.NotIn.ID(); id != 0 {
-			sequences = append(sequences, id)
-		}
+		phones, wanted = append(phones, j.phone()), wanted.Join(j.rule.FactsWanted())
 	}
-	known, err := w.Store.PersonFacts(ctx, w.id, phones, sequences, w.now)
+	known, err := w.Store.PersonFacts(ctx, w.id, phones, wanted, w.now)
 	if err != nil {
 		return nil, err
 	}
@@ -423,7 +420,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 // planJob plans what one rule does. What keeps it from acting becomes the act's reason.
 func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &j.rule.Automation
-	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Trigger: j.trigger, Timer: j.timer}
+	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: a.FactsWanted(), Trigger: j.trigger, Timer: j.timer}
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
@@ -432,9 +429,6 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 	if t := j.timer; t != nil {
 		act.Occurrence, act.Depth = puntuale.MessageID(t.Run).String(), t.Depth
 		o.Session, o.Depth, o.Since, o.Silent = t.Session, t.Depth, t.Since, !t.Answered
-	}
-	if id := a.Conditions.NotIn.ID(); id != 0 {
-		act.Sequences = []puntuale.SequenceID{id}
 	}
 	switch {
 	case j.missed:

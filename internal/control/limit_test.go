@@ -737,8 +737,8 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 // unlimited are the verbs that take no values from outside, or only values that need no limit.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
-	Client.ReleaseHeld Client.Restored Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
-	Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
+	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+	Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
 // TestEveryVerbHasItsLimits finds verbs without a row. Add a row to the tables above, or add the verb to unlimited if
 // its values need no limit.

@@ -109,11 +109,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	if err != nil {
 		return v, err
 	}
-	var running []puntuale.SequenceID
-	if id := a.Conditions.NotIn.ID(); id != 0 {
-		running = append(running, id)
-	}
-	facts, err := r.store.AutomationFacts(ctx, v.Phone, running, now)
+	facts, err := r.store.AutomationFacts(ctx, v.Phone, a.FactsWanted(), now)
 	if err != nil {
 		return v, fmt.Errorf("read what an automation decides by: %w", err)
 	}

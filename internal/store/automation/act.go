@@ -244,12 +244,12 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
 	}
-	var sequences []puntuale.SequenceID
+	var wanted puntuale.FactsWanted
 	for _, act := range x.Live {
-		sequences = append(sequences, act.Sequences...)
+		wanted = wanted.Join(act.Wanted)
 	}
-	slices.Sort(sequences)
-	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), slices.Compact(sequences), x.Now)
+	wanted.First = false // the plan looked at it, and a first reply stays the first
+	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), wanted, x.Now)
 	if err != nil {
 		return err
 	}

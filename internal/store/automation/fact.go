@@ -35,7 +35,7 @@ where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id
 )
 
 // FactsOf reads what decisions about persons of a client need.
-func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, now time.Time,
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
@@ -46,11 +46,12 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	var at time.Time
 	var rule puntuale.AutomationID
 	for _, q := range []struct {
-		text string
-		args []any
-		scan func(r engine.Row) error
+		wanted bool
+		text   string
+		args   []any
+		scan   func(r engine.Row) error
 	}{
-		{PersonsOf, []any{client, column}, func(r engine.Row) error {
+		{true, PersonsOf, []any{client, column}, func(r engine.Row) error {
 			c := &puntuale.Contact{}
 			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
 			if err == nil {
@@ -58,21 +59,21 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{AnsweredOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AnsweredOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Answered = at
 			}
 			return err
 		}},
-		{AssignedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AssignedOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone)
 			if err == nil {
 				all[phone].Assigned = true
 			}
 			return err
 		}},
-		{ReachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
+		{wanted.Limit, ReachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
 			var n int
 			err := r.Scan(&phone, &n)
 			if err == nil {
@@ -80,14 +81,14 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{ActedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Cooldown, ActedOf, []any{client, column}, func(r engine.Row) error {
 			err := r.Scan(&phone, &rule, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Acted[rule] = at
 			}
 			return err
 		}},
-		{FirstOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.First, FirstOf, []any{client, column}, func(r engine.Row) error {
 			var id puntuale.ReplyID
 			err := r.Scan(&phone, &id)
 			if err == nil {
@@ -96,11 +97,14 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			return err
 		}},
 	} {
+		if !q.wanted {
+			continue
+		}
 		if err := a.Query(ctx, q.text, q.args, q.scan); err != nil {
 			return nil, fmt.Errorf("read what is known of a person: %w", err)
 		}
 	}
-	return all, readRunning(ctx, a, client, phones, sequences, all)
+	return all, readRunning(ctx, a, client, phones, wanted.Sequences, all)
 }
 
 // readRunning finds the sequences that have pending messages for the persons.
@@ -129,8 +133,8 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
-func (s RuleStore) AutomationFacts(ctx context.Context, phone string, sequences []puntuale.SequenceID, now time.Time) (puntuale.AutomationFacts, error) {
-	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, sequences, now)
+func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.FactsWanted, now time.Time) (puntuale.AutomationFacts, error) {
+	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, wanted, now)
 	if err != nil {
 		return puntuale.AutomationFacts{}, engine.PublicError(err)
 	}
