@@ -66,7 +66,7 @@ const (
 	runners  = 2
 	polled   = 3 * time.Hour // the dispatcher's poll
 	watched  = 7 * 24 * time.Hour
-	lateness = time.Second
+	lateness = time.Second // of one transaction after another
 )
 
 var fieldOf = map[int]string{yeartest.Birthday: "nascita", yeartest.Instalment: "rata", yeartest.Renewal: "rinnovo"}
@@ -364,26 +364,35 @@ func (p *practice) contact(e yeartest.Event) {
 
 // settle lets the runners and the dispatcher do what is due.
 func (p *practice) settle(dates bool) {
-	for round := 0; ; round++ {
-		if p.node == nil {
-			return
-		}
-		if dates && round < 2 { // the first time, the dates of contacts that changed may still be the former ones
+	for quiet := 0; p.node != nil && quiet < 3; {
+		if dates { // twice: the first time, the dates of contacts that changed may still be the former ones
 			p.node.dates.ring()
+			dates = quiet == 0
 		}
 		p.node.triggers.ring()
 		synctest.Wait()
 		time.Sleep(lateness / 5) // a batch of replies, and an attempt, take some milliseconds
 		synctest.Wait()
+		quiet++
 		if p.died.Swap(false) {
 			time.Sleep(puntuale.TriggerLease + 2*time.Second) // the triggers of a lost server are taken again
-			round = -1
-			continue
+			p.node.dispatch.Wake(p.session, time.Now())       // and a poll finds its messages
+			quiet = 0
 		}
-		if round == 3 {
-			return
+		if quiet == 3 && p.node.stop != nil && p.soon() {
+			quiet = 0
 		}
 	}
+}
+
+// soon waits for timers that are due within two minutes. They were set a little later than the model has it, because messages take their time.
+func (p *practice) soon() bool {
+	timers, err := p.node.store.DueTimers(p.t.Context(), time.Now().Add(2*time.Minute), 1)
+	p.must(err, "look for timers")
+	if len(timers) > 0 {
+		time.Sleep(time.Until(timers[0].Due) + time.Millisecond)
+	}
+	return len(timers) > 0
 }
 
 // look reads the logs once a week, because they keep 30 days. Then the server's maintenance runs.

@@ -128,7 +128,7 @@ func (p *practice) compare(want yeartest.Year) {
 		}
 		got = append(got, o)
 	}
-	late := 2 * lateness
+	late := 5 * lateness
 	if p.dies > 0 {
 		late += 3 * (puntuale.TriggerLease + 2*time.Second)
 	}
