@@ -11,10 +11,10 @@ type Firing struct {
 	Automation AutomationID
 	At         time.Time
 	Phone      string // "" of an erased person, or if the trigger has none
-	Occurrence string // "" once the person was erased
+	Occurrence string // "" once the person was erased, or contents were blanked
 	Acted      bool
 	Reason     ReasonCode  // why it did not act, or left something out; "": it did everything
-	Detail     string      // the stored form of a [Reason] that says more, such as a missing field; "": none
+	Detail     string      // the stored form of a [Reason] that says more, such as a missing field; "": none, or contents were blanked
 	Depth      int         // the trigger's depth
 	Messages   []MessageID // the first message of each start and send
 }
@@ -42,6 +42,7 @@ const (
 	FiringChanged    ReasonCode = "automation.changed"    // the date changed: the messages for the old one are cancelled
 	FiringUnkept     ReasonCode = "automation.unkept"     // the client keeps no replies, so nobody knows whether the person answered
 	FiringAnswered   ReasonCode = "automation.answered"   // the person answered meanwhile
+	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date that comes
 	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out
 	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is none of the words
 )
@@ -91,6 +92,14 @@ type HookCall struct {
 type HookTenant interface {
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
 	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the former address is unknown at once
+}
+
+// PersonFirings is what automations keep about one person, under each name of the person. An erasure removes it.
+type PersonFirings interface {
+	// FiringsOf lists the lines of all rules' logs that concern the person, newest first. Codes: invalid (the cursor).
+	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
+	// PayloadsOf returns the hooks whose last payload names the person: at most MaxAutomations.
+	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
 }
 
 // HookStore takes calls of hooks.

@@ -49,6 +49,7 @@ type Tenant interface {
 	EventStore
 	AutomationStore
 	HookTenant
+	PersonFirings
 	ChatwootStore
 }
 

@@ -43,10 +43,19 @@ func eventsOutOf(backlog int, engine string) string {
 	return on("events delivered a second out of a backlog of "+count(backlog), engine)
 }
 
+func outcomesUntold(engine string) string {
+	return on("outcomes recorded a second, claims included, no client has a webhook", engine)
+}
+
+func outcomesTold(engine string) string {
+	return on("outcomes recorded a second, claims included, each client has a webhook and all events get numbers", engine)
+}
+
 // eventTargets are the bounds for events on their way to webhooks.
 func eventTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all, target{of: eventsToOne(engine), least: leastEventsRate}, target{of: eventLate("p99", engine), most: 1000})
+		all = append(all, target{of: outcomesTold(engine), per: outcomesUntold(engine), least: 0.7})
 		for _, long := range []int{quickPending, 1_000_000} {
 			all = append(all, target{of: eventsOutOf(long, engine), per: eventsOutOf(shortBacklog, engine), least: 0.85})
 		}
@@ -62,12 +71,75 @@ func (b *bench) events(ctx context.Context) (failed error) {
 	}
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed,
+			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.outcomes(ctx, t, false) }),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.outcomes(ctx, t, true) }),
 			b.withEvents(ctx, engine, b.eventsToOne),
 			b.withEvents(ctx, engine, b.eventsBesideHanging),
 			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, shortBacklog) }),
 			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, long) }))
 	}
 	return failed
+}
+
+// outcomes measures the dispatcher from the first claim until the last outcome is on disk and, if told, the last event has its
+// number. Nothing is sent to the webhooks.
+func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
+	what := outcomesUntold(t.engine)
+	if told {
+		what = outcomesTold(t.engine)
+		now := time.Now()
+		for _, of := range t.clients {
+			w := puntuale.Webhook{Client: of.id, URL: "https://example.com/", Types: puntuale.AllEvents, Active: true, Created: now}
+			if _, err := t.store.Tenant(of.id).CreateWebhook(ctx, w, make([]byte, 32), now, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.put(ctx, load{first: 1, n: b.rows, steps: 1, due: time.Now().Add(-time.Minute).UnixMicro()}); err != nil {
+		return fmt.Errorf("plan messages: %w", err)
+	}
+	b.calm(t.engine)
+	counts := newTally(b.rows)
+	w := b.watch(t.engine)
+	stop, err := t.dispatchers(ctx, 1, counts, puntuale.NoMeter{})
+	if err != nil {
+		return err
+	}
+	over, numbered := make(chan struct{}), make(chan error, 1)
+	go func() { numbered <- t.number(ctx, over) }()
+	took, err := counts.wait(ctx, 30*time.Second+time.Duration(b.rows/2000)*time.Second)
+	recorded := time.Now()
+	close(over)
+	if err = errors.Join(err, <-numbered); err == nil && told {
+		took += time.Since(recorded)
+	}
+	if err == nil {
+		b.sheet.note(what, perSecond, float64(b.rows)/took.Seconds())
+		w.note(what, b.rows)
+	}
+	var events int
+	if err == nil {
+		err = t.db.QueryRowContext(ctx, `select count(*) from outbox_event`).Scan(&events)
+	}
+	if err == nil && told != (events >= b.rows) {
+		err = fmt.Errorf("%d events have numbers", events)
+	}
+	return errors.Join(err, stop())
+}
+
+// number gives events their numbers until over is closed and none is left.
+func (t *telling) number(ctx context.Context, over <-chan struct{}) error {
+	for ended := false; ; {
+		n, err := t.store.NumberEvents(ctx, time.Now())
+		if err != nil || ended && n == 0 {
+			return err
+		}
+		select {
+		case <-over:
+			ended = true
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // telling is a fixture whose clients have webhooks.

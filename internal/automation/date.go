@@ -11,7 +11,7 @@ import (
 
 const (
 	datesEvery = 10 * time.Second // between two rounds of dates
-	dateRest   = 2                // while calls arrive, a rest is this many times as long as the transaction took
+	dateRest   = 1                // while calls arrive, a rest is this many times as long as the transaction took
 	dateWithin = 5 * time.Second  // how long one rule is worked on before the next one
 )
 
@@ -84,8 +84,8 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	ahead := lookAhead(d.Rule.Trigger.Field, p.Steps())
 	for {
 		begun := r.Clock.Now()
-		rows, calls := r.Bound()
-		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), max(1, rows/(2+len(p.Steps()))), ahead)
+		most, calls := r.DatesBound()
+		n, stale, err := w.someDates(ctx, d, today.AddDays(ahead), max(1, most/max(1, len(p.Steps()))), ahead)
 		if err != nil || stale || n == 0 {
 			return stale, err
 		}

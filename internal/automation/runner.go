@@ -25,11 +25,13 @@ type Queue interface {
 type Config struct {
 	Store   Queue
 	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // not_found; forbidden
-	// Bound returns how many rows one transaction may write, and whether calls arrive. Then the runner of dates rests after each.
-	Bound  func() (rows int, calls bool)
-	Wakeup puntuale.Wakeup
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write
+	// DatesBound returns how many dates one transaction may plan, if each gets one message, and whether calls arrive. If
+	// they do, the runner of dates rests after each transaction.
+	DatesBound func() (dates int, calls bool)
+	Wakeup     puntuale.Wakeup
+	Clock      clock.Clock
+	Logger     *slog.Logger
 }
 
 // Runner acts for the rules of all clients. Any number of nodes run at once.
@@ -137,6 +139,10 @@ type clientWork struct {
 	refusal  puntuale.ReasonCode // why nothing can be planned
 	settings Client
 	plans    map[string]Plan
+
+	dry    bool              // a trial: plans show the latest moments, too
+	last   puntuale.StartRun // the last plan, and the faults of the last refusal: a trial shows them
+	faults []puntuale.Fault
 }
 
 // job is one rule with one trigger or timer.
@@ -505,17 +511,22 @@ func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntu
 		return puntuale.FiringNoDefault, "", nil
 	}
 	values := fields(o, c, p.Fields())
+	seed := rand.Uint64() | 1 //nolint:gosec // the random number only spreads load
+	if w.dry {
+		seed = 0
+	}
 	run, err := p.Plan(Recipient{
 		Phone: act.Phone, Fields: values, Name: a.Name, Depth: act.Depth + 1, Request: request(a.ID, act.Occurrence, act.Phone, values),
-		Now: w.now, AsOf: asOf, Seed: rand.Uint64() | 1, //nolint:gosec // the random number only spreads load
+		Now: w.now, AsOf: asOf, Seed: seed,
 	})
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
-		return puntuale.FiringRefused, faultOf(err), nil
+		w.faults = faultsOf(err)
+		return puntuale.FiringRefused, firstFault(w.faults), nil
 	}
 	if err != nil {
 		return "", "", err
 	}
-	if len(run.Messages) == 0 {
+	if w.last = run; len(run.Messages) == 0 {
 		return puntuale.FiringPast, "", nil
 	}
 	for _, other := range act.Starts {
@@ -556,12 +567,19 @@ func (w *clientWork) planOf(ctx context.Context, a *puntuale.Automation, x *punt
 	return p, err
 }
 
-// faultOf is the first fault of a refused plan: the field and what is wrong with it.
-func faultOf(err error) string {
+// faultsOf are the faults of a refused plan.
+func faultsOf(err error) []puntuale.Fault {
 	refused, ok := errors.AsType[*puntuale.Error](err)
-	if !ok || len(refused.Faults) == 0 {
+	if !ok {
+		return nil
+	}
+	return refused.Faults
+}
+
+// firstFault is the first fault of a refused plan: the field and what is wrong with it.
+func firstFault(all []puntuale.Fault) string {
+	if len(all) == 0 {
 		return ""
 	}
-	f := refused.Faults[0]
-	return puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(f.Location, "body."), f.Reason().Stored()).Stored()
+	return puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(all[0].Location, "body."), all[0].Reason().Stored()).Stored()
 }

@@ -63,6 +63,21 @@ type personConsent struct {
 	Applied bool      `json:"applied"`
 }
 
+type personFiring struct {
+	Automation puntuale.AutomationID `json:"automation"`
+	At         time.Time             `json:"at"`
+	Occurrence string                `json:"occurrence,omitempty"`
+	Acted      bool                  `json:"acted"`
+	Reason     puntuale.ReasonCode   `json:"reason,omitempty"`
+	Messages   []puntuale.MessageID  `json:"messages,omitempty"`
+}
+
+type personPayload struct {
+	Automation puntuale.AutomationID `json:"automation"`
+	At         time.Time             `json:"at"`
+	Payload    string                `json:"payload"`
+}
+
 // personPage is how many rows are read at a time.
 const personPage = "200"
 
@@ -103,6 +118,9 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	}); err != nil {
 		return err
 	}
+	if err := p.writeAutomations(ctx, w); err != nil {
+		return err
+	}
 	return writePages(w, "replies", func(page request.Page) ([]personReply, string, error) {
 		rows, next, err := p.c.Thread(ctx, p.phone, page)
 		return convert(rows, func(y puntuale.Reply) personReply {
@@ -112,6 +130,26 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 			}
 			return r
 		}), next, err
+	})
+}
+
+// writeAutomations writes when rules acted for the person, and what programs last told hooks of the person.
+func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
+	if err := writePages(w, "automations", func(page request.Page) ([]personFiring, string, error) {
+		rows, next, err := request.List(page, func(page puntuale.Page) ([]puntuale.Firing, string, error) {
+			return p.c.tenant.FiringsOf(ctx, p.phone, page)
+		})
+		return convert(rows, func(f puntuale.Firing) personFiring {
+			return personFiring{f.Automation, f.At, f.Occurrence, f.Acted, f.Reason, f.Messages}
+		}), next, err
+	}); err != nil {
+		return err
+	}
+	return writePages(w, "hooks", func(request.Page) ([]personPayload, string, error) {
+		rows, err := p.c.tenant.PayloadsOf(ctx, p.phone)
+		return convert(rows, func(h puntuale.Hook) personPayload {
+			return personPayload{h.Automation, h.PayloadAt, string(h.Payload)}
+		}), "", err
 	})
 }
 

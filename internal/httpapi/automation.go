@@ -113,7 +113,7 @@ type automationsAnswer struct {
 type firingAnswer struct {
 	At         string   `json:"at" format:"date-time"`
 	Phone      *string  `json:"phone" doc:"null: the person was erased, or the payload has no phone"`
-	Occurrence *string  `json:"occurrence" doc:"What it acts for only once: a reply, a run, a date, a call"`
+	Occurrence *string  `json:"occurrence" doc:"What it acts for only once: a reply, a run, a date, a call. null: the person was erased, or contents were blanked"`
 	Acted      bool     `json:"acted"`
 	Code       *string  `json:"code" doc:"Why it did not act, or not wholly, for programs"`
 	Why        *string  `json:"why" doc:"The same for people, in Italian"`
@@ -317,65 +317,4 @@ func readActions(body *object) []puntuale.Action {
 		o.only(actionBody{})
 		return x
 	})
-}
-
-// tryBody documents the body of a trial.
-type tryBody struct {
-	Phone   string `json:"phone,omitempty" doc:"The person; not for a hook"`
-	Text    string `json:"text,omitempty" maxLength:"4096" doc:"What the person writes; without it, something that fits"`
-	Payload any    `json:"payload,omitempty" doc:"For a hook: what a program posts; a form as a text"`
-}
-
-// TrialAnswer is what an automation would do.
-type TrialAnswer struct {
-	Would   bool              `json:"would"`
-	Phone   string            `json:"phone"`
-	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found"`
-	Why     []conditionAnswer `json:"why" doc:"All that decides"`
-	Actions []actionValue     `json:"actions" doc:"In the order of their effects"`
-}
-
-type conditionAnswer struct {
-	Condition string  `json:"condition" doc:"What the log would say if it does not hold, as a code"`
-	Held      bool    `json:"held"`
-	Value     *string `json:"value" doc:"What was compared"`
-	Message   *string `json:"message" doc:"Why it does not hold, for people, in Italian"`
-	English   *string `json:"message_en"`
-}
-
-func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput) (TrialAnswer, error) {
-	body, err := in.object()
-	if err != nil {
-		return TrialAnswer{}, err
-	}
-	trial := automation.Trial{Phone: body.phone("phone"), Text: body.text("text")}
-	if raw, there := body.member("payload"); there {
-		trial.Payload = raw
-		if raw[0] == '"' {
-			trial.Payload = []byte(unquote(raw))
-		}
-	}
-	if err := body.err(); err != nil {
-		return TrialAnswer{}, err
-	}
-	body.only(tryBody{})
-	trial.Faults = *body.refused
-	v, err := a.rules(c, in).Try(ctx, p.ID, trial)
-	if err != nil {
-		return TrialAnswer{}, err
-	}
-	out := TrialAnswer{Would: v.Would, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionValue { return actionValue{x} })}
-	if out.Fields == nil {
-		out.Fields = map[string]string{}
-	}
-	return out, nil
-}
-
-func conditionOf(h automation.Condition) conditionAnswer {
-	out := conditionAnswer{Condition: string(h.Reason), Held: h.Held, Value: textOrNull(h.Value)}
-	if !h.Held {
-		why := puntuale.Because(h.Reason)
-		out.Message, out.English = new(catalogue.Italian.Say(why)), new(catalogue.English.Say(why))
-	}
-	return out
 }

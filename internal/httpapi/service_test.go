@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"puntuale/internal/control/automation"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/intake"
+	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 )
 
@@ -50,6 +52,7 @@ type service struct {
 	outbox   puntuale.OutboxStore
 	rules    *automation.Automations
 	tenants  puntuale.TenantStore
+	store    *store.Store
 }
 
 // databases runs a test on both databases, each time with a new service.
@@ -85,7 +88,7 @@ func newService(t *testing.T, o options) *service {
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, wakeups: &wakeups{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
-	s.outbox = opened
+	s.outbox, s.store = opened, opened
 	s.network = &network{t: t, queue: opened, fleet: opened, ledger: opened}
 	var operator puntuale.Operator = opened
 	vault := testVault(t)
@@ -278,5 +281,5 @@ func golden(t *testing.T, name, text string) {
 
 // messageMark stands for a keyed hash.
 func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
-	return fmt.Sprint(client, session, chat, id)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, client, session, chat, id)))
 }

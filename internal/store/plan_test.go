@@ -34,6 +34,7 @@ var access = map[string]struct {
 	"count firings":   {},
 	"lock persons":    {wants: []string{"person_phone"}},
 	"lock contacts":   {avoids: "Seq Scan on person"},
+	"rules dated":     {avoids: "automation_date_day"},
 	"dates":           {avoids: "Seq Scan on automation_date"},
 	"former dates":    {reads: true, wants: []string{"key", "message_resent"}},
 

@@ -29,10 +29,11 @@ func TestAutomationStory(t *testing.T) {
 		b.fill("trigger.words", "info, listino")
 		b.until(`document.querySelector("#automation-try .rule-says").textContent.includes("listino")`)
 		b.fill("try.phone", "333 1234567", "try.text", "Listino!")
-		b.until(`document.querySelector("#automation-try .note-ok")`)
+		b.until(`document.querySelector("#automation-try .note-ok") && document.querySelector("#automation-try .try-moments time")`)
 		b.check("would")
 		b.fill("try.text", "altro")
 		b.until(`document.querySelector("#automation-try .note-warn") && document.querySelector("#automation-try .check-not")`)
+		b.check("would-not")
 		b.click(`button[value="add:conditions.fields"]`)
 		b.until(`document.querySelector("[name='conditions.fields[0].name']") === document.activeElement`)
 		b.fill("conditions.fields[0].name", "citta", "conditions.fields[0].value", "Torino")
@@ -59,6 +60,44 @@ func TestAutomationStory(t *testing.T) {
 			t.Errorf("stored: %+v", all)
 		}
 	})
+}
+
+// TestAutomationTrial: the panel shows the moments of the first messages, what they would meet, and what keeps the rule from acting. A reader of the
+// page sees no markup of a name or a text.
+func TestAutomationTrial(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	step := puntuale.Step{Text: "Ciao {{nome}} <b>", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
+	steps := []puntuale.Step{step}
+	for n := range 7 {
+		step.Text, step.Timing.Offset = "Dopo", puntuale.Offset{Amount: n + 1, Unit: puntuale.Days, Direction: puntuale.After}
+		steps = append(steps, step)
+	}
+	id := w.sequence(control.NewSequence{Name: "Otto <i>", Steps: steps})
+	v := w.visitor(w.clients[puntuale.Staff])
+	try := func(phone string) string {
+		t.Helper()
+		got := v.htmx(w.pages+"/automations/draft", url.Values{
+			"name": {"R"}, "trigger.kind": {"reply"}, "actions.count": {"1"}, "actions[0].kind": {"start"}, "actions[0].sequence": {id}, "try.phone": {phone},
+		})
+		if got.status != http.StatusOK || strings.Contains(got.body, "<b>") || strings.Contains(got.body, "<i>") {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		return got.body
+	}
+	if got := try("333 1234567"); !strings.Contains(got, "La regola non farebbe niente") || !strings.Contains(got, "Che cosa lo impedisce") || !strings.Contains(got, "Nome: è obbligatorio") && !strings.Contains(got, "nome: è obbligatorio") {
+		t.Errorf("a field is missing: %s", got)
+	}
+	_, err := w.Client().AddContact(t.Context(), control.NewContact{Phone: "3331234567", Name: "Anna"}, control.Once[puntuale.Contact]{})
+	w.must(err)
+	_, err = w.Client().AddBlacklisted(t.Context(), "3331234567", "", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	got := try("333 1234567")
+	for _, part := range []string{"La regola agirebbe", "Ciao Anna &lt;b&gt;", "20 nov", "21 nov", "e altri 3 messaggi", "blacklist"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the trial lacks %q: %s", part, got)
+		}
+	}
 }
 
 // TestAutomationExamples: each example leads to an editor that shows no fault before somebody saves, and reads as a sentence.

@@ -260,11 +260,11 @@ func (m *model) cancel(p *person, rule int, r *row) {
 		}
 	}
 	if some {
-		id := p.id
 		if !p.there {
-			id = -1
+			m.log(rule, -1, "", Changed) // a deleted contact leaves no trace
+			return
 		}
-		m.log(rule, id, r.value, Changed)
+		m.log(rule, p.id, r.value, Changed)
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/automation"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/keyword"
 )
@@ -27,6 +29,18 @@ type Verdict struct {
 	Fields  map[string]string // that a hook's mapping found
 	Why     []Condition
 	Actions []puntuale.Action // in the order of their effects: stops come first
+	Plans   []ActionPlan      // of the actions that start or send something
+}
+
+// ActionPlan is what an action that starts or sends something would do. It is planned as of now, as a start is.
+type ActionPlan struct {
+	Action   int               // in the verdict's Actions
+	Sequence puntuale.Sequence // only id and name; zero for a send
+	Session  puntuale.SessionID
+	Plan     control.Preview
+	Reason   puntuale.ReasonCode // why it would not happen; "": it would
+	Faults   []puntuale.Fault    // what is wrong with the values
+	Warnings []control.Warning   // what the messages would meet as things are now
 }
 
 // Condition is one thing that decides. Reason is what the log would say if it does not hold.
@@ -98,7 +112,7 @@ func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (
 	return phone, fields, nil
 }
 
-// decide explains a decision with what the store knows now.
+// decide explains a decision with what the store knows now, and plans what the actions would start or send.
 func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o automation.Occasion, v Verdict) (Verdict, error) {
 	now := r.all.cfg.Clock.Now()
 	settings, err := r.client.Settings(ctx)
@@ -109,21 +123,80 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	if err != nil {
 		return v, err
 	}
-	facts, err := r.store.AutomationFacts(ctx, v.Phone, a.FactsWanted(), now)
+	planner, err := r.all.cfg.Control.PlannerOf(ctx, r.client.ID())
+	if puntuale.CodeOf(err) == puntuale.CodeForbidden {
+		planner = nil // nothing can be planned for a client that is suspended or expired
+	} else if err != nil {
+		return v, fmt.Errorf("read a client: %w", err)
+	}
+	wanted := a.FactsWanted()
+	if planner != nil {
+		started, err := automation.Reached(ctx, planner, &a, o)
+		if err != nil {
+			return v, err
+		}
+		wanted = wanted.Join(puntuale.FactsWanted{Sequences: started})
+	}
+	facts, err := r.store.AutomationFacts(ctx, v.Phone, wanted, now)
 	if err != nil {
 		return v, fmt.Errorf("read what an automation decides by: %w", err)
 	}
 	v.Why = replyHeld(a.Trigger, t.Text, settings)
+	if a.Trigger.Kind == puntuale.TriggerDate {
+		day, value := automation.Coming(a.Trigger, facts.Contact, puntuale.DateOf(now.In(zone)))
+		v.Why = append(v.Why, Condition{puntuale.FiringNoDate, a.Trigger.Field, !day.IsZero()})
+		o.Fields = map[string]string{a.Trigger.Field: value}
+	}
 	for _, h := range automation.Explain(&a, o, facts, automation.Client{Settings: settings, Zone: zone, Closed: r.client.Account().Closed}, now) {
 		v.Why = append(v.Why, Condition(h))
 	}
-	if err := r.defaultsHeld(ctx, a, &v); err != nil {
+	if err := r.defaultsHeld(ctx, a, o.Session, &v); err != nil {
+		return v, err
+	}
+	v.Actions = slices.Clone(a.Actions)
+	slices.SortStableFunc(v.Actions, func(x, y puntuale.Action) int { return stopsFirst(x) - stopsFirst(y) })
+	a.Actions = v.Actions
+	if planner == nil {
+		v.Why = append(v.Why, Condition{Reason: puntuale.FiringAccount})
+	} else if err := r.planned(ctx, planner, a, o, facts, now, &v); err != nil {
 		return v, err
 	}
 	v.Would = !slices.ContainsFunc(v.Why, func(h Condition) bool { return !h.Held })
-	v.Actions = slices.Clone(a.Actions)
-	slices.SortStableFunc(v.Actions, func(x, y puntuale.Action) int { return stopsFirst(x) - stopsFirst(y) })
 	return v, nil
+}
+
+// planned plans the actions. What keeps the rule from acting becomes a condition that does not hold.
+func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntuale.Automation, o automation.Occasion, f puntuale.AutomationFacts, now time.Time, v *Verdict) error {
+	all, reason, err := automation.Try(ctx, planner, &a, o, f, v.Phone, now)
+	if err != nil {
+		return fmt.Errorf("plan what an automation would do: %w", err)
+	}
+	v.fails(reason, "")
+	for _, x := range all {
+		run := x.Start.Run
+		p := ActionPlan{
+			Action: x.Action, Sequence: puntuale.Sequence{ID: run.Sequence, Name: run.SequenceName}, Session: run.Session,
+			Plan: control.Preview{Messages: x.Start.Messages, Skipped: x.Start.Skipped}, Reason: x.Reason, Faults: x.Faults,
+		}
+		// A rule that does something besides acts, and leaves out what runs already.
+		if x.Reason != puntuale.FiringRunning || len(a.Actions) == 1 {
+			v.fails(x.Reason, run.SequenceName)
+		}
+		if x.Reason == "" {
+			if p.Warnings, err = r.client.RunWarnings(ctx, x.Start); err != nil {
+				return err
+			}
+		}
+		v.Plans = append(v.Plans, p)
+	}
+	return nil
+}
+
+// fails notes what keeps the rule from acting, once.
+func (v *Verdict) fails(reason puntuale.ReasonCode, value string) {
+	if reason != "" && !slices.ContainsFunc(v.Why, func(h Condition) bool { return h.Reason == reason && !h.Held }) {
+		v.Why = append(v.Why, Condition{Reason: reason, Value: value})
+	}
 }
 
 func stopsFirst(x puntuale.Action) int {
@@ -150,8 +223,8 @@ func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all 
 	return all
 }
 
-// defaultsHeld says whether the default session has the default sequences that the actions mean.
-func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, v *Verdict) error {
+// defaultsHeld says whether the session of the trigger, else the default one, has the default sequences that the actions mean.
+func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, session puntuale.SessionID, v *Verdict) error {
 	start := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
 		return x.Kind == puntuale.ActionStart && x.Sequence == puntuale.SequenceDefault
 	})
@@ -163,7 +236,7 @@ func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, v *Verd
 	}
 	sessions, _, err := r.client.Sessions(ctx, request.Page{Limit: fmt.Sprint(request.MaxPageRows)})
 	for _, s := range sessions {
-		if s.Default {
+		if session == 0 && s.Default || session == s.ID {
 			v.Why = append(v.Why, Condition{puntuale.FiringNoDefault, s.Name, (!start || s.Start != 0) && (!stop || s.Stop != 0)})
 		}
 	}

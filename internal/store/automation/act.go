@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// MoveDates sets the next day of dates. The client is a column: with a constant, SQLite would read all dates of the
-	// client for each row. KeepRuns has it for the same reason.
+	// MoveDates sets the next day of dates.
 	MoveDates = `update automation_date set day = u.n from $u(c bigint, r bigint, p bigint, v bigint, d integer, n integer)
  where automation_date.client_id = u.c and automation_date.rule_id = u.r and automation_date.person_id = u.p and automation_date.version = u.v and automation_date.day = u.d
  returning automation_date.rule_id, automation_date.person_id`
@@ -28,7 +27,7 @@ const (
 	CountFirings = `update automation set fired = automation.fired + u.n, fired_at = $2::bigint from $u(r bigint, n bigint) where automation.client_id = $1 and automation.id = u.r`
 
 	// LockPersons locks the contacts with some phone numbers.
-	LockPersons = `select p.id from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p order by p.client_id, p.id for share of p`
+	LockPersons = `select p.id from $u(c bigint, p text) cross join person p where p.client_id = u.c and p.phone = u.p order by p.client_id, p.id for share of p`
 )
 
 // ActTransaction is the part of an acting transaction that knows rules, and knows neither runs nor messages.
@@ -83,7 +82,7 @@ func (x *ActTransaction) Unchanged(ctx context.Context) error {
 		return nil
 	}
 	_, err := engine.QueryAll(ctx, x.A, LockPersons,
-		[]any{x.Client, engine.Columns{x.phones()}}, engine.ScanOne[int64])
+		[]any{engine.Columns{clientColumn(x.Client, len(x.Live)), x.phones()}}, engine.ScanOne[int64])
 	if err != nil {
 		return fmt.Errorf("lock contacts: %w", err)
 	}
@@ -169,11 +168,6 @@ func (x *ActTransaction) timers(ctx context.Context) error {
 	return nil
 }
 
-// clients is the column with the client, for statements about dates.
-func (x *ActTransaction) clients(n int) []int64 {
-	return slices.Repeat([]int64{int64(x.Client)}, n)
-}
-
 type dateKey struct {
 	rule   puntuale.AutomationID
 	person puntuale.ContactID
@@ -187,7 +181,7 @@ func (x *ActTransaction) dates(ctx context.Context) error {
 	type A = *puntuale.AutomationAct
 	there := map[dateKey]bool{}
 	if err := x.A.Query(ctx, MoveDates, []any{engine.Columns{
-		x.clients(len(some)),
+		clientColumn(x.Client, len(some)),
 		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Rule) }),
 		engine.Column(some, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
 		engine.Column(some, func(a *A) int64 { return (*a).Date.Version }),
@@ -364,7 +358,7 @@ func (x *ActTransaction) log(ctx context.Context) error {
 	}
 	if len(dated) > 0 {
 		if _, err := x.A.Exec(ctx, KeepRuns, engine.Columns{
-			x.clients(len(dated)),
+			clientColumn(x.Client, len(dated)),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Rule) }),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Date.Contact.ID) }),
 			engine.Column(dated, func(a *A) int64 { return int64((*a).Message[0]) }),

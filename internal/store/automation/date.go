@@ -3,6 +3,7 @@ package automation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,9 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 
 // scanAtOnce is how many contacts one transaction looks at.
 const scanAtOnce = 500
+
+// manyContacts is how many contacts are worth a look whether there are dates at all.
+const manyContacts = 50
 
 func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
 	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
@@ -58,6 +62,13 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 		if _, err := a.Exec(ctx, `update automation set scanned_to = $3 where client_id = $1 and id = $2`, d.Client, d.Rule.ID, to); err != nil {
 			return fmt.Errorf("keep how far contacts were read: %w", err)
 		}
+		if more || from == 0 || !s.db.Dialect.Postgres {
+			return nil
+		}
+		// Many dates are new, so the statistics are wrong. PostgreSQL would plan by them until it counts by itself.
+		if _, err := a.Exec(ctx, `analyze automation_date`); err != nil {
+			return fmt.Errorf("count dates: %w", err)
+		}
 		return nil
 	}).Of(int64(d.Client)), false)
 	return more, err
@@ -65,7 +76,7 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 
 const (
 	scanContacts = `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`
-	scanRows     = `select d.person_id from automation_date d where d.client_id = $1 and d.person_id > $2 and d.rule_id = $4 order by d.person_id limit $3`
+	scanRows     = `select d.person_id from automation_date d where d.client_id = $1 and d.person_id > $2 and d.rule_id = $4 order by d.client_id, d.rule_id, d.person_id limit $3`
 )
 
 // scanned returns the next contacts of a scan. Some have a row but are gone: they were deleted while the rule was off.
@@ -121,11 +132,17 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 
 const (
 	// LockContacts locks contacts, and reads their fields.
-	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(i bigint) cross join person p where p.client_id = $1 and p.id = u.i order by p.client_id, p.id for share of p`
+	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
+
+	// RulesDated says for rules whether they have a date of a contact between two ids. The order has all columns of the
+	// key, so PostgreSQL reads one row by the key, even of a table that it believes to be empty.
+	RulesDated = `
+select u.r, coalesce((select 1 from automation_date d where d.client_id = u.c and d.rule_id = u.r and d.person_id >= u.f and d.person_id <= u.t
+ order by d.client_id, d.rule_id, d.person_id limit 1), 0) from $u(c bigint, r bigint, f bigint, t bigint)`
 
 	// DatesOf reads the dates of contacts that rules wait for.
-	DatesOf = `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(r bigint, i bigint) cross join automation_date d
- where d.client_id = $1 and d.rule_id = u.r and d.person_id = u.i`
+	DatesOf = `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(c bigint, r bigint, i bigint) cross join automation_date d
+ where d.client_id = u.c and d.rule_id = u.r and d.person_id = u.i`
 )
 
 // dateFollower brings rows of dates up to date with contacts, in one transaction.
@@ -177,10 +194,10 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 }
 
 func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error {
-	column := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
+	column := engine.Columns{clientColumn(f.client, len(ids)), engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
 	f.people, f.rows = map[puntuale.ContactID]puntuale.Contact{}, map[dateKey]dateRow{}
 	if err := f.a.Query(ctx, LockContacts,
-		[]any{f.client, column}, func(r engine.Row) error {
+		[]any{column}, func(r engine.Row) error {
 			var c puntuale.Contact
 			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))
 			f.people[c.ID] = c
@@ -188,14 +205,21 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 		}); err != nil {
 		return fmt.Errorf("read contacts: %w", err)
 	}
-	var of, who []int64 // rule and contact of each row that may exist
-	for rule := range f.rules {
+	of, err := f.dated(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var rules, who []int64 // rule and contact of each row that may exist
+	for _, rule := range of {
 		for _, id := range ids {
-			of, who = append(of, int64(rule)), append(who, int64(id))
+			rules, who = append(rules, int64(rule)), append(who, int64(id))
 		}
 	}
+	if len(rules) == 0 {
+		return nil
+	}
 	if err := f.a.Query(ctx, DatesOf,
-		[]any{f.client, engine.Columns{of, who}}, func(r engine.Row) error {
+		[]any{engine.Columns{clientColumn(f.client, len(rules)), rules, who}}, func(r engine.Row) error {
 			var d dateRow
 			err := r.Scan(&d.rule, &d.person, &d.value, &d.version, &d.day, &d.run)
 			f.rows[d.dateKey] = d
@@ -204,6 +228,31 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 		return fmt.Errorf("read dates: %w", err)
 	}
 	return nil
+}
+
+// dated returns the rules that may have dates of the contacts. A rule that reads all contacts for the first time has none
+// for most of them.
+func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all []puntuale.AutomationID, err error) {
+	rules := slices.Sorted(maps.Keys(f.rules))
+	if len(ids) < manyContacts || len(rules) == 0 {
+		return rules, nil
+	}
+	err = f.a.Query(ctx, RulesDated, []any{engine.Columns{
+		clientColumn(f.client, len(rules)), engine.Column(rules, func(id *puntuale.AutomationID) int64 { return int64(*id) }),
+		slices.Repeat([]int64{int64(slices.Min(ids))}, len(rules)), slices.Repeat([]int64{int64(slices.Max(ids))}, len(rules)),
+	}}, func(r engine.Row) error {
+		var id puntuale.AutomationID
+		var there bool
+		err := r.Scan(&id, engine.ScanBool(&there))
+		if there {
+			all = append(all, id)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for dates: %w", err)
+	}
+	return all, nil
 }
 
 // compare notes what changes for a rule and a contact. The version is the moment of the change, so it grows even if the row was removed meanwhile.
@@ -323,7 +372,12 @@ func (f *dateFollower) cancel(ctx context.Context) error {
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
 		engine.Column(ended, func(d *dateRow) int64 { return int64(d.rule) }),
 		engine.Column(ended, func(d *dateRow) string { return f.people[d.person].Phone }),
-		engine.Column(ended, func(d *dateRow) string { return d.value }),
+		engine.Column(ended, func(d *dateRow) string {
+			if f.people[d.person].Phone == "" {
+				return "" // the contact is gone, and its date must not stay
+			}
+			return d.value
+		}),
 	}); err != nil {
 		return fmt.Errorf("log changed dates: %w", err)
 	}

@@ -3,6 +3,7 @@ package automation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -10,28 +11,32 @@ import (
 )
 
 // A decision about a person needs a few facts. One statement reads one kind of fact for many persons. A cross join makes
-// SQLite begin with the persons.
+// SQLite begin with the persons. The client is a column for PostgreSQL's sake. With a constant, PostgreSQL may begin with
+// all rows of the client, because it believes that a table has few rows until it has counted them.
 const (
-	PersonsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`
-	AnsweredOf = `select g.phone, g.answered_at from $u(p text) cross join conversation g where g.client_id = $1 and g.phone = u.p and g.answered_at > 0`
-	AssignedOf = `select c.phone from $u(p text) cross join chatwoot_conversation c where c.client_id = $1 and c.phone = u.p and c.assigned_at > 0`
-	// ReachedOf sums in a subquery, which PostgreSQL runs for each person by the index, even before it knows how large
-	// the table is.
-	ReachedOf = `
-select u.p, coalesce((select sum(f.reached) from automation_firing f where f.client_id = $1 and f.phone = u.p and f.at > $2 and f.reached > 0), 0) from $u(p text)`
-	ActedOf = `select f.phone, f.rule_id, max(f.at) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
+	PersonsOf = `
+select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
+from $u(c bigint, p text) cross join person p where p.client_id = u.c and p.phone = u.p`
+	AnsweredOf = `select g.phone, g.answered_at from $u(c bigint, p text) cross join conversation g where g.client_id = u.c and g.phone = u.p and g.answered_at > 0`
+	AssignedOf = `select h.phone from $u(c bigint, p text) cross join chatwoot_conversation h where h.client_id = u.c and h.phone = u.p and h.assigned_at > 0`
+	ReachedOf  = `
+select f.phone, sum(f.reached) from $u(c bigint, p text) cross join automation_firing f
+where f.client_id = u.c and f.phone = u.p and f.at > $1 and f.reached > 0 group by f.phone`
+	ActedOf = `
+select f.phone, f.rule_id, max(f.at) from $u(c bigint, p text) cross join automation_firing f
+where f.client_id = u.c and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
 	// FirstOf finds replies in the index of phone numbers, and then reads them by their keys. Otherwise SQLite would read
 	// all replies of the client. The order has all columns of the index, so PostgreSQL reads one row of a person.
 	FirstOf = `
-select u.p, coalesce((select k.id from reply k cross join reply y where k.client_id = $1 and k.phone = u.p and y.client_id = k.client_id and y.id = k.id and y.own = 0
- order by k.client_id, k.phone, k.id limit 1), 0) from $u(p text)`
+select u.p, coalesce((select k.id from reply k cross join reply y where k.client_id = u.c and k.phone = u.p and y.client_id = k.client_id and y.id = k.id and y.own = 0
+ order by k.client_id, k.phone, k.id limit 1), 0) from $u(c bigint, p text)`
 	// RunningOf finds the pending messages of sequences; "intent >= 0" means open.
 	RunningOf = `
-select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
-where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+select distinct u.p, r.sequence_id from $u(c bigint, p text, q bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union
-select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
-where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+select distinct u.p, r.sequence_id from $u(c bigint, p text, q bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 )
 
 // FactsOf reads what decisions about persons of a client need.
@@ -41,7 +46,7 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	for _, p := range phones {
 		all[p] = &puntuale.AutomationFacts{Acted: map[puntuale.AutomationID]time.Time{}, Running: map[puntuale.SequenceID]bool{}}
 	}
-	column := engine.Columns{phones}
+	column := engine.Columns{clientColumn(client, len(phones)), phones}
 	var phone string
 	var at time.Time
 	var rule puntuale.AutomationID
@@ -51,7 +56,7 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 		args   []any
 		scan   func(r engine.Row) error
 	}{
-		{true, PersonsOf, []any{client, column}, func(r engine.Row) error {
+		{true, PersonsOf, []any{column}, func(r engine.Row) error {
 			c := &puntuale.Contact{}
 			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
 			if err == nil {
@@ -59,21 +64,21 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{wanted.Takeover, AnsweredOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AnsweredOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Answered = at
 			}
 			return err
 		}},
-		{wanted.Takeover, AssignedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Takeover, AssignedOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone)
 			if err == nil {
 				all[phone].Assigned = true
 			}
 			return err
 		}},
-		{wanted.Limit, ReachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
+		{wanted.Limit, ReachedOf, []any{engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
 			var n int
 			err := r.Scan(&phone, &n)
 			if err == nil {
@@ -81,14 +86,14 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			}
 			return err
 		}},
-		{wanted.Cooldown, ActedOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.Cooldown, ActedOf, []any{column}, func(r engine.Row) error {
 			err := r.Scan(&phone, &rule, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Acted[rule] = at
 			}
 			return err
 		}},
-		{wanted.First, FirstOf, []any{client, column}, func(r engine.Row) error {
+		{wanted.First, FirstOf, []any{column}, func(r engine.Row) error {
 			var id puntuale.ReplyID
 			err := r.Scan(&phone, &id)
 			if err == nil {
@@ -107,6 +112,11 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	return all, readRunning(ctx, a, client, phones, wanted.Sequences, all)
 }
 
+// clientColumn is a column with the client in each row.
+func clientColumn(client puntuale.ClientID, rows int) []int64 {
+	return slices.Repeat([]int64{int64(client)}, rows)
+}
+
 // readRunning finds the sequences that have pending messages for the persons.
 func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, all map[string]*puntuale.AutomationFacts) error {
 	if len(sequences) == 0 {
@@ -120,7 +130,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 			of, which = append(of, p), append(which, int64(q))
 		}
 	}
-	if err := a.Query(ctx, RunningOf, []any{client, engine.Columns{of, which}}, func(r engine.Row) error {
+	if err := a.Query(ctx, RunningOf, []any{engine.Columns{clientColumn(client, len(of)), of, which}}, func(r engine.Row) error {
 		var q puntuale.SequenceID
 		err := r.Scan(&phone, &q)
 		if err == nil {

@@ -2,6 +2,7 @@ package automation
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 
@@ -21,6 +22,18 @@ func readHook(ctx context.Context, from engine.Querier, which string, args ...an
 
 func (s RuleStore) Hook(ctx context.Context, id puntuale.AutomationID) (puntuale.Hook, error) {
 	return readHook(ctx, s.db.CallReads, `a.client_id = $1 and a.id = $2 and a.secret <> ''`, s.client, id)
+}
+
+// PayloadsOf looks through the few hooks of the client.
+func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hook, error) {
+	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select a.client_id, a.id, a.active, a.payload, a.payload_form, a.payload_at from automation a
+ where a.client_id = $1 and a.payload is not null and a.payload_phone in (`+namesOf+`) order by a.id`, []any{s.client, phone}, func(r engine.Row, h *puntuale.Hook) error {
+		return r.Scan(&h.Client, &h.Automation, engine.ScanBool(&h.Active), &h.Payload, engine.ScanBool(&h.Form), engine.ScanTime(&h.PayloadAt))
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for payloads of a person: %w", err))
+	}
+	return all, nil
 }
 
 func (s RuleStore) SetHookSecret(ctx context.Context, id puntuale.AutomationID, secret puntuale.HookSecret) error {
@@ -45,6 +58,12 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 		return false, err
 	}
 	at := engine.Micros(c.At)
+	sum := sha256.Sum256([]byte(c.Key))
+	hashed := hex.EncodeToString(sum[:]) // a key may name a person, and an erasure finds rows by their phone
+	occurrence := hookOccurrence(c.Key)
+	if c.Phone == "" {
+		occurrence = hookOccurrence(hashed)
+	}
 	err = s.db.Write(ctx, int64(client), func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update automation set payload = $3, payload_form = $4, payload_phone = $5, payload_at = $6 where client_id = $1 and id = $2 and secret <> ''`,
 			client, c.Automation, c.Payload, engine.Bit(c.Form), c.Phone, at)
@@ -54,7 +73,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 		until := engine.Micros(c.At.Add(puntuale.HookRepeat))
 		n, err = a.Exec(ctx, `insert into automation_occurrence as o (client_id, rule_id, phone, occurrence, keep_until) values ($1, $2, '', $3, $4)
  on conflict (client_id, rule_id, phone, occurrence) do update set keep_until = excluded.keep_until where o.keep_until <= $5::bigint`,
-			client, c.Automation, "call:"+c.Key, until, at)
+			client, c.Automation, "call:"+hashed, until, at)
 		if err != nil {
 			return fmt.Errorf("note a hook's call: %w", err)
 		}
@@ -63,7 +82,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 		}
 		_, err = a.Exec(ctx, `insert into automation_trigger (client_id, kind, subject, phone, detail, occurrence, at, next_at)
  select w.client_id, $2::smallint, $3::bigint, $4::text, $5::text, $6::text, $7::bigint, $7::bigint from automation_client w where w.client_id = $1
- and w.wanted & (1::bigint << $2::integer) <> 0`, client, int64(puntuale.FactHook), c.Automation, c.Phone, fields, hookOccurrence(c.Key), at)
+ and w.wanted & (1::bigint << $2::integer) <> 0`, client, int64(puntuale.FactHook), c.Automation, c.Phone, fields, occurrence, at)
 		if err != nil {
 			return fmt.Errorf("write a trigger: %w", err)
 		}

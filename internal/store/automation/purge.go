@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -45,9 +46,10 @@ type occurrenceKey struct {
 	phone, occurrence string
 }
 
-// Maintain removes old lines of the log, occurrences that cannot come again, payloads older than blank (zero: none), and rules of deleted clients.
+// Maintain removes old lines of the log, occurrences that cannot come again, and rules of deleted clients. It blanks payloads and
+// lines of the log older than blank (zero: none).
 func (s *Rules) Maintain(ctx context.Context, now, blank time.Time) error {
-	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank),
+	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank), s.blankFirings(ctx, blank),
 		s.forgetOrphans(ctx), s.forgetClients(ctx))
 }
 
@@ -96,6 +98,40 @@ func (s *Rules) blankPayloads(ctx context.Context, before time.Time) error {
 	return nil
 }
 
+// blankFirings removes what lines of the log say of contents: their occurrence, such as the day of a date, and the reason in detail. It begins where
+// this process ended the last time.
+func (s *Rules) blankFirings(ctx context.Context, blank time.Time) error {
+	if blank.IsZero() {
+		return nil
+	}
+	type line struct{ client, id, at int64 }
+	from, before := s.blanked.Load(), engine.Micros(blank)
+	for {
+		part, err := engine.QueryAll(ctx, s.db.MaintenanceReads, `select f.client_id, f.id, f.at from automation_firing f
+ where f.at >= $1 and f.at < $2 and (f.occurrence <> '' or f.detail <> '') order by f.at limit $3`, []any{from, before, engine.Chunk},
+			func(r engine.Row, l *line) error { return r.Scan(&l.client, &l.id, &l.at) })
+		if err != nil {
+			return engine.PublicError(fmt.Errorf("look for old firings: %w", err))
+		}
+		if len(part) > 0 {
+			from = part[len(part)-1].at
+			slices.SortFunc(part, func(a, b line) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+			if err := s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
+				_, err := a.Exec(ctx, `update automation_firing set occurrence = '', detail = '' where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`, engine.Columns{
+					engine.Column(part, func(l *line) int64 { return l.client }), engine.Column(part, func(l *line) int64 { return l.id }),
+				})
+				return err
+			}); err != nil {
+				return fmt.Errorf("blank firings: %w", err)
+			}
+		}
+		if len(part) < engine.Chunk {
+			s.blanked.Store(before)
+			return nil
+		}
+	}
+}
+
 // forgetOrphans deletes what a failed deletion of a rule left behind.
 func (s *Rules) forgetOrphans(ctx context.Context) error {
 	type ref struct {
@@ -136,20 +172,48 @@ func (s *Rules) forgetClients(ctx context.Context) error {
 	})
 }
 
-// erasedNames finds the names of a person: the number, and its aliases in a network.
-const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
+// namesOf are the names of a person: the number, and its aliases in a network.
+const namesOf = `select $2::text union all select g.alias from alias g where g.client_id = $1 and g.phone = $2`
 
-// Erase forgets a person, inside a transaction of an erasure. The log keeps its lines without names. A rule must not act for the person later.
-func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
-	for _, statement := range []string{
-		`delete from automation_trigger where client_id = $1 and phone <> '' and ` + erasedNames,
-		`delete from automation_timer where client_id = $1 and ` + erasedNames,
-		`delete from automation_occurrence where client_id = $1 and phone <> '' and ` + erasedNames,
-		`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and ` + erasedNames,
-		`update automation set payload = null, payload_phone = '' where client_id = $1 and payload_phone <> '' and ` +
-			`(payload_phone = $2 or payload_phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
+// Disarm removes what would act for a person. An erasure does so before it looks for runs. So no rule that decided before starts a run later.
+func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
+	kinds := []any{int64(puntuale.FactReply), int64(puntuale.FactContact)}
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{`delete from automation_trigger where client_id = $1 and (phone <> '' and phone in (` + namesOf + `)
+ or kind = $3::smallint and exists (select 1 from reply y where y.client_id = automation_trigger.client_id and y.id = automation_trigger.subject and y.phone in (` + namesOf + `))
+ or kind < $4::smallint and kind <> $3::smallint and exists (select 1 from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+  where m.client_id = automation_trigger.client_id and m.id = automation_trigger.subject and r.phone in (` + namesOf + `)))`, kinds},
+		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, nil},
+		{`delete from automation_date where client_id = $1 and person_id in (select p.id from person p where p.client_id = $1 and p.phone in (` + namesOf + `))`, nil},
 	} {
-		if _, err := a.Exec(ctx, statement, client, phone); err != nil {
+		if _, err := a.Exec(ctx, step.text, append([]any{client, phone}, step.args...)...); err != nil {
+			return fmt.Errorf("disarm automations for a person: %w", err)
+		}
+	}
+	return nil
+}
+
+// Erase forgets a person, inside a transaction of an erasure. contacts are the person's contacts, which the transaction deleted. The log keeps its
+// lines without names. A rule must not act for the person later.
+func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string, contacts []puntuale.ContactID) error {
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{`delete from automation_trigger where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
+		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, []any{phone}},
+		{`delete from automation_occurrence where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
+		{`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
+		// A payload without a valid phone may name anybody.
+		{`update automation set payload = null, payload_phone = '' where client_id = $1 and payload is not null and (payload_phone = '' or payload_phone in (` + namesOf + `))`, []any{phone}},
+		{`delete from automation_date where client_id = $1 and person_id in (select u.i from $u(i bigint))`, []any{
+			engine.Columns{engine.Column(contacts, func(id *puntuale.ContactID) int64 { return int64(*id) })},
+		}},
+	} {
+		if _, err := a.Exec(ctx, step.text, append([]any{client}, step.args...)...); err != nil {
 			return fmt.Errorf("forget a person's automations: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -13,8 +14,9 @@ import (
 
 // Rules keeps the rules of all clients. It implements [puntuale.AutomationQueue] but for what acts.
 type Rules struct {
-	db   *engine.DB
-	work *engine.Kind // what runners do
+	db      *engine.DB
+	work    *engine.Kind // what runners do
+	blanked atomic.Int64 // lines of the log before this moment have no words any more, as far as this process knows
 }
 
 // New returns the rules of a database.
@@ -272,6 +274,16 @@ func (s RuleStore) DeleteAutomation(ctx context.Context, id puntuale.AutomationI
 }
 
 func (s RuleStore) Firings(ctx context.Context, id puntuale.AutomationID, p puntuale.Page) ([]puntuale.Firing, string, error) {
+	return s.firings(ctx, `f.rule_id = $2 and f.id < $3 order by f.id desc limit $4`, id, p)
+}
+
+// FiringsOf sorts by an expression, so that the databases find the lines by the phone.
+func (s RuleStore) FiringsOf(ctx context.Context, phone string, p puntuale.Page) ([]puntuale.Firing, string, error) {
+	return s.firings(ctx, `f.phone in (`+namesOf+`) and f.id < $3 order by f.id + 0 desc limit $4`, phone, p)
+}
+
+// firings reads a page of the log. where has the key as $2, the cursor as $3, and the limit as $4.
+func (s RuleStore) firings(ctx context.Context, where string, key any, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	last, limit, err := engine.ReadCursor(p, "firing")
 	if err != nil {
 		return nil, "", err
@@ -280,7 +292,7 @@ func (s RuleStore) Firings(ctx context.Context, id puntuale.AutomationID, p punt
 		last = puntuale.MaxID + 1
 	}
 	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select f.id, f.rule_id, f.at, f.phone, f.occurrence, f.acted, f.reason, f.detail, f.depth, f.messages
- from automation_firing f where f.client_id = $1 and f.rule_id = $2 and f.id < $3 order by f.id desc limit $4`, []any{s.client, id, last, limit + 1},
+ from automation_firing f where f.client_id = $1 and `+where, []any{s.client, key, last, limit + 1},
 		func(r engine.Row, f *puntuale.Firing) error {
 			var messages string
 			err := r.Scan(&f.ID, &f.Automation, engine.ScanTime(&f.At), &f.Phone, &f.Occurrence, engine.ScanBool(&f.Acted), &f.Reason, &f.Detail, &f.Depth, &messages)

@@ -16,10 +16,11 @@ func (s *Rules) SetTimers(ctx context.Context, all []puntuale.AutomationTimer, t
 	type T = puntuale.AutomationTimer
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
 		if len(all) > 0 {
-			// A timer of a rule that acted for the run would never act again.
+			// A timer of a rule that acted for the run would never act again. The run of an erased person has no phone.
 			if _, err := a.Exec(ctx, `insert into automation_timer as x (client_id, rule_id, run_id, phone, since, due_at)
  select u.c, u.r, u.i, u.p, u.s, u.d from $u(c bigint, r bigint, i bigint, p text, s bigint, d bigint)
  where not exists (select 1 from automation_occurrence o where o.client_id = u.c and o.rule_id = u.r and o.phone = u.p and o.occurrence = cast(u.i as text))
+  and exists (select 1 from run r where r.client_id = u.c and r.id = u.i and r.phone <> '')
  on conflict (client_id, rule_id, run_id) do update set since = greatest(x.since, excluded.since), due_at = greatest(x.due_at, excluded.due_at)`, engine.Columns{
 				engine.Column(all, func(t *T) int64 { return int64(t.Client) }),
 				engine.Column(all, func(t *T) int64 { return int64(t.Rule) }),

@@ -234,19 +234,19 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	return n, outbox.TouchContacts(ctx, a, client, time.Time{}, ids)
 }
 
-// Erase deletes the contacts with the phone or with an alias of the person, in the transaction of an erasure.
-func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
+// Erase deletes the contacts with the phone or with an alias of the person, in the transaction of an erasure. It returns which ones.
+func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) ([]puntuale.ContactID, error) {
 	var people int64
 	if found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{client}, &people); err != nil || !found {
-		return err
+		return nil, err
 	}
 	ids, err := engine.QueryAll(ctx, a, `select p.id from person p where p.client_id = $1 and
  (p.phone = $2 or p.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`, []any{client, phone}, engine.ScanOne[puntuale.ContactID])
 	if err != nil || len(ids) == 0 {
-		return err
+		return nil, err
 	}
 	_, err = remove(ctx, a, client, ids)
-	return err
+	return ids, err
 }
 
 // forgetAtOnce is how many contacts of deleted clients one transaction deletes.

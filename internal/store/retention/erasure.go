@@ -35,7 +35,7 @@ const eraseWeight = 500
 // Erase erases a person for one client. calls is how many calls it counts.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
-	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
+	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
 		}
@@ -87,6 +87,12 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// automations stops the client's rules from acting for the person. It runs before the runs, so that no rule starts a run that the erasure does
+// not see.
+func (x *erasureTransaction) automations(ctx context.Context) error {
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return automation.Disarm(ctx, a, x.id, x.Phone) })
 }
 
 // cancel runs before the runs are erased, so that nothing more leaves. Messages in flight are neither repeated nor
@@ -326,10 +332,11 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 // contact deletes the client's contact. It runs after the runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if err := person.Erase(ctx, a, x.id, x.Phone); err != nil {
+		contacts, err := person.Erase(ctx, a, x.id, x.Phone)
+		if err != nil {
 			return err
 		}
-		return automation.Erase(ctx, a, x.id, x.Phone)
+		return automation.Erase(ctx, a, x.id, x.Phone, contacts)
 	})
 }
 

@@ -3,6 +3,7 @@ package automation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -60,9 +61,31 @@ type Trial struct {
 	Asked   bool // somebody asked
 	Would   bool
 	Checks  []Check
-	Actions []string
+	Actions []TrialAction
 	Found   []payload.Member // what the mapping found: fields and values
 	Faults  []string
+}
+
+// TrialAction is what one action would do. The other members are only for starts and sends.
+type TrialAction struct {
+	Says     string
+	Refused  string   // why it would not happen; "": it would
+	Faults   []string // what is wrong with the values
+	Messages []puntuale.PlannedMessage
+	More     int // messages after those in Messages
+	Skipped  []puntuale.SkippedStep
+	Warnings []string // what the messages would meet as things are now
+}
+
+// firstMessages is how many messages of a start a trial shows.
+const firstMessages = 5
+
+// shown are the actions that a trial shows: all of a rule that would act, else those that keep it from acting.
+func (t Trial) shown() []TrialAction {
+	if t.Would {
+		return t.Actions
+	}
+	return slices.DeleteFunc(slices.Clone(t.Actions), func(x TrialAction) bool { return x.Refused == "" })
 }
 
 // Check is one line of a trial.

@@ -162,3 +162,21 @@ func shortened(text string) string {
 	}
 	return strings.TrimSpace(string(runes[:most])) + "…"
 }
+
+// contentWords is the beginning of a message, or what it sends besides a text.
+func contentWords(ctx context.Context, c puntuale.Content) string {
+	const most = 120
+	switch text := []rune(c.Text); {
+	case len(text) > most:
+		return string(text[:most]) + "…"
+	case len(text) > 0:
+		return c.Text
+	case c.Official != nil:
+		return view.T(ctx, "automation.says.then.send_template", "Template", c.Official.Name)
+	case c.MediaURL != "":
+		return view.T(ctx, "automation.says.then.send_media")
+	case c.Latitude != nil:
+		return view.T(ctx, "automation.says.then.send_location")
+	}
+	return ""
+}

@@ -1,6 +1,7 @@
 package automation
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -46,7 +47,10 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 		t.Checks = append(t.Checks, Check{h.Held, v.T("automation.check."+key, "Value", h.Value)})
 	}
 	for _, x := range verdict.Actions {
-		t.Actions = append(t.Actions, actionWords(ctx, x, n))
+		t.Actions = append(t.Actions, TrialAction{Says: actionWords(ctx, x, n)})
+	}
+	for _, p := range verdict.Plans {
+		t.Actions[p.Action].planned(ctx, p)
 	}
 	if d.Trigger.Kind == puntuale.TriggerHook {
 		t.Found = append(t.Found, payload.Member{Path: phoneField, Text: verdict.Phone})
@@ -55,4 +59,22 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 		}
 	}
 	return t, nil
+}
+
+// planned adds what an action would start or send.
+func (x *TrialAction) planned(ctx context.Context, p automation.ActionPlan) {
+	if p.Reason != "" {
+		x.Refused = view.Says(ctx, puntuale.Because(p.Reason))
+	}
+	for _, f := range p.Faults {
+		x.Faults = append(x.Faults, view.Says(ctx, puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(f.Location, "body."), f.Reason().Stored())))
+	}
+	x.Skipped = p.Plan.Skipped
+	x.Messages = p.Plan.Messages[:min(len(p.Plan.Messages), firstMessages)]
+	x.More = len(p.Plan.Messages) - len(x.Messages)
+	for _, w := range p.Warnings {
+		if says := view.Says(ctx, w.Reason); !slices.Contains(x.Warnings, says) {
+			x.Warnings = append(x.Warnings, says)
+		}
+	}
 }

@@ -1,0 +1,89 @@
+package automation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// ActionTrial is what one start or send of a rule would do.
+type ActionTrial struct {
+	Action int                 // of the rule, from 0
+	Start  puntuale.StartRun   // zero if it cannot be planned; without messages if all steps lie in the past
+	Reason puntuale.ReasonCode // why it cannot be planned, or would not start; "": it would
+	Faults []puntuale.Fault    // what is wrong with the values, if Reason is [puntuale.FiringRefused]
+}
+
+// Try plans the starts and sends of a rule for a person as a runner does, and stores nothing. It goes on after one that cannot be planned. f needs
+// the running sequences of [Reached]. reason is why a stop cannot be done; "": all can.
+func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, phone string, now time.Time) (all []ActionTrial, reason puntuale.ReasonCode, err error) {
+	w := &clientWork{planner: p, plans: map[string]Plan{}, now: now, dry: true}
+	act := &puntuale.AutomationAct{Rule: a.ID, Phone: phone, Depth: o.Depth}
+	for i := range a.Actions {
+		one := *a
+		one.Actions = a.Actions[i : i+1]
+		w.last, w.faults = puntuale.StartRun{}, nil
+		before := len(act.Starts)
+		why, _, err := w.actions(ctx, &one, o, f.Contact, act, now)
+		if err != nil {
+			return nil, "", err
+		}
+		switch {
+		case !a.Actions[i].Reaches():
+			if reason == "" {
+				reason = why
+			}
+		case why != "":
+			all = append(all, ActionTrial{Action: i, Start: w.last, Reason: why, Faults: w.faults})
+		case len(act.Starts) > before: // else the rule starts this sequence already
+			all = append(all, ActionTrial{Action: i, Start: act.Starts[before]})
+		}
+	}
+	for i := range all {
+		if run := &all[i].Start; run.Run.Sequence != 0 && f.Running[run.Run.Sequence] && !stops(act.Stops, run.Run.Sequence) &&
+			(run.IfRunning == puntuale.IfRunningSkip || run.IfRunning == puntuale.IfRunningReject) {
+			all[i].Reason = puntuale.FiringRunning
+		}
+	}
+	return all, reason, nil
+}
+
+func stops(all []puntuale.SequenceID, id puntuale.SequenceID) bool {
+	return slices.Contains(all, 0) || slices.Contains(all, id)
+}
+
+// Reached returns the sequences that a rule would start.
+func Reached(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion) (ids []puntuale.SequenceID, err error) {
+	for _, x := range a.Actions {
+		if x.Kind != puntuale.ActionStart {
+			continue
+		}
+		id := x.Sequence.ID()
+		if x.Sequence == puntuale.SequenceDefault {
+			if id, _, err = p.DefaultPair(ctx, o.Session); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+				return nil, err
+			}
+		}
+		if id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Coming is the day on which a rule's date comes next for a contact, and the value that its sequence gets. It is zero if none comes.
+func Coming(t puntuale.Trigger, c *puntuale.Contact, today puntuale.Date) (day puntuale.Date, value string) {
+	if c == nil {
+		return day, ""
+	}
+	field, ok := c.Fields[t.Field]
+	if !ok || field.Kind != puntuale.FieldDate {
+		return day, ""
+	}
+	if day = NextDay(t.Repeat, field.Value, today); day.IsZero() {
+		return day, ""
+	}
+	return day, dateValue(field.Value, day)
+}
