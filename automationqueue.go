@@ -200,7 +200,7 @@ type DateQueue interface {
 	// there are more. next returns the first day, from the day of a moment on, on which a value comes, zero for none; it is pure.
 	ScanDates(ctx context.Context, r DateRule, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts brings the dates of changed contacts up to date, cancels messages that were planned for former ones, and removes the triggers.
-	// A date counts as known from the moment of its trigger on. next is as above, for any of the rules.
+	// A date counts as known since the contact changed. next is as above, for any of the rules.
 	FollowContacts(ctx context.Context, client ClientID, rules []ActiveAutomation, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns dates that come by a day, earliest first.
 	DueDates(ctx context.Context, r DateRule, by Date, limit int) ([]AutomationDate, error)

@@ -126,7 +126,7 @@ func split(due []puntuale.AutomationDate, field string) (now []puntuale.Automati
 		if f := d.Contact.Fields[field]; f.Kind == puntuale.FieldDate && f.Value == d.Value {
 			now = append(now, *d)
 		} else {
-			former = append(former, puntuale.TakenTrigger{Client: d.Client, Fact: puntuale.FactContact, Subject: int64(d.Contact.ID), At: d.Contact.Changed})
+			former = append(former, puntuale.TakenTrigger{Client: d.Client, Fact: puntuale.FactContact, Subject: int64(d.Contact.ID)})
 		}
 	}
 	return now, former

@@ -86,16 +86,13 @@ type writer struct {
 	*Script
 	r       *rand.Rand
 	away    []span
-	off     []offSpan
 	wrote   map[int]int // replies of each person
 	replied int
 }
 
-type span struct{ from, to time.Time }
-
-type offSpan struct {
-	span
-	rule int
+type span struct {
+	from, to time.Time
+	hangs    bool // the server takes calls meanwhile
 }
 
 // NewScript writes a script by a seed. In it, people reply, contacts come and go, dates change, rules are paused and the server is away.
@@ -129,7 +126,7 @@ func (w *writer) outages() {
 		long := []time.Duration{0, 2 * time.Hour, 9 * time.Hour, 23 * time.Hour, 30 * time.Hour, 80 * time.Hour}[w.r.IntN(6)]
 		from := w.moment(day, day+2, minuteDown)
 		to := from.Add(long + (minuteUp-minuteDown)*time.Minute)
-		w.away = append(w.away, span{from, to})
+		w.away = append(w.away, span{from, to, kinds[0] == Hang})
 		w.Events = append(w.Events, Event{At: from, Kind: kinds[0]}, Event{At: to, Kind: kinds[1]})
 	}
 }
@@ -183,7 +180,7 @@ func (w *writer) person(p int) {
 
 // clear moves a moment out of the time in which the server is down, because then nobody can call it. It keeps the minute.
 func (w *writer) clear(at time.Time) time.Time {
-	for w.isAway(at, 0) {
+	for slices.ContainsFunc(w.away, func(s span) bool { return !s.hangs && !at.Before(s.from) && !at.After(s.to) }) {
 		at = at.Add(time.Hour)
 	}
 	return at
@@ -223,6 +220,10 @@ func (w *writer) changes(p, from int, dates map[int]string) {
 			day = max(from+2, at-w.r.IntN(9)) // close to the occurrence, when its messages may be planned
 		}
 		at := w.clear(w.moment(day, day+1, minuteChange))
+		if s := w.away[w.r.IntN(len(w.away))]; s.hangs && w.r.IntN(2) == 0 && s.from.After(w.Begin.AddDate(0, 0, from+2)) {
+			at = s.from.Truncate(time.Hour).Add(time.Hour + minuteChange*time.Minute) // nobody follows this change at once
+			other = w.soon(rule, at)
+		}
 		w.Events = append(w.Events, Event{At: at, Kind: Change, Person: p, Rule: rule, Dates: map[int]string{rule: other}})
 		if w.r.IntN(2) == 0 {
 			back := w.clear(at.Add(time.Duration(1+w.r.IntN(60)) * time.Hour))
@@ -236,6 +237,15 @@ func (w *writer) changes(p, from int, dates map[int]string) {
 			w.Events = append(w.Events, Event{At: w.clear(at.Add(time.Duration(1+w.r.IntN(90)) * time.Hour)), Kind: Add, Person: p, Dates: dates})
 		}
 	}
+}
+
+// soon is a date that comes on a day, or on one of the next days.
+func (w *writer) soon(rule int, at time.Time) string {
+	day := at.In(w.Zone).AddDate(0, 0, w.r.IntN(4))
+	if rule != Renewal {
+		day = day.AddDate(-20, 0, 0)
+	}
+	return day.Format(time.DateOnly)
 }
 
 // near is a day of the year on which a date comes.

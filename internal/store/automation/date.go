@@ -106,12 +106,6 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, rules []puntuale.ActiveAutomation, triggers []puntuale.TakenTrigger, now time.Time,
 	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
-	changed := map[puntuale.ContactID]time.Time{}
-	for i := range triggers {
-		if id := puntuale.ContactID(triggers[i].Subject); triggers[i].At.After(changed[id]) {
-			changed[id] = triggers[i].At
-		}
-	}
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -119,7 +113,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 		if err := lockClient(ctx, a, client); err != nil {
 			return err
 		}
-		f := &dateFollower{a: a, client: client, now: now, changed: changed, next: next}
+		f := &dateFollower{a: a, client: client, now: now, next: next}
 		if err := f.follow(ctx, rules, ids); err != nil {
 			return err
 		}
@@ -147,12 +141,11 @@ select u.r, coalesce((select 1 from automation_date d where d.client_id = u.c an
 
 // dateFollower brings rows of dates up to date with contacts, in one transaction.
 type dateFollower struct {
-	a       engine.Querier
-	client  puntuale.ClientID
-	now     time.Time
-	scan    bool                             // the rule begins anew: what came while it was off is past
-	changed map[puntuale.ContactID]time.Time // when contacts changed, unless scan is true
-	next    func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
+	a      engine.Querier
+	client puntuale.ClientID
+	now    time.Time
+	scan   bool // the rule begins anew: what came while it was off is past
+	next   func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
 	people map[puntuale.ContactID]puntuale.Contact
@@ -284,13 +277,11 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value, since))})
 }
 
-// since is when the rule could first know a contact's date. A server that was away then knows it only now.
+// since is when the rule could first know a contact's date. A server that was away reads it later.
 func (f *dateFollower) since(r puntuale.ActiveAutomation, id puntuale.ContactID) time.Time {
-	at := f.changed[id]
-	if f.scan {
-		if at = f.people[id].Changed; r.Updated.After(at) {
-			at = r.Updated
-		}
+	at := f.people[id].Changed
+	if f.scan && r.Updated.After(at) {
+		at = r.Updated
 	}
 	if at.IsZero() || at.After(f.now) {
 		return f.now
