@@ -17,7 +17,7 @@ import (
 // runner acts for the rules of the service's clients, as a node does.
 func (s *service) runner() *automation.Runner {
 	return automation.New(automation.Config{
-		Store: s.store, Planner: s.control.PlannerOf, Bound: func() (int, bool) { return 1000, false }, Wakeup: func(puntuale.SessionID, time.Time) {},
+		Store: s.store, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: func(puntuale.SessionID, time.Time) {},
 		Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
 	})
 }
