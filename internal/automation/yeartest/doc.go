@@ -2,5 +2,5 @@
 // imports nothing of the product. The package's test plays the same year to the real parts, and compares.
 //
 //	NewScript: what happens in the year, by a seed                  (script.go)
-//	Play: which rules must act for which people, and what leaves    (model.go, date.go)
+//	Play: which rules must act for which people, and what leaves    (year.go, date.go)
 package yeartest

@@ -12,7 +12,7 @@ import (
 
 // A decision about a person needs a few facts. One statement reads one kind of fact for many persons. A cross join makes
 // SQLite begin with the persons. The client is a column for PostgreSQL's sake. With a constant, PostgreSQL may begin with
-// all rows of the client, because it believes that a table has few rows until it has counted them.
+// all rows of the client. It believes that a table has few rows until it has counted them.
 const (
 	PersonsOf = `
 select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
