@@ -258,5 +258,5 @@ type AutomationStore interface {
 	// Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
 	Firings(ctx context.Context, id AutomationID, p Page) ([]Firing, string, error)
 	// AutomationFacts returns what a decision about a person needs.
-	AutomationFacts(ctx context.Context, phone string, wanted FactsWanted, now time.Time) (AutomationFacts, error)
+	AutomationFacts(ctx context.Context, phone string, wanted WantedFacts, now time.Time) (AutomationFacts, error)
 }

@@ -69,7 +69,7 @@ type AutomationAct struct {
 	Keep       time.Time   // until when the occurrence is remembered
 	Depth      int         // of the trigger
 	Contact    *Contact    // as it was when the act was planned; nil: the person was no contact
-	Wanted     FactsWanted // what Decide looks at
+	Wanted     WantedFacts // what Decide looks at
 
 	// Decide decides with what is known inside the transaction; "" acts. It is pure, and may be called more than once.
 	Decide func(AutomationFacts) ReasonCode
@@ -92,9 +92,9 @@ type AutomationAct struct {
 	Message []MessageID // the first one of each start and send
 }
 
-// FactsWanted says which facts about a person a decision looks at. The contact is always read. Facts that nobody looks
+// WantedFacts says which facts about a person a decision looks at. The contact is always read. Facts that nobody looks
 // at stay zero.
-type FactsWanted struct {
+type WantedFacts struct {
 	Sequences []SequenceID // Running has these
 	Takeover  bool         // Answered and Assigned
 	Cooldown  bool         // Acted
@@ -102,9 +102,9 @@ type FactsWanted struct {
 	First     bool         // First
 }
 
-// FactsWanted returns what decisions about the rule look at.
-func (a *Automation) FactsWanted() FactsWanted {
-	w := FactsWanted{
+// WantedFacts returns what decisions about the rule look at.
+func (a *Automation) WantedFacts() WantedFacts {
+	w := WantedFacts{
 		Takeover: a.Trigger.Kind.Personal(), Cooldown: a.Conditions.CooldownHours > 0, First: a.Trigger.First,
 		Limit: slices.ContainsFunc(a.Actions, Action.Reaches),
 	}
@@ -115,10 +115,10 @@ func (a *Automation) FactsWanted() FactsWanted {
 }
 
 // Join adds what others want.
-func (w FactsWanted) Join(o FactsWanted) FactsWanted {
+func (w WantedFacts) Join(o WantedFacts) WantedFacts {
 	all := slices.Concat(w.Sequences, o.Sequences)
 	slices.Sort(all)
-	return FactsWanted{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}
+	return WantedFacts{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}
 }
 
 // ActOutcome says what became of an act.
@@ -181,7 +181,7 @@ type AutomationQueue interface {
 	// AutomatedClients reads the active rules of clients.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
 	// PersonFacts reads what decisions need, by phone.
-	PersonFacts(ctx context.Context, client ClientID, phones []string, wanted FactsWanted, now time.Time) (map[string]*AutomationFacts, error)
+	PersonFacts(ctx context.Context, client ClientID, phones []string, wanted WantedFacts, now time.Time) (map[string]*AutomationFacts, error)
 	// Act acts in one transaction, and sets the outcome of each act. Codes: not_found (the client is gone).
 	Act(ctx context.Context, b *ActBatch) error
 	// SetTimers sets timers, or moves those of the same rule and run, and removes the triggers.

@@ -138,7 +138,7 @@ func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomati
 	for i := range due {
 		phones[i] = due[i].Contact.Phone
 	}
-	known, err := w.Store.PersonFacts(ctx, w.id, phones, rule.FactsWanted(), w.now)
+	known, err := w.Store.PersonFacts(ctx, w.id, phones, rule.WantedFacts(), w.now)
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +164,7 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))
 	act := &puntuale.AutomationAct{
 		Rule: a.ID, Stamp: rule.Stamp, Phone: d.Contact.Phone, Occurrence: fmt.Sprintf("%s/%d", d.Day, d.Version),
-		Keep: d.Day.At(0, w.settings.Zone).Add(keepFor), Contact: &d.Contact, Date: d, Wanted: a.FactsWanted(),
+		Keep: d.Day.At(0, w.settings.Zone).Add(keepFor), Contact: &d.Contact, Date: d, Wanted: a.WantedFacts(),
 	}
 	o := Occasion{Kind: a.Trigger.Kind, Fields: map[string]string{a.Trigger.Field: dateValue(d.Value, d.Day)}}
 	ideal := d.Day.AddDays(-ahead).At(0, w.settings.Zone)

@@ -401,9 +401,9 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	}
 	batch.Day = puntuale.DateOf(w.now.In(w.settings.Zone))
 	var phones []string
-	var wanted puntuale.FactsWanted
+	var wanted puntuale.WantedFacts
 	for _, j := range jobs {
-		phones, wanted = append(phones, j.phone()), wanted.Join(j.rule.FactsWanted())
+		phones, wanted = append(phones, j.phone()), wanted.Join(j.rule.WantedFacts())
 	}
 	known, err := w.Store.PersonFacts(ctx, w.id, phones, wanted, w.now)
 	if err != nil {
@@ -426,7 +426,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 // planJob plans what one rule does. What keeps it from acting becomes the act's reason.
 func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &j.rule.Automation
-	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: a.FactsWanted(), Trigger: j.trigger, Timer: j.timer}
+	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: a.WantedFacts(), Trigger: j.trigger, Timer: j.timer}
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth

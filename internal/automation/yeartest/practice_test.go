@@ -448,8 +448,8 @@ func (p *practice) play(moments []time.Time) {
 		dates := moment.In(p.script.Zone).Hour() == 0
 		for len(events) > 0 && !events[0].At.After(moment) {
 			p.event(events[0])
+			dates = dates || events[0].Kind != yeartest.Reply && events[0].Kind != yeartest.Answer
 			events = events[1:]
-			dates = true
 		}
 		p.settle(dates)
 		p.look()

@@ -129,13 +129,13 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	} else if err != nil {
 		return v, fmt.Errorf("read a client: %w", err)
 	}
-	wanted := a.FactsWanted()
+	wanted := a.WantedFacts()
 	if planner != nil {
 		started, err := automation.Reached(ctx, planner, &a, o)
 		if err != nil {
 			return v, err
 		}
-		wanted = wanted.Join(puntuale.FactsWanted{Sequences: started})
+		wanted = wanted.Join(puntuale.WantedFacts{Sequences: started})
 	}
 	facts, err := r.store.AutomationFacts(ctx, v.Phone, wanted, now)
 	if err != nil {

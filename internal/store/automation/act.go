@@ -238,7 +238,7 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
 	}
-	var wanted puntuale.FactsWanted
+	var wanted puntuale.WantedFacts
 	for _, act := range x.Live {
 		wanted = wanted.Join(act.Wanted)
 	}

@@ -129,7 +129,7 @@ const (
 	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
 
 	// RulesDated says for rules whether they have a date of a contact between two ids. The order has all columns of the
-	// key. So PostgreSQL reads one row by the key, even if it believes that the table is empty.
+	// key. So PostgreSQL reads one row, even if it believes the table to be empty.
 	RulesDated = `
 select u.r, coalesce((select 1 from automation_date d where d.client_id = u.c and d.rule_id = u.r and d.person_id >= u.f and d.person_id <= u.t
  order by d.client_id, d.rule_id, d.person_id limit 1), 0) from $u(c bigint, r bigint, f bigint, t bigint)`

@@ -12,7 +12,7 @@ import (
 
 // A decision about a person needs a few facts. One statement reads one kind of fact for many persons. A cross join makes
 // SQLite begin with the persons. The client is a column for PostgreSQL's sake. With a constant, PostgreSQL may begin with
-// all rows of the client. It believes that a table has few rows until it has counted them.
+// all rows of the client: until it counts a table's rows, it believes that there are few.
 const (
 	PersonsOf = `
 select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
@@ -40,7 +40,7 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_i
 )
 
 // FactsOf reads what decisions about persons of a client need.
-func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time,
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.WantedFacts, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
 	for _, p := range phones {
@@ -143,7 +143,7 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
-func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.FactsWanted, now time.Time) (puntuale.AutomationFacts, error) {
+func (s RuleStore) AutomationFacts(ctx context.Context, phone string, wanted puntuale.WantedFacts, now time.Time) (puntuale.AutomationFacts, error) {
 	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, wanted, now)
 	if err != nil {
 		return puntuale.AutomationFacts{}, engine.PublicError(err)

@@ -141,7 +141,7 @@ func (s *Rules) AutomatedClients(ctx context.Context, ids []puntuale.ClientID) (
 	return all, nil
 }
 
-func (s *Rules) PersonFacts(ctx context.Context, client puntuale.ClientID, phones []string, wanted puntuale.FactsWanted, now time.Time) (map[string]*puntuale.AutomationFacts, error) {
+func (s *Rules) PersonFacts(ctx context.Context, client puntuale.ClientID, phones []string, wanted puntuale.WantedFacts, now time.Time) (map[string]*puntuale.AutomationFacts, error) {
 	all, err := FactsOf(ctx, s.db.DispatchReads, client, phones, wanted, now)
 	return all, engine.PublicError(err)
 }

@@ -165,7 +165,7 @@ var ofRules = map[string]foreign{
 		return all, err
 	},
 	"AutomationFacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		f, err := mine.AutomationFacts(context.Background(), wrote, puntuale.FactsWanted{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
+		f, err := mine.AutomationFacts(context.Background(), wrote, puntuale.WantedFacts{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
 		return f.Contact, errors.Join(err, notZero(f.First))
 	},
 	"FiringsOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
