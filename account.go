@@ -110,8 +110,8 @@ type SendPermission struct {
 	Credits   *int64    // nil: unlimited
 }
 
-// Hold returns the reason why the client's messages must wait, or "" if they may leave.
-func (s SendPermission) Hold(now time.Time) ReasonCode {
+// WaitReason returns the reason why the client's messages must wait, or "" if they may leave.
+func (s SendPermission) WaitReason(now time.Time) ReasonCode {
 	switch {
 	case s.Deleted:
 		return ReasonCancelled

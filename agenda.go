@@ -22,7 +22,7 @@ type AgendaStore interface {
 
 	// CountMessages counts the messages that match the filter, and stops counting at most. all reports whether n is
 	// the full count.
-	CountMessages(ctx context.Context, f MessageFilter, most int) (n int, all bool, err error)
+	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
 
 	// Version returns a text that changes when the lists of messages change. A page may call it every second or two,
 	// because it is cheap. It may miss changes of messages that are neither new nor due.

@@ -189,7 +189,7 @@ func FieldOps() []FieldOperator {
 	return []FieldOperator{FieldEqual, FieldNotEqual, FieldLess, FieldMore, FieldContains, FieldFilled, FieldEmpty}
 }
 
-// FieldCondition compares a field of the contact with a value. A hook's field hides the contact's of that name.
+// FieldCondition compares a field of the contact with a value. If a hook's call has a field of this name, its value counts, and not the contact's.
 type FieldCondition struct {
 	Name  string        `json:"name"`
 	Op    FieldOperator `json:"op"`

@@ -203,5 +203,5 @@ type DateQueue interface {
 	// A date counts as known since the contact changed. next is as above, for any of the rules.
 	FollowContacts(ctx context.Context, client ClientID, rules []ActiveAutomation, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns dates that come by a day, earliest first.
-	DueDates(ctx context.Context, r DateRule, by Date, limit int) ([]AutomationDate, error)
+	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)
 }

@@ -101,8 +101,8 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// Holds reports whether no message of the campaign may leave in this state.
-func (s CampaignState) Holds() bool { return s >= CampaignPaused && s <= CampaignCancelling }
+// HoldsBack reports whether no message of the campaign may leave in this state.
+func (s CampaignState) HoldsBack() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
 // Editable reports whether the campaign may still be changed in this state.
 func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == CampaignReady }
@@ -356,9 +356,9 @@ type CheckProgress struct {
 type CampaignFeeder interface {
 	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// Ahead counts the session's recipients whose first message is due by the given moment and had no attempt yet. It
+	// CountAhead counts the session's recipients whose first message is due by the given moment and had no attempt yet. It
 	// stops counting at CampaignAhead.
-	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
+	CountAhead(ctx context.Context, session SessionID, end time.Time) (int, error)
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
 	// if the campaign is not running, or if its cursor has moved since the chunk was read. It leaves out recipients
 	// that changed since then. [ErrFenced]: the lease is gone.

@@ -106,9 +106,9 @@ type ChatwootCaller interface {
 	// webhook of this one. It returns the inbox's id. Codes: invalid, with a fault at the member of the request that the server refused;
 	// unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
-	// Tell tells an event. again says that an earlier attempt failed, so that Chatwoot may have the event already. status is the HTTP status of the answer that decided, or 204 where Chatwoot need not know. err: there was no
+	// Tell tells an event. repeat says that an earlier attempt failed, so that Chatwoot may have the event already. status is the HTTP status of the answer that decided, or 204 where Chatwoot need not know. err: there was no
 	// answer.
-	Tell(ctx context.Context, t *WebhookTarget, token string, e *Event, again bool) (ChatwootAnswer, error)
+	Tell(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 
 // ChatwootAnswer is what a server of Chatwoot answered.

@@ -122,12 +122,12 @@ type LinkStore interface {
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
 
 	// TakeCommand marks a command as taken by the node. The store may delete the command after the moment in the
-	// argument until. It returns false if the command has an answer, has expired, or belongs to another node now.
-	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, until time.Time) (bool, error)
+	// argument expiresAt. It returns false if the command has an answer, has expired, or belongs to another node now.
+	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, expiresAt time.Time) (bool, error)
 
 	// AnswerCommand stores the sealed answer to a command. The store may delete the answer after the moment in the
-	// argument until.
-	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, until time.Time) error
+	// argument expiresAt.
+	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, expiresAt time.Time) error
 
 	// SetLinks stores the links of sessions. If a state changed and the link's Since is zero, SetLinks stores now as
 	// Since.

@@ -54,7 +54,7 @@ func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 		if merged.Fields == nil {
 			merged.Fields = map[string]ContactField{}
 		}
-		if old, there := merged.Fields[name]; !there || old != field {
+		if old, found := merged.Fields[name]; !found || old != field {
 			merged.Fields[name], changed = field, true
 		}
 	}
@@ -72,12 +72,12 @@ func (c Contact) Apply(p ContactPatch) (patched Contact, changed bool) {
 	}
 	patched.Fields = maps.Clone(c.Fields)
 	for name, field := range p.Fields {
-		old, there := patched.Fields[name]
+		old, found := patched.Fields[name]
 		switch {
-		case field == nil && there:
+		case field == nil && found:
 			delete(patched.Fields, name)
 			changed = true
-		case field != nil && (!there || old != *field):
+		case field != nil && (!found || old != *field):
 			if patched.Fields == nil {
 				patched.Fields = map[string]ContactField{}
 			}
@@ -174,7 +174,7 @@ type ContactLists interface {
 	Contact(ctx context.Context, id ContactID) (Contact, error)                     // code not_found
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // finds a contact by its number
 	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the existing contacts of at most 1,000 phones, by phone
-	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // stops counting at most
+	CountContacts(ctx context.Context, f ContactFilter, limit int) (int, error)     // stops counting at limit
 	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
 }
 

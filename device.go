@@ -95,7 +95,7 @@ const (
 type DeviceTenant interface {
 	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. mark is the
 	// keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
-	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, until time.Time) error
+	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, expiresAt time.Time) error
 
 	// Devices lists the session's devices, sorted by id.
 	Devices(ctx context.Context, session SessionID) ([]Device, error)
@@ -107,9 +107,9 @@ type DeviceTenant interface {
 
 // DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists messages that the device could take at the moment now, in the order of sending. most limits how
+	// Takeable lists messages that the device could take at the moment now, in the order of sending. limit bounds how
 	// many. It does not check the session's pace.
-	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]HeldMessage, error)
+	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, limit int) ([]HeldMessage, error)
 
 	// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
 	// be in the past.
@@ -121,7 +121,7 @@ type DeviceQueue interface {
 	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
 
 	// Renew sets a new end for the given holds that have not ended yet, and returns these holds.
-	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, until, now time.Time) ([]HeldRef, error)
+	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, holdUntil, now time.Time) ([]HeldRef, error)
 
 	// Report records the outcomes of the device's attempts. It returns one result for each report, in the same order.
 	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
@@ -168,12 +168,12 @@ const (
 
 // PushStore has the methods that the sender of pushes uses.
 type PushStore interface {
-	// ClaimPushes picks devices. most limits how many. For each of them, a message came due since the last push, and
+	// ClaimPushes picks devices. limit bounds how many. For each of them, a message came due since the last push, and
 	// the device could take a message now. No node picks a device again within [PushEvery].
-	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
+	ClaimPushes(ctx context.Context, now time.Time, limit int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new one. After PushFailed, the push counts as not sent. The argument again is the earliest
+	// device has given a new one. After PushFailed, the push counts as not sent. The argument retryAt is the earliest
 	// moment at which ClaimPushes may pick the device once more.
-	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
+	EndPush(ctx context.Context, p Push, end PushOutcome, retryAt time.Time) error
 }

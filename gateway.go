@@ -92,10 +92,10 @@ type GatewayStore interface {
 	// OpenAttempts returns the session's attempts to the recipient to that began after since and have no outcome.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth looks at the session's latest messages with an outcome between two moments. most limits how many.
+	// GatewayHealth looks at the session's latest messages with an outcome between two moments. It reads at most limit.
 	// failure is the reason that h.Failed is about. former is the sentence that earlier versions stored for this
 	// reason.
-	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure Reason, former string) (GatewayHealth, error)
+	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 
 // GatewayHealth says whether the gateway seems to deliver a session's latest messages.

@@ -25,7 +25,7 @@ func (*Replayed) Error() string { return "the answer of an earlier call stands" 
 
 // IdempotencyStore looks up kept answers, so that a repeated call need not be checked and prepared first.
 type IdempotencyStore interface {
-	// Kept returns the answer that is kept under the key, or nil if there is none. Codes: conflict (the earlier call
+	// KeptAnswer returns the answer that is kept under the key, or nil if there is none. Codes: conflict (the earlier call
 	// had another body).
-	Kept(ctx context.Context, o Idempotency) ([]byte, error)
+	KeptAnswer(ctx context.Context, o Idempotency) ([]byte, error)
 }

@@ -21,8 +21,8 @@ const (
 const (
 	// MailPatience is how long the server tries to send an e-mail.
 	MailPatience = 24 * time.Hour
-	// MailHold is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
-	MailHold = 5 * time.Minute
+	// MailClaimTime is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
+	MailClaimTime = 5 * time.Minute
 	// MaxResets is the approximate number of requests for a new password that may wait for one partner.
 	MaxResets = 1000
 )
@@ -67,11 +67,11 @@ type MailStore interface {
 	// wait).
 	QueueMails(ctx context.Context, all []Mail, instead MailID) error
 
-	// ClaimMails returns due e-mails, in turn between the partners. most limits how many. For [MailHold] no other
+	// ClaimMails returns due e-mails, in turn between the partners. It returns at most limit. For [MailClaimTime] no other
 	// caller gets them. If the caller dies before EndMail, the e-mail is due again after that time.
-	ClaimMails(ctx context.Context, now time.Time, most int) ([]Mail, error)
+	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)
 
-	// EndMail ends a claimed attempt. The argument again is the moment at which the e-mail is due once more; zero: the
+	// EndMail ends a claimed attempt. The argument retryAt is the moment at which the e-mail is due once more; zero: the
 	// e-mail is done and is removed. If the e-mail is gone, or another caller claimed it, EndMail changes nothing.
-	EndMail(ctx context.Context, m Mail, again time.Time) error
+	EndMail(ctx context.Context, m Mail, retryAt time.Time) error
 }

@@ -115,7 +115,7 @@ type Message struct {
 }
 
 // Planned returns when the message is, or was, expected to leave (invio_previsto). This is Next. If an attempt is
-// open or uncertain, Next is only the dispatcher's next look, so Planned returns the moment of the attempt.
+// open or uncertain, Next is only the dispatcher's next check, so Planned returns the moment of the attempt.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt
@@ -134,8 +134,8 @@ func (m *Message) Held() bool {
 	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
 
-// Left returns when the message left (invio_effettivo). It is zero if the message is not known to have left.
-func (m *Message) Left() time.Time {
+// LeftAt returns when the message left (invio_effettivo). It is zero if the message is not known to have left.
+func (m *Message) LeftAt() time.Time {
 	if m.State == Completed {
 		return m.IntentAt
 	}

@@ -158,7 +158,7 @@ type NoticeStore interface {
 	// LatestNotices returns what was told by now, newest first, at most ListedNotices.
 	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
 	// UnreadNotices counts what was told by now and the user did not read, at most so many.
-	UnreadNotices(ctx context.Context, u User, now time.Time, most int) (int, error)
+	UnreadNotices(ctx context.Context, u User, now time.Time, limit int) (int, error)
 	// ReadNotices marks one notice as read, or with 0 all that were told by now. What the user does not see stays as it is.
 	ReadNotices(ctx context.Context, u User, id NoticeID, now time.Time) error
 

@@ -55,9 +55,9 @@ type OfficialTenant interface {
 	// same mark).
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 
-	// WindowOf returns the moment until which the phone may get free text from the session. Zero: the person never
+	// ReplyWindowOf returns the moment until which the phone may get free text from the session. Zero: the person never
 	// wrote.
-	WindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
+	ReplyWindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
 }
 
 // KeyChange makes a session's new sealed keys from the old ones; old is nil if there are none. The store may call it
@@ -73,8 +73,8 @@ type OfficialStore interface {
 	// ForgetKeys removes the session's sealed keys.
 	ForgetKeys(ctx context.Context, session SessionID) error
 
-	// WindowUntil returns the moment until which the person may get free text. Zero: the person never wrote.
-	WindowUntil(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
+	// ReplyWindowEnd returns the moment until which the person may get free text. Zero: the person never wrote.
+	ReplyWindowEnd(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
 	// Addressed returns the people that the session wrote to since a moment and outside their 24-hour windows. For
 	// each person it returns the latest moment of writing. It reads all that the client sent since the moment, so
@@ -85,9 +85,9 @@ type OfficialStore interface {
 	// none.
 	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
 
-	// KeepUpload stores the id. The id is valid before the moment in the argument until. If id is "", KeepUpload
+	// KeepUpload stores the id. The id is valid before the moment in the argument expiresAt. If id is "", KeepUpload
 	// deletes the stored id.
-	KeepUpload(ctx context.Context, u Upload, id string, until time.Time) error
+	KeepUpload(ctx context.Context, u Upload, id string, expiresAt time.Time) error
 }
 
 // Upload names a file by its content.

@@ -84,9 +84,9 @@ func Decide(a Attempt, r Acceptance, err error) Outcome {
 	return o
 }
 
-// uncertain plans the next look at a message whose answer was lost. With RecoverSameID, the next look is a repeat
-// under the same connector id. If the step asks for a resend, the next look sends the message one more time.
-// Otherwise the next look is the moment at which the message is given up.
+// uncertain plans the next check of a message whose answer was lost. With RecoverSameID, the next check is a repeat
+// under the same connector id. If the step asks for a resend, the next check sends the message one more time.
+// Otherwise the next check is the moment at which the message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}

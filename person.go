@@ -34,13 +34,13 @@ type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows a person. This is when the network first accepted a message to the
+	// NoteKnown notes since when the session knows a person. This is when the network first accepted a message to the
 	// person, or when the person first wrote. Only the first note counts.
-	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
+	NoteKnown(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
 	// MetSince returns the moments, after since, at which the session wrote to a person for the first time, the latest
-	// first. most limits how many.
-	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
+	// first. It returns at most limit.
+	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// SessionsThere returns which of the given sessions still exist.
 	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)

@@ -31,9 +31,9 @@ func (q Quota) Default() int64 {
 	}
 }
 
-// Most returns the largest limit that a partner can set. For users and keys it is small, because one page lists them
+// Max returns the largest limit that a partner can set. For users and keys it is small, because one page lists them
 // all.
-func (q Quota) Most() int64 {
+func (q Quota) Max() int64 {
 	switch q {
 	case QuotaSessions:
 		return 10_000
@@ -71,16 +71,16 @@ func (q Quota) reached() ReasonCode {
 // Quotas has the limits that a partner set for a client. For all other quotas the defaults apply.
 type Quotas map[Quota]int64
 
-// Of returns the limit that applies to the client.
-func (q Quotas) Of(which Quota) int64 {
-	if n, ok := q[which]; ok {
+// Get returns the limit that applies to the client.
+func (q Quotas) Get(quota Quota) int64 {
+	if n, ok := q[quota]; ok {
 		return n
 	}
-	return which.Default()
+	return quota.Default()
 }
 
 // QuotaReached returns the error for a new thing that would exceed a quota.
-func QuotaReached(which Quota, limit int64) *Error {
-	reason := Because(which.reached(), strconv.FormatInt(limit, 10))
-	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(which), limit)}}
+func QuotaReached(quota Quota, limit int64) *Error {
+	reason := Because(quota.reached(), strconv.FormatInt(limit, 10))
+	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(quota), limit)}}
 }

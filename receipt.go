@@ -113,13 +113,13 @@ func (m InboundMessage) Storable() InboundMessage {
 	return m
 }
 
-// storable returns the beginning of text: only whole characters, and no NUL. most limits its length, in bytes.
-func storable(text string, most int) string {
-	if len(text) > most {
-		for most > 0 && !utf8.RuneStart(text[most]) {
-			most--
+// storable returns the beginning of text: only whole characters, and no NUL. limit is the largest length, in bytes.
+func storable(text string, limit int) string {
+	if len(text) > limit {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit--
 		}
-		text = text[:most]
+		text = text[:limit]
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }

@@ -42,8 +42,8 @@ func LocationText(name, address string, latitude, longitude float64) string {
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }
 
-// ReplyWindow is how long a reply after a run counts as an answer to the run, and the person as the run's recipient.
-const ReplyWindow = 30 * 24 * time.Hour
+// RunAnswerTime is how long after a run a message of its recipient counts as an answer to the run.
+const RunAnswerTime = 30 * 24 * time.Hour
 
 // ReplyMedia is a file that came with a reply. The network keeps the file, and this server fetches it when somebody
 // opens it. The JSON form is what stores keep.
@@ -90,7 +90,7 @@ type Reply struct {
 	Text      string
 	Media     *ReplyMedia // nil: no file
 	NetworkID string
-	Run       RunID // latest run that wrote to the person within [ReplyWindow]; 0: none
+	Run       RunID // latest run that wrote to the person within [RunAnswerTime]; 0: none
 	Effect    ReplyEffect
 	Read      time.Time // zero: nobody has read it yet
 	Blanked   bool      // the text was removed
@@ -121,7 +121,7 @@ type ReplyStore interface {
 	// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
 	Conversation(ctx context.Context, phone string) (Conversation, error)
 	// Unread counts the people with unread replies. It stops counting at most.
-	Unread(ctx context.Context, most int) (int, error)
+	Unread(ctx context.Context, limit int) (int, error)
 	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
 	// unread.
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)

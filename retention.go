@@ -43,9 +43,9 @@ func ParseKeep(text string) (Retention, error) {
 	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
-// Before returns the limit at the moment now: texts of messages that ended before the limit are removed. It returns
+// Cutoff returns the limit at the moment now: texts of messages that ended before the limit are removed. It returns
 // zero if texts are kept for ever.
-func (k Retention) Before(now time.Time) time.Time {
+func (k Retention) Cutoff(now time.Time) time.Time {
 	if k == (Retention{}) {
 		return time.Time{}
 	}

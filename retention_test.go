@@ -15,7 +15,7 @@ func TestKeep(t *testing.T) {
 		"90d": "2027-12-01T12:00:00Z", "1w": "2028-02-22T12:00:00Z", "never": "0001-01-01T00:00:00Z",
 	} {
 		k, err := puntuale.ParseKeep(text)
-		if got := k.Before(now).Format(time.RFC3339); err != nil || got != want {
+		if got := k.Cutoff(now).Format(time.RFC3339); err != nil || got != want {
 			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
 		}
 		if again, err := puntuale.ParseKeep(k.String()); err != nil || again != k {

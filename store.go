@@ -374,16 +374,16 @@ type QueueReader interface {
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no
-	// intent, and their deadline comes before the argument by, or at the same moment. If a session cannot send, the
+	// intent, and their deadline comes before the argument end, or at the same moment. If a session cannot send, the
 	// dispatcher closes them, even if it has not read the queue so far. Expiring reads all due messages of the
 	// session, so do not call it every second. It leaves out messages that a campaign holds back.
-	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
+	Expiring(ctx context.Context, session SessionID, end time.Time, limit int) ([]DueMessage, error)
 
 	// Retrying returns open messages of the sessions that had an attempt. Their Next is later than the argument since,
-	// and not later than the argument until. A new owner needs them to keep the order of messages to each recipient.
-	// For each session, Retrying reads these messages and those without an attempt. most limits how many it reads.
+	// and not later than the argument end. A new owner needs them to keep the order of messages to each recipient.
+	// For each session, Retrying reads these messages and those without an attempt. It reads at most limit.
 	// crowded has the sessions where it reached this limit, because they may have more.
-	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
+	Retrying(ctx context.Context, sessions []SessionID, since, end time.Time, maximum int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)

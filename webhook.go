@@ -92,9 +92,9 @@ func (w *Webhook) SealPlace() string {
 
 // WebhookSecret has the secrets that sign a webhook's bodies. Stores keep both sealed.
 type WebhookSecret struct {
-	Present []byte
-	Before  []byte    // the earlier secret, which signs too until Until; nil: there is none
-	Until   time.Time // zero if Before is nil
+	Present      []byte
+	FormerSecret []byte    // the earlier secret, which signs too until Until; nil: there is none
+	Until        time.Time // zero if FormerSecret is nil
 }
 
 // DeliveryState says how far a delivery is. Stores keep the numbers.
@@ -154,7 +154,7 @@ type WebhookStore interface {
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
 	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
 	// the given moment. Codes: not_found.
-	RotateWebhook(ctx context.Context, id WebhookID, next []byte, until time.Time) error
+	RotateWebhook(ctx context.Context, id WebhookID, next []byte, oldValidUntil time.Time) error
 }
 
 // DeliveryStore lists the deliveries of one tenant's webhooks.

@@ -276,15 +276,15 @@ func compareLast(t *rapid.T, w slowWindow, at time.Time) {
 }
 
 func compareUntil(t *rapid.T, w slowWindow, at time.Time) {
-	const most = 25 * time.Hour
+	const limit = 25 * time.Hour
 	want := at
-	for w.contains(want) && want.Before(at.Add(most)) {
+	for w.contains(want) && want.Before(at.Add(limit)) {
 		want = want.Truncate(time.Minute).Add(time.Minute)
 	}
-	if want.After(at.Add(most)) {
-		want = at.Add(most)
+	if want.After(at.Add(limit)) {
+		want = at.Add(limit)
 	}
-	if got := w.Until(at, w.loc, most); !got.Equal(want) {
+	if got := w.Until(at, w.loc, limit); !got.Equal(want) {
 		t.Fatalf("open from %s until %s, want %s", at.In(w.loc), got.In(w.loc), want.In(w.loc))
 	}
 }

@@ -108,17 +108,17 @@ func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (
 }
 
 // asynqDispatch measures no-op tasks, from the beginning of the first until the last is removed from Redis.
-func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) error {
+func (b *bench) asynqDispatch(ctx context.Context, name string, durable bool) error {
 	n := b.tasks
 	if durable {
 		n /= 4
 	}
 	best, chosen, spent := 0.0, 0, effort{}
 	for i, c := range asynqWorkers {
-		if !b.tries(what, i) {
+		if !b.tries(name, i) {
 			continue
 		}
-		rate, e, err := b.asynqRate(ctx, what, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
+		rate, e, err := b.asynqRate(ctx, name, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
 		if errors.Is(err, errNoRedis) {
 			b.say("%v", err)
 			return nil
@@ -128,16 +128,16 @@ func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) er
 		}
 		if rate > best {
 			best, chosen, spent = rate, c, e
-			b.tuned[what] = i
+			b.tuned[name] = i
 		}
 	}
-	b.sheet.note(what, perSecond, best)
-	b.sheet.noteEffort(what, spent)
-	b.say("%s: best with %d workers", what, chosen)
+	b.sheet.note(name, perSecond, best)
+	b.sheet.noteEffort(name, spent)
+	b.say("%s: best with %d workers", name, chosen)
 	return nil
 }
 
-func (b *bench) asynqRate(ctx context.Context, what string, t asynqTuning, n int, durable bool) (rate float64, spent effort, err error) {
+func (b *bench) asynqRate(ctx context.Context, name string, t asynqTuning, n int, durable bool) (rate float64, spent effort, err error) {
 	a, err := b.newAsynq(ctx, t, nil)
 	if err != nil {
 		return 0, spent, err
@@ -157,7 +157,7 @@ func (b *bench) asynqRate(ctx context.Context, what string, t asynqTuning, n int
 	}
 	end, err := a.finish(ctx, n, 3*time.Minute)
 	if err == nil {
-		spent = w.stop(what, n)
+		spent = w.stop(name, n)
 	}
 	a.server.Shutdown()
 	return float64(n) / end.Sub(time.Unix(0, a.first.Load())).Seconds(), spent, err

@@ -23,35 +23,35 @@ const (
 
 // The names of figures about automations.
 func birthdaysPlanned(n int, engine string) string {
-	return on(fmt.Sprintf("%s birthdays of one day planned, beside %d start calls a second", count(n), callRate), engine)
+	return onEngine(fmt.Sprintf("%s birthdays of one day planned, beside %d start calls a second", count(n), callRate), engine)
 }
 
 func callsBesideBirthdays(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, while birthdays are planned, %s", callRate, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, while birthdays are planned, %s", callRate, quantile), engine)
 }
 
 func idleBeforeBirthdays(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, before any birthday is planned, %s", callRate, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, before any birthday is planned, %s", callRate, quantile), engine)
 }
 
 func repliesRuled(engine string) string {
-	return on(fmt.Sprintf("replies a second through %d rules", automationRules), engine)
+	return onEngine(fmt.Sprintf("replies a second through %d rules", automationRules), engine)
 }
 
 func replyActs(rate int, quantile, engine string) string {
-	return on(fmt.Sprintf("a reply, until its rule has acted, %s replies a second, %s", count(rate), quantile), engine)
+	return onEngine(fmt.Sprintf("a reply, until its rule has acted, %s replies a second, %s", count(rate), quantile), engine)
 }
 
 // automationTargets are the bounds for automations.
 func automationTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		for _, n := range []int{birthdaysFull, birthdaysQuick} {
-			all = append(all, target{of: birthdaysPlanned(n, engine), most: birthdaysSeconds})
+			all = append(all, target{figure: birthdaysPlanned(n, engine), highest: birthdaysSeconds})
 		}
 		all = append(all,
-			target{of: callsBesideBirthdays("p99", engine), per: idleBeforeBirthdays("p99", engine), most: 2},
-			target{of: repliesRuled(engine), least: 0.97 * replyRate},
-			target{of: replyActs(calmReplies, "p99", engine), most: replyActsBound})
+			target{figure: callsBesideBirthdays("p99", engine), divisor: idleBeforeBirthdays("p99", engine), highest: 2},
+			target{figure: repliesRuled(engine), lowest: 0.97 * replyRate},
+			target{figure: replyActs(calmReplies, "p99", engine), highest: replyActsBound})
 	}
 	return all
 }
@@ -117,7 +117,7 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	b.sheet.note(what, seconds, time.Since(begun).Seconds())
 	b.sheet.note(what+": CPU of the server, with its start calls", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(n))
 	if e := w.stop(what, n); e.served {
-		b.sheet.note(what+itsEffort, microCPU, e.its)
+		b.sheet.note(what+itsEffort, microCPU, e.database)
 	}
 	planned, err := c.count(ctx, "select count(*) from message where origin = 4")
 	if err == nil && planned != n {

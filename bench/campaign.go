@@ -10,31 +10,31 @@ import (
 
 // The names of figures about campaigns with n recipients.
 func listed(n int, engine string) string {
-	return on(count(n)+" recipients uploaded and checked", engine)
+	return onEngine(count(n)+" recipients uploaded and checked", engine)
 }
 
 func planned(n, steps int, engine string) string {
-	return on(fmt.Sprintf("message rows planned while feeding %s recipients, sequences of %d", count(n), steps), engine)
+	return onEngine(fmt.Sprintf("message rows planned while feeding %s recipients, sequences of %d", count(n), steps), engine)
 }
 
 func plannedBeside(n, steps int, engine string) string {
-	return on(fmt.Sprintf("message rows planned meanwhile, %s recipients, sequences of %d", count(n), steps), engine)
+	return onEngine(fmt.Sprintf("message rows planned meanwhile, %s recipients, sequences of %d", count(n), steps), engine)
 }
 
 func idleCalls(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, of a server with nothing else to do, %s", callRate, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, of a server with nothing else to do, %s", callRate, quantile), engine)
 }
 
 func callsBeside(steps int, quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, while sequences of %d are fed, %s", callRate, steps, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, while sequences of %d are fed, %s", callRate, steps, quantile), engine)
 }
 
 func mostMemory(n int, stage, engine string) string {
-	return on("memory of the server at most, "+count(n)+" recipients "+stage, engine)
+	return onEngine("memory of the server at most, "+count(n)+" recipients "+stage, engine)
 }
 
-func paused(n int, what, engine string) string {
-	return on("pause with "+count(n)+" fed: "+what, engine)
+func paused(n int, name, engine string) string {
+	return onEngine("pause with "+count(n)+" fed: "+name, engine)
 }
 
 const (
@@ -44,34 +44,34 @@ const (
 
 // Sizes of lists in a quick run and in a full one.
 var (
-	quickLists = lists{fed: 20_000, most: 100_000}
-	fullLists  = lists{fed: 100_000, most: 1_000_000}
+	quickLists = lists{fed: 20_000, measured: 100_000}
+	fullLists  = lists{fed: 100_000, measured: 1_000_000}
 )
 
 // lists says how many recipients the measured campaigns have.
 type lists struct {
-	fed  int // recipients of the campaigns that are fed and paused
-	most int // recipients of the campaign whose memory is measured
+	fed      int // recipients of the campaigns that are fed and paused
+	measured int // recipients of the campaign whose memory is measured
 }
 
 // campaignTargets are the bounds for campaigns.
 func campaignTargets() (all []target) {
 	for _, n := range []lists{fullLists, quickLists} {
 		for _, engine := range []string{postgres, sqlite} {
-			all = append(all, target{of: listed(n.fed, engine), most: 10})
+			all = append(all, target{figure: listed(n.fed, engine), highest: 10})
 			for _, steps := range fedSteps {
-				all = append(all, target{of: planned(n.fed, steps, engine), least: 20_000})
+				all = append(all, target{figure: planned(n.fed, steps, engine), lowest: 20_000})
 			}
 			all = append(all,
-				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 286 MiB are 300 MB
-				target{of: paused(n.fed, answered, engine), most: 2},
-				target{of: paused(n.fed, lastGrown, engine), most: 2},
+				target{figure: mostMemory(n.measured, "being fed", engine), highest: 286}, // 286 MiB are 300 MB
+				target{figure: paused(n.fed, answered, engine), highest: 2},
+				target{figure: paused(n.fed, lastGrown, engine), highest: 2},
 			)
 		}
 	}
 	for _, engine := range []string{postgres, sqlite} {
 		for _, steps := range fedSteps {
-			all = append(all, target{of: callsBeside(steps, "p99", engine), per: idleCalls("p99", engine), most: 2})
+			all = append(all, target{figure: callsBeside(steps, "p99", engine), divisor: idleCalls("p99", engine), highest: 2})
 		}
 	}
 	return all
@@ -137,16 +137,16 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 			b.sheet.note(listed(n, engine), seconds, time.Since(begun).Seconds())
 		}
 		rows := n * steps
-		what := planned(n, steps, engine)
+		name := planned(n, steps, engine)
 		w, used := b.watch(engine), c.server.cpu()
 		took, err := alone()
 		if err != nil {
 			return err
 		}
-		b.sheet.note(what, perSecond, float64(rows)/took.Seconds())
-		b.sheet.note(what+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
-		if e := w.stop(what, rows); e.served {
-			b.sheet.note(what+itsEffort, microCPU, e.its)
+		b.sheet.note(name, perSecond, float64(rows)/took.Seconds())
+		b.sheet.note(name+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
+		if e := w.stop(name, rows); e.served {
+			b.sheet.note(name+itsEffort, microCPU, e.database)
 		}
 		feed, err := c.readyToFeed(ctx, sequence, n)
 		if err != nil {
@@ -212,11 +212,11 @@ func (b *bench) pausing(ctx context.Context, c *campaigner) error {
 
 // listMemory measures the most memory that the server takes for the largest list, until a tenth of it is fed.
 func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
-	n := b.lists.most
+	n := b.lists.measured
 	note := func(stage string) error {
-		most, err := c.server.memory("VmHWM")
+		highest, err := c.server.memory("VmHWM")
 		if err == nil {
-			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, most)
+			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, highest)
 		}
 		return err
 	}
@@ -232,7 +232,7 @@ func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	if err := c.upload(ctx, id, n); err != nil {
 		return err
 	}
-	b.sheet.note(on(count(n)+" recipients uploaded", c.engine), seconds, time.Since(begun).Seconds())
+	b.sheet.note(onEngine(count(n)+" recipients uploaded", c.engine), seconds, time.Since(begun).Seconds())
 	if err := note("uploaded"); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	if err != nil {
 		return err
 	}
-	b.sheet.note(on(count(n)+" recipients checked", c.engine), seconds, time.Since(begun).Seconds())
+	b.sheet.note(onEngine(count(n)+" recipients checked", c.engine), seconds, time.Since(begun).Seconds())
 	if err := note("checked"); err != nil {
 		return err
 	}

@@ -204,16 +204,16 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 		open[i] = conn
 	}
 	var took delays
-	var over atomic.Bool
+	var isOver atomic.Bool
 	ended := make(chan error, 1)
 	first := c.called
 	from := time.Now()
-	const most = 1 << 30 // more calls than are ever made; the end of do stops them
+	const unlimited = 1 << 30 // more calls than are ever made; the end of do stops them
 	go func() {
-		_, err := each(most, callCallers, func(worker, i int) error {
+		_, err := each(unlimited, callCallers, func(worker, i int) error {
 			due := from.Add(time.Duration(i) * time.Second / callRate)
 			time.Sleep(time.Until(due))
-			if over.Load() {
+			if isOver.Load() {
 				return errOver
 			}
 			begun := time.Now()
@@ -231,7 +231,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 		ended <- err
 	}()
 	err := do()
-	over.Store(true)
+	isOver.Store(true)
 	err = errors.Join(err, <-ended)
 	c.called += len(took.all)
 	return &took, err

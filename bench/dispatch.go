@@ -27,12 +27,12 @@ const (
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {
-		failed = errors.Join(failed, b.dispatch(ctx, on(ourDispatch, engine), engine, 1, 0, false))
+		failed = errors.Join(failed, b.dispatch(ctx, onEngine(ourDispatch, engine), engine, 1, 0, false))
 	}
 	if b.onPostgres() {
-		failed = errors.Join(failed, b.dispatch(ctx, on(ourDispatch+", 3 nodes", postgres), postgres, 3, 0, false))
+		failed = errors.Join(failed, b.dispatch(ctx, onEngine(ourDispatch+", 3 nodes", postgres), postgres, 3, 0, false))
 	}
-	if !b.against() {
+	if !b.comparesOthers() {
 		return failed
 	}
 	if b.onPostgres() {
@@ -41,25 +41,25 @@ func (b *bench) dispatches(ctx context.Context) error {
 	return errors.Join(failed, b.asynqDispatch(ctx, asynqFast, false), b.asynqDispatch(ctx, asynqDurable, true))
 }
 
-// beside names the measurement of dispatching while other messages wait.
-func beside(pending int, engine string) string {
-	return on(ourDispatch+", beside "+count(pending)+" pending", engine)
+// besidePending names the measurement of dispatching while other messages wait.
+func besidePending(pending int, engine string) string {
+	return onEngine(ourDispatch+", beside "+count(pending)+" pending", engine)
 }
 
 func scattered(pending int, engine string) string {
-	return on(ourDispatch+", among "+count(pending)+" pending", engine)
+	return onEngine(ourDispatch+", among "+count(pending)+" pending", engine)
 }
 
 // dispatchesBeside measures the same while other messages wait for later days. In the first case, the due messages were inserted after the
 // others, like a reminder for today. In the second, they are scattered among the others, each on another page.
 func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
-		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
+		failed = errors.Join(failed, b.dispatch(ctx, besidePending(0, engine), engine, 1, 0, false))
 		for _, pending := range b.pending {
 			if pending < 3*b.rows || b.skips(engine, pending) {
 				continue
 			}
-			failed = errors.Join(failed, b.dispatch(ctx, beside(pending, engine), engine, 1, pending, false))
+			failed = errors.Join(failed, b.dispatch(ctx, besidePending(pending, engine), engine, 1, pending, false))
 			if b.first() || pending <= 1_000_000 {
 				failed = errors.Join(failed, b.dispatch(ctx, scattered(pending, engine), engine, 1, pending, true))
 			}
@@ -69,7 +69,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 }
 
 // dispatch takes one measurement of dispatching.
-func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pending int, among bool) error {
+func (b *bench) dispatch(ctx context.Context, name, engine string, nodes, pending int, among bool) error {
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pendin
 	}
 	took, err := t.wait(ctx, 30*time.Second+time.Duration(b.rows/2000)*time.Second)
 	if err == nil {
-		b.sheet.note(what, perSecond, float64(b.rows)/took.Seconds())
-		w.note(what, b.rows)
+		b.sheet.note(name, perSecond, float64(b.rows)/took.Seconds())
+		w.note(name, b.rows)
 	}
 	return errors.Join(err, stop())
 }
@@ -160,7 +160,7 @@ func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntua
 			stores = append(stores, s)
 		}
 		d := dispatch.New(dispatch.Config{
-			Queue: t.on(s), Fleet: s, Clock: clock.System(), Meter: m, Logger: quiet(),
+			Queue: t.counting(s), Fleet: s, Clock: clock.System(), Meter: m, Logger: quiet(),
 			Connector: func(puntuale.Session) puntuale.Connector { return noop{} },
 		})
 		if err := d.Start(ctx); err != nil {
@@ -207,7 +207,7 @@ type counted struct {
 	t *tally
 }
 
-func (t *tally) on(q puntuale.Queue) puntuale.Queue { return counted{q, t} }
+func (t *tally) counting(q puntuale.Queue) puntuale.Queue { return counted{q, t} }
 
 func (c counted) Claim(ctx context.Context, claim puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	c.t.mu.Lock()

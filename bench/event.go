@@ -32,32 +32,32 @@ const (
 
 // The names of figures about events.
 func eventsToOne(engine string) string {
-	return on("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
+	return onEngine("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
 }
 
 func eventLate(quantile, engine string) string {
-	return on(fmt.Sprintf("an event, until it arrives, %d of %d receivers hang, %s", hangingOfMany, manyReceivers, quantile), engine)
+	return onEngine(fmt.Sprintf("an event, until it arrives, %d of %d receivers hang, %s", hangingOfMany, manyReceivers, quantile), engine)
 }
 
 func eventsOutOf(backlog int, engine string) string {
-	return on("events delivered a second out of a backlog of "+count(backlog), engine)
+	return onEngine("events delivered a second out of a backlog of "+count(backlog), engine)
 }
 
-func outcomesUntold(engine string) string {
-	return on("outcomes recorded a second, claims included, no client has a webhook", engine)
+func outcomesWithoutWebhooks(engine string) string {
+	return onEngine("outcomes recorded a second, claims included, no client has a webhook", engine)
 }
 
-func outcomesTold(engine string) string {
-	return on("outcomes recorded a second, claims included, each client has a webhook and all events get numbers", engine)
+func outcomesWithWebhooks(engine string) string {
+	return onEngine("outcomes recorded a second, claims included, each client has a webhook and all events get numbers", engine)
 }
 
 // eventTargets are the bounds for events on their way to webhooks.
 func eventTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
-		all = append(all, target{of: eventsToOne(engine), least: leastEventsRate}, target{of: eventLate("p99", engine), most: 1000})
-		all = append(all, target{of: outcomesTold(engine), per: outcomesUntold(engine), least: 0.7})
+		all = append(all, target{figure: eventsToOne(engine), lowest: leastEventsRate}, target{figure: eventLate("p99", engine), highest: 1000})
+		all = append(all, target{figure: outcomesWithWebhooks(engine), divisor: outcomesWithoutWebhooks(engine), lowest: 0.7})
 		for _, long := range []int{quickPending, 1_000_000} {
-			all = append(all, target{of: eventsOutOf(long, engine), per: eventsOutOf(shortBacklog, engine), least: 0.85})
+			all = append(all, target{figure: eventsOutOf(long, engine), divisor: eventsOutOf(shortBacklog, engine), lowest: 0.85})
 		}
 	}
 	return all
@@ -84,9 +84,9 @@ func (b *bench) events(ctx context.Context) (failed error) {
 // outcomes measures the dispatcher from the first claim until the last outcome is on disk and, if told, the last event has its
 // number. Nothing is sent to the webhooks.
 func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
-	what := outcomesUntold(t.engine)
+	what := outcomesWithoutWebhooks(t.engine)
 	if told {
-		what = outcomesTold(t.engine)
+		what = outcomesWithWebhooks(t.engine)
 		now := time.Now()
 		for _, of := range t.clients {
 			w := puntuale.Webhook{Client: of.id, URL: "https://example.com/", Types: puntuale.AllEvents, Active: true, Created: now}
@@ -185,7 +185,7 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 }
 
 // receiver makes a receiver, and the webhook of a client to it.
-func (t *telling) receiver(ctx context.Context, of client, hangs bool) (puntuale.WebhookID, error) {
+func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntuale.WebhookID, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if hangs {
@@ -201,7 +201,7 @@ func (t *telling) receiver(ctx context.Context, of client, hangs bool) (puntuale
 	}))
 	t.servers = append(t.servers, s)
 	now := time.Now()
-	return t.store.Tenant(of.id).CreateWebhook(ctx, puntuale.Webhook{Client: of.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
+	return t.store.Tenant(owner.id).CreateWebhook(ctx, puntuale.Webhook{Client: owner.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
 }
 
 // send starts a sender, and returns what stops it.
@@ -220,10 +220,10 @@ func (t *telling) send(ctx context.Context) (stop func() error, err error) {
 }
 
 // emit writes facts of a client as their transactions do.
-func (t *telling) emit(ctx context.Context, of client, n int) error {
+func (t *telling) emit(ctx context.Context, receiver client, n int) error {
 	_, err := t.db.ExecContext(ctx, `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
  insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
-		n, int64(of.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
+		n, int64(receiver.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
 	if err != nil {
 		return fmt.Errorf("write facts: %w", err)
 	}
@@ -233,14 +233,14 @@ func (t *telling) emit(ctx context.Context, of client, n int) error {
 // await waits until n different events arrived, and returns when each of them arrived first.
 func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
-	late := time.After(within)
+	timeout := time.After(within)
 	for len(first) < n {
 		select {
 		case a := <-t.arrived:
 			if first[a.id].IsZero() {
 				first[a.id] = a.at
 			}
-		case <-late:
+		case <-timeout:
 			return nil, fmt.Errorf("%d of %d events arrived within %v", len(first), n, within)
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -261,15 +261,15 @@ func latest(all map[string]time.Time) (last time.Time) {
 // eventsToOne measures from the facts' commit to the arrival of the last event.
 func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	n := int(b.idle.Seconds()) * leastEventsRate
-	of := t.clients[0]
-	if _, err := t.receiver(ctx, of, false); err != nil {
+	receiver := t.clients[0]
+	if _, err := t.receiver(ctx, receiver, false); err != nil {
 		return err
 	}
 	stop, err := t.send(ctx)
 	if err != nil {
 		return err
 	}
-	if err = t.emit(ctx, of, 1); err == nil { // the receiver is known to answer
+	if err = t.emit(ctx, receiver, 1); err == nil { // the receiver is known to answer
 		_, err = t.await(ctx, 1, time.Minute)
 	}
 	if err != nil {
@@ -277,7 +277,7 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	}
 	w := b.watch(t.engine)
 	begun := time.Now()
-	if err := t.emit(ctx, of, n); err != nil {
+	if err := t.emit(ctx, receiver, n); err != nil {
 		return errors.Join(err, stop())
 	}
 	all, err := t.await(ctx, n, 5*time.Minute)
@@ -288,7 +288,8 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	return errors.Join(err, stop())
 }
 
-// eventsBesideHanging measures how long events take to receivers that answer, while others never do. Those have more to do.
+// eventsBesideHanging measures how long events take to receivers that answer, while other receivers never answer. The
+// receivers that hang have more events waiting.
 func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {
@@ -315,7 +316,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	}
 	var mu sync.Mutex
 	emitted := make(map[string]time.Time, answering*each)
-	var of [manyReceivers]atomic.Int64
+	var receiver [manyReceivers]atomic.Int64
 	var d delays
 	from := time.Now()
 	err = steadily(answering*each, float64(answering*eventsOfEach), from, 8, func(i int) error {
@@ -323,7 +324,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 		began := time.Now()
 		err := t.emit(ctx, t.clients[c], 1)
 		mu.Lock()
-		emitted[fmt.Sprintf("evt_%d_%d", t.clients[c].id, 1+of[c].Add(1))] = began
+		emitted[fmt.Sprintf("evt_%d_%d", t.clients[c].id, 1+receiver[c].Add(1))] = began
 		mu.Unlock()
 		return err
 	})
@@ -341,22 +342,22 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 
 // eventsOutOf measures the first events that are delivered out of a backlog.
 func (b *bench) eventsOutOf(ctx context.Context, t *telling, backlog int) error {
-	of := t.clients[0]
-	webhook, err := t.receiver(ctx, of, false)
+	receiver := t.clients[0]
+	webhook, err := t.receiver(ctx, receiver, false)
 	if err != nil {
 		return err
 	}
 	at := time.Now().Add(-time.Hour).UnixMicro()
 	const numbers = `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1) `
 	if _, err := t.db.ExecContext(ctx, numbers+`insert into outbox_event (client_id, seq, type, subject, detail, at)
- select $2, x, $3, x, '{"name":"Natale"}', cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at); err != nil {
+ select $2, x, $3, x, '{"name":"Natale"}', cast($4 as bigint) + x from c`, backlog, int64(receiver.id), int64(puntuale.EventCampaignDone), at); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
 	if _, err := t.db.ExecContext(ctx, numbers+`insert into delivery (webhook_id, at, client_id, seq, type, next_at)
- select $5, cast($4 as bigint) + x, $2, x, $3, cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at, int64(webhook)); err != nil {
+ select $5, cast($4 as bigint) + x, $2, x, $3, cast($4 as bigint) + x from c`, backlog, int64(receiver.id), int64(puntuale.EventCampaignDone), at, int64(webhook)); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
-	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(of.id)); err != nil {
+	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(receiver.id)); err != nil {
 		return fmt.Errorf("make a backlog: %w", err)
 	}
 	if _, err := t.db.ExecContext(ctx, `analyze`); err != nil {

@@ -13,7 +13,7 @@ type sheet struct {
 
 // figure has the values of one measurement, one for each repeat. A missing value is NaN.
 type figure struct {
-	what, unit string
+	name, unit string
 	values     []float64
 }
 
@@ -28,10 +28,10 @@ const (
 )
 
 // note keeps a value of this repeat.
-func (s *sheet) note(what, unit string, value float64) {
-	f := s.find(what)
+func (s *sheet) note(name, unit string, value float64) {
+	f := s.find(name)
 	if f == nil {
-		f = &figure{what: what, unit: unit}
+		f = &figure{name: name, unit: unit}
 		s.rows = append(s.rows, f)
 	}
 	for len(f.values) <= s.repeat {
@@ -40,9 +40,9 @@ func (s *sheet) note(what, unit string, value float64) {
 	f.values[s.repeat] = value
 }
 
-func (s *sheet) find(what string) *figure {
+func (s *sheet) find(name string) *figure {
 	for _, f := range s.rows {
-		if f.what == what {
+		if f.name == name {
 			return f
 		}
 	}
@@ -50,8 +50,8 @@ func (s *sheet) find(what string) *figure {
 }
 
 // ratio divides values of the same repeat, and returns the median, the least and the most of the ratios.
-func (s *sheet) ratio(of, per string) (median, least, most float64, ok bool) {
-	f, g := s.find(of), s.find(per)
+func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok bool) {
+	f, g := s.find(numerator), s.find(per)
 	if f == nil || g == nil {
 		return 0, 0, 0, false
 	}
@@ -70,17 +70,17 @@ const (
 	itsEffort = ": CPU of the database"
 )
 
-func (s *sheet) noteEffort(what string, e effort) {
-	s.note(what+ownEffort, microCPU, e.own)
+func (s *sheet) noteEffort(name string, e effort) {
+	s.note(name+ownEffort, microCPU, e.own)
 	if e.served {
-		s.note(what+itsEffort, microCPU, e.its)
+		s.note(name+itsEffort, microCPU, e.database)
 	}
 }
 
 // effort is the median processor time of each of the things that a figure counts, 0 when it was not measured.
-func (s *sheet) effort(what string) (sum float64) {
+func (s *sheet) effort(name string) (sum float64) {
 	for _, part := range []string{ownEffort, itsEffort} {
-		if f := s.find(what + part); f != nil {
+		if f := s.find(name + part); f != nil {
 			median, _, _, _ := spread(f.values)
 			sum += median
 		}
@@ -89,7 +89,7 @@ func (s *sheet) effort(what string) (sum float64) {
 }
 
 // spread returns the median, the least and the most of values that are numbers.
-func spread(values []float64) (median, least, most float64, ok bool) {
+func spread(values []float64) (median, least, highest float64, ok bool) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(sorted) == 0 {
 		return 0, 0, 0, false
@@ -102,5 +102,5 @@ func spread(values []float64) (median, least, most float64, ok bool) {
 	return median, sorted[0], sorted[len(sorted)-1], true
 }
 
-// The function on returns the name of a figure of one database.
-func on(what, engine string) string { return what + ", " + engine }
+// onEngine returns the name of a figure of one database.
+func onEngine(name, engine string) string { return name + ", " + engine }

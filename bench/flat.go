@@ -12,9 +12,9 @@ const flatMost = 2.0
 
 // flat is the cost of one query as the database grows.
 type flat struct {
-	what, engine string
+	name, engine string
 	cost         map[int]float64 // medians in milliseconds, by pending messages
-	ratio        float64         // cost beside the most, divided by cost beside the fewest: the median of the repeats
+	ratio        float64         // cost with the most pending messages, divided by cost with the fewest: the median of the repeats
 	met          bool
 }
 
@@ -25,10 +25,10 @@ func (b *bench) sizesAsked() []int { return slices.Sorted(slices.Values(b.pendin
 func (b *bench) flats() (all []flat) {
 	for _, engine := range []string{postgres, sqlite} {
 		for _, q := range questions {
-			f := flat{what: q.name, engine: engine, cost: map[int]float64{}}
+			f := flat{name: q.name, engine: engine, cost: map[int]float64{}}
 			var sizes []int
 			for _, pending := range b.sizesAsked() {
-				if found := b.sheet.find(asked(q.name, pending, engine)); found != nil {
+				if found := b.sheet.find(questionFigure(q.name, pending, engine)); found != nil {
 					if median, _, _, ok := spread(found.values); ok {
 						f.cost[pending], sizes = median, append(sizes, pending)
 					}
@@ -38,7 +38,7 @@ func (b *bench) flats() (all []flat) {
 				continue
 			}
 			var ok bool
-			f.ratio, _, _, ok = b.sheet.ratio(asked(q.name, slices.Max(sizes), engine), asked(q.name, slices.Min(sizes), engine))
+			f.ratio, _, _, ok = b.sheet.ratio(questionFigure(q.name, slices.Max(sizes), engine), questionFigure(q.name, slices.Min(sizes), engine))
 			f.met = ok && f.ratio <= flatMost
 			all = append(all, f)
 		}
@@ -58,7 +58,7 @@ func (b *bench) flatTable() (rows [][]string) {
 	}
 	rows = append(rows, append(head, "most ÷ fewest", "verdict"))
 	for _, f := range all {
-		row := []string{on(f.what, f.engine)}
+		row := []string{onEngine(f.name, f.engine)}
 		for _, pending := range b.sizesAsked() {
 			cell := ""
 			if cost, ok := f.cost[pending]; ok {

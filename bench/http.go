@@ -28,11 +28,11 @@ const (
 
 // call names start calls; wholeCall those with a cap and an idempotency key.
 func call(connections int, engine string) string {
-	return on(fmt.Sprintf("start calls of 3 messages over HTTP, %d connections", connections), engine)
+	return onEngine(fmt.Sprintf("start calls of 3 messages over HTTP, %d connections", connections), engine)
 }
 
 func wholeCall(connections int, engine string) string {
-	return on(fmt.Sprintf("start calls with cap and idempotency, %d connections", connections), engine)
+	return onEngine(fmt.Sprintf("start calls with cap and idempotency, %d connections", connections), engine)
 }
 
 const storeCall = "start calls of 3 messages, store only"
@@ -53,7 +53,7 @@ func (b *bench) httpCalls(ctx context.Context) (failed error) {
 
 // variant is one way of taking start calls.
 type variant struct {
-	what   func(connections int, where string) string
+	name   func(connections int, where string) string
 	where  string
 	engine string
 	over   func(context.Context, *fixture) (puntuale.Operator, func(), error) // nil: the store as it is
@@ -62,14 +62,14 @@ type variant struct {
 
 func (b *bench) variants() (all []variant) {
 	for _, engine := range b.engines() {
-		all = append(all, variant{what: call, where: engine, engine: engine}, variant{what: wholeCall, where: engine, engine: engine, whole: true})
+		all = append(all, variant{name: call, where: engine, engine: engine}, variant{name: wholeCall, where: engine, engine: engine, whole: true})
 	}
-	all = append(all, variant{what: call, where: noStore, engine: sqlite, over: inMemory})
+	all = append(all, variant{name: call, where: noStore, engine: sqlite, over: inMemory})
 	for _, engine := range b.engines() {
 		if b.ours {
 			break
 		}
-		all = append(all, variant{what: call, where: aloneText + ", " + engine, engine: engine, over: oneByOne})
+		all = append(all, variant{name: call, where: aloneText + ", " + engine, engine: engine, over: oneByOne})
 	}
 	return all
 }
@@ -95,7 +95,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		defer done()
 		operator = o
 	}
-	what, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
+	name, calls, deadline := v.name(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
 		calls /= 4 // this variant is slow, and no target needs it
 		deadline = 30 * time.Second
@@ -111,10 +111,10 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	w := b.watch(v.engine)
 	took, err := f.drive(ctx, address, connections, calls, 4*connections, v.whole)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	b.sheet.note(what, perSecond, float64(calls)/took.Seconds())
-	w.note(what, calls)
+	b.sheet.note(name, perSecond, float64(calls)/took.Seconds())
+	w.note(name, calls)
 	return nil
 }
 
@@ -134,8 +134,8 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 		return err
 	})
 	if err == nil {
-		b.sheet.note(on(storeCall, engine), perSecond, float64(b.calls)/took.Seconds())
-		w.note(on(storeCall, engine), b.calls)
+		b.sheet.note(onEngine(storeCall, engine), perSecond, float64(b.calls)/took.Seconds())
+		w.note(onEngine(storeCall, engine), b.calls)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (b *bench) inserts(ctx context.Context) error {
 	if !b.onPostgres() {
 		return nil
 	}
-	if err := b.copyInsert(ctx); err != nil || !b.against() {
+	if err := b.copyInsert(ctx); err != nil || !b.comparesOthers() {
 		return err
 	}
 	return b.riverInsert(ctx)
@@ -55,8 +55,8 @@ func (b *bench) groupedInsert(ctx context.Context, engine string) error {
 			return fmt.Errorf("insert: %w", err)
 		}
 	}
-	b.sheet.note(on(groupedInsert, engine), perSecond, float64(b.inserted)/time.Since(begun).Seconds())
-	w.note(on(groupedInsert, engine), b.inserted)
+	b.sheet.note(onEngine(groupedInsert, engine), perSecond, float64(b.inserted)/time.Since(begun).Seconds())
+	w.note(onEngine(groupedInsert, engine), b.inserted)
 	return nil
 }
 

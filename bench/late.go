@@ -17,7 +17,7 @@ import (
 
 // late returns the name of a quantile of the product's lateness.
 func late(rate int, quantile, engine string) string {
-	return on(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
+	return onEngine(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
 
 // lateness measures how long after its moment a message's intent is on disk. Meanwhile new messages are planned at the rate at which
@@ -42,7 +42,7 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 // at another rate only. If there are fewer repeats than rates, the last repeat measures all rates that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
-	case !b.against():
+	case !b.comparesOthers():
 		return false
 	case b.quick:
 		return b.lateRates[i] == 2000
@@ -143,7 +143,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	})
 	_, err = t.wait(ctx, b.late+30*time.Second)
 	if failed = errors.Join(failed, err); failed == nil {
-		w.note(on(fmt.Sprintf("lateness at %d messages/s", rate), engine), p.total)
+		w.note(onEngine(fmt.Sprintf("lateness at %d messages/s", rate), engine), p.total)
 		failed = m.note(&b.sheet, name, p.total)
 	}
 	return errors.Join(failed, stop())
@@ -151,7 +151,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 
 // riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned 100 at a time,
 // because single calls would cost River more.
-func (b *bench) riverLateness(ctx context.Context, rate int, who string, t riverTuning) error {
+func (b *bench) riverLateness(ctx context.Context, rate int, name string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 		_, failed = r.finish(ctx, p.total, b.late+time.Minute)
 	}
 	if failed == nil {
-		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, who) }, p.total)
+		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, name) }, p.total)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -189,7 +189,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 }
 
 // asynqLateness measures when tasks begin.
-func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynqTuning) error {
+func (b *bench) asynqLateness(ctx context.Context, rate int, name string, t asynqTuning) error {
 	var d delays
 	a, err := b.newAsynq(ctx, t, func(task *asynq.Task) {
 		var args job
@@ -218,7 +218,7 @@ func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynq
 		_, failed = a.finish(ctx, p.total, b.late+time.Minute)
 	}
 	if failed == nil {
-		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, who) }, p.total)
+		failed = d.note(&b.sheet, func(quantile string) string { return late(rate, quantile, name) }, p.total)
 	}
 	a.server.Shutdown()
 	return failed

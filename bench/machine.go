@@ -25,16 +25,16 @@ type machine struct {
 // describe examines the machine, and refuses a PostgreSQL that answers a commit before all its lines are on disk.
 func describe(ctx context.Context, b *bench) (machine, error) {
 	var m machine
-	say := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }
-	say("%d cores, %s, %.0f GiB of memory, %s", runtime.NumCPU(), field("/proc/cpuinfo", "model name"), memory()/(1<<20), kernel())
-	say("%s; peers: %s", runtime.Version(), strings.Join(modules("riverqueue/river", "hibiken/asynq", "jackc/pgx", "modernc.org/sqlite"), ", "))
+	add := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }
+	add("%d cores, %s, %.0f GiB of memory, %s", runtime.NumCPU(), field("/proc/cpuinfo", "model name"), memory()/(1<<20), kernel())
+	add("%s; peers: %s", runtime.Version(), strings.Join(modules("riverqueue/river", "hibiken/asynq", "jackc/pgx", "modernc.org/sqlite"), ", "))
 	kind, place := filesystem(b.folder)
-	say("SQLite and Redis on %s (%s), where an fsync after 8 KiB takes %v", kind, place, syncTime(b.folder))
+	add("SQLite and Redis on %s (%s), where an fsync after 8 KiB takes %v", kind, place, syncTime(b.folder))
 	if text, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
-		say("%s", strings.Join(strings.Fields(string(text))[:3], " "))
+		add("%s", strings.Join(strings.Fields(string(text))[:3], " "))
 	}
 	if b.address == "" {
-		say("no PostgreSQL")
+		add("no PostgreSQL")
 		return m, nil
 	}
 	m.postmaster = postmaster(ctx, b.address)
@@ -69,7 +69,7 @@ func describe(ctx context.Context, b *bench) (machine, error) {
 		}
 	}
 	kind, place = filesystem(settings["data_directory"])
-	say("PostgreSQL %s on %s (%s): %s", settings["server_version"], kind, place, strings.Join(shown, ", "))
+	add("PostgreSQL %s on %s (%s): %s", settings["server_version"], kind, place, strings.Join(shown, ", "))
 	return m, nil
 }
 

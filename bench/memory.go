@@ -8,9 +8,9 @@ import (
 
 func resident(engine string, pending int) string {
 	if pending == 0 {
-		return on("resident memory of the server, idle", engine)
+		return onEngine("resident memory of the server, idle", engine)
 	}
-	return on("resident memory of the server, "+count(pending)+" pending", engine)
+	return onEngine("resident memory of the server, "+count(pending)+" pending", engine)
 }
 
 // memory measures the memory of the built server while it sends and answers. Nothing else is measured meanwhile.

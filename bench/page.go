@@ -70,8 +70,8 @@ func (b *bench) measuredOn() string {
 
 // rates are the messages a second on the page that people read.
 var rates = []string{
-	on(ourDispatch, postgres), on(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
-	call(64, postgres), call(64, sqlite), on(groupedInsert, postgres), copyInsert, riverInsert,
+	onEngine(ourDispatch, postgres), onEngine(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
+	call(64, postgres), call(64, sqlite), onEngine(groupedInsert, postgres), copyInsert, riverInsert,
 }
 
 // results returns what people read: rates, targets, and which calls grow with the database.
@@ -93,7 +93,7 @@ func (b *bench) results() string {
 		var grows []string
 		for _, f := range all {
 			if !f.met {
-				grows = append(grows, fmt.Sprintf("- %s: %s times\n", on(f.what, f.engine), shown(f.ratio)))
+				grows = append(grows, fmt.Sprintf("- %s: %s times\n", onEngine(f.name, f.engine), shown(f.ratio)))
 			}
 		}
 		sizes := b.sizesAsked()
@@ -110,7 +110,7 @@ func (b *bench) figures() string {
 	out.WriteString(b.measuredOn())
 	out.WriteString("\n## Targets\n\n| target | median | least to most | by processor time | bound | verdict |\n|---|---|---|---|---|---|\n")
 	for _, v := range b.sheet.verdicts() {
-		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
+		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.lowest), shown(v.highest), v.byEffort(), v.bound(), v.word())
 	}
 	if rows := b.flatTable(); len(rows) > 0 {
 		fmt.Fprintf(&out, "\n## Cost stays flat\n\nBeside the most pending messages a call may take at most %g times as long as beside the fewest.\n\n", flatMost)
@@ -123,8 +123,8 @@ func (b *bench) figures() string {
 	}
 	out.WriteString("\n## Figures\n\n| measured | median | least to most | unit |\n|---|---|---|---|\n")
 	for _, f := range b.sheet.rows {
-		if median, least, most, ok := spread(f.values); ok {
-			fmt.Fprintf(&out, "| %s | %s | %s to %s | %s |\n", f.what, shown(median), shown(least), shown(most), f.unit)
+		if median, least, highest, ok := spread(f.values); ok {
+			fmt.Fprintf(&out, "| %s | %s | %s to %s | %s |\n", f.name, shown(median), shown(least), shown(highest), f.unit)
 		}
 	}
 	out.WriteString("\n")

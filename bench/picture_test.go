@@ -14,9 +14,9 @@ import (
 func TestDrawing(t *testing.T) {
 	var s sheet
 	for i, target := range targets {
-		s.note(target.of, perSecond, float64(100*(i%3+1)))
-		if target.per != "" {
-			s.note(target.per, perSecond, 50)
+		s.note(target.figure, perSecond, float64(100*(i%3+1)))
+		if target.divisor != "" {
+			s.note(target.divisor, perSecond, 50)
 		}
 	}
 	picture := drawing(s.verdicts())
@@ -41,9 +41,9 @@ func TestDrawing(t *testing.T) {
 func TestPages(t *testing.T) {
 	var s sheet
 	for _, target := range targets {
-		s.note(target.of, perSecond, 100)
-		if target.per != "" {
-			s.note(target.per, perSecond, 50)
+		s.note(target.figure, perSecond, 100)
+		if target.divisor != "" {
+			s.note(target.divisor, perSecond, 50)
 		}
 	}
 	b := &bench{sheet: s}
@@ -63,13 +63,13 @@ func TestPages(t *testing.T) {
 	}
 	for _, name := range []string{resultsPage, figuresPage} {
 		was, _ := os.ReadFile(filepath.Join("../docs", name))
-		is, _ := os.ReadFile(filepath.Join(folder, name))
+		got, _ := os.ReadFile(filepath.Join(folder, name))
 		before, rest, _ := strings.Cut(string(was), pageBegin)
 		_, after, _ := strings.Cut(rest, pageEnd)
-		if !strings.HasPrefix(string(is), before+pageBegin) || !strings.HasSuffix(string(is), pageEnd+after) {
+		if !strings.HasPrefix(string(got), before+pageBegin) || !strings.HasSuffix(string(got), pageEnd+after) {
 			t.Errorf("%s: what people wrote was changed", name)
 		}
-		if !strings.Contains(string(is), "| met |") {
+		if !strings.Contains(string(got), "| met |") {
 			t.Errorf("%s has no verdicts", name)
 		}
 	}
@@ -85,8 +85,8 @@ func TestRatio(t *testing.T) {
 	}
 	s.repeat = 3
 	s.note("a", perSecond, 1) // b failed
-	median, least, most, ok := s.ratio("a", "b")
-	if !ok || median != 2 || least != 1 || most != 3 {
-		t.Errorf("%v, %v to %v, %v", median, least, most, ok)
+	median, least, highest, ok := s.ratio("a", "b")
+	if !ok || median != 2 || least != 1 || highest != 3 {
+		t.Errorf("%v, %v to %v, %v", median, least, highest, ok)
 	}
 }

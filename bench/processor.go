@@ -42,11 +42,11 @@ func (b *bench) othersCPU() time.Duration {
 			busy += time.Duration(n) * tick
 		}
 	}
-	ours := ownCPU() + endedCPU()
+	own := ownCPU() + endedCPU()
 	if b.machine.postmaster > 0 {
-		ours += childrenCPU(b.machine.postmaster).total()
+		own += childrenCPU(b.machine.postmaster).total()
 	}
-	return busy - ours
+	return busy - own
 }
 
 // usage is the processor time of processes by id. The key 0 has the sum of the processes that ended meanwhile.

@@ -110,14 +110,14 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
-		turn := nth / customers
-		run := 7 + turn/3
+		round := nth / customers
+		run := 7 + round/3
 		if run >= 12 {
 			run++ // another measurement cancels that run by phone
 		}
 		refs = append(refs, puntuale.MessageRef{
 			Client: f.clients[nth%customers].id,
-			ID:     puntuale.MessageID(f.firstPending + (run*customers+nth%customers)*3 + turn%3),
+			ID:     puntuale.MessageID(f.firstPending + (run*customers+nth%customers)*3 + round%3),
 		})
 	}
 	return refs
@@ -185,14 +185,14 @@ func (b *bench) read(ctx context.Context, engine string, pending int) error {
 		if err != nil {
 			return fmt.Errorf("%s, beside %s on %s: %w", q.name, count(pending), engine, err)
 		}
-		b.sheet.note(asked(q.name, pending, engine), millis, took.Seconds()*1000)
+		b.sheet.note(questionFigure(q.name, pending, engine), millis, took.Seconds()*1000)
 	}
 	return nil
 }
 
-// asked names the figure of a question's time.
-func asked(name string, pending int, engine string) string {
-	return on(name+", beside "+count(pending)+" pending", engine)
+// questionFigure names the figure of a question's time.
+func questionFigure(name string, pending int, engine string) string {
+	return onEngine(name+", beside "+count(pending)+" pending", engine)
 }
 
 // ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured. Otherwise the

@@ -32,12 +32,12 @@ func (r *redisServer) pid() int {
 	return r.cmd.Process.Pid
 }
 
-func (r *redisServer) start(ctx context.Context, under string) (err error) {
+func (r *redisServer) start(ctx context.Context, service string) (err error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		return errNoRedis
 	}
-	if r.folder, err = os.MkdirTemp(under, "redis-"); err != nil {
+	if r.folder, err = os.MkdirTemp(service, "redis-"); err != nil {
 		return err
 	}
 	r.socket = filepath.Join(r.folder, "s")

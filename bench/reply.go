@@ -20,25 +20,25 @@ const (
 
 // The names of figures about inbound messages.
 func callsBesideReplies(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
 }
 
 func tookReply(quantile, engine string) string {
-	return on("a reply's delivery, until it is on disk, "+quantile, engine)
+	return onEngine("a reply's delivery, until it is on disk, "+quantile, engine)
 }
 
-func repliesTaken(engine string) string { return on("replies taken a second", engine) }
+func repliesTaken(engine string) string { return onEngine("replies taken a second", engine) }
 
 func idleBeforeReplies(quantile, engine string) string {
-	return on(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
+	return onEngine(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
 }
 
 // replyTargets are the bounds for inbound messages.
 func replyTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all,
-			target{of: repliesTaken(engine), least: 0.97 * replyRate},
-			target{of: callsBesideReplies("p99", engine), per: idleBeforeReplies("p99", engine), most: 2})
+			target{figure: repliesTaken(engine), lowest: 0.97 * replyRate},
+			target{figure: callsBesideReplies("p99", engine), divisor: idleBeforeReplies("p99", engine), highest: 2})
 	}
 	return all
 }
@@ -73,16 +73,16 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 	}
 	var took delays
 	first, begun := p.wrote, time.Now()
-	what, w, used := repliesTaken(c.engine), b.watch(c.engine), c.server.cpu()
+	name, w, used := repliesTaken(c.engine), b.watch(c.engine), c.server.cpu()
 	beside, err := c.callsDuring(ctx, func() error { return p.write(ctx, b.idle, &took) })
 	if err != nil {
 		return err
 	}
 	n := p.wrote - first
-	b.sheet.note(what, perSecond, float64(n)/time.Since(begun).Seconds())
-	b.sheet.note(what+": CPU of the server, with its start calls", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(n))
-	if e := w.stop(what, n); e.served {
-		b.sheet.note(what+itsEffort, microCPU, e.its)
+	b.sheet.note(name, perSecond, float64(n)/time.Since(begun).Seconds())
+	b.sheet.note(name+": CPU of the server, with its start calls", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(n))
+	if e := w.stop(name, n); e.served {
+		b.sheet.note(name+itsEffort, microCPU, e.database)
 	}
 	if err := took.note(&b.sheet, func(quantile string) string { return tookReply(quantile, c.engine) }, n); err != nil {
 		return err
@@ -102,17 +102,17 @@ type number struct {
 
 func (c *campaigner) number(ctx context.Context, i int) (*number, error) {
 	n := &number{client: c.clients[i], id: fmt.Sprint(100 + i), secret: fmt.Sprintf("secret-%d", i)}
-	its := *c
-	its.client = n.client
+	copied := *c
+	copied.client = n.client
 	var made struct {
 		Webhook string `json:"webhook_path"`
 	}
-	err := its.call(ctx, http.MethodPost, "/api/sessions", map[string]any{
+	err := copied.call(ctx, http.MethodPost, "/api/sessions", map[string]any{
 		"name": "ufficiale", "connection_type": "Official", "sandbox": false, "official": map[string]string{
 			"phone_number_id": n.id, "access_token": "EAAtoken" + n.id, "app_secret": n.secret, "verify_token": "verify" + n.id, "business_account_id": "55" + n.id,
 		}}, &made)
 	if err == nil {
-		err = its.call(ctx, http.MethodPatch, "/api/settings", map[string]any{"keep_replies": "all"}, nil)
+		err = copied.call(ctx, http.MethodPatch, "/api/settings", map[string]any{"keep_replies": "all"}, nil)
 	}
 	n.webhook = made.Webhook
 	return n, err

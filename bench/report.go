@@ -41,7 +41,7 @@ func (b *bench) print(to io.Writer) error {
 	fmt.Fprintln(out, strings.Join(b.machine.lines, "\n"))
 	fmt.Fprintln(out, "\ntarget\tmedian\tleast to most\tby processor time\tbound\tverdict")
 	for _, v := range b.sheet.verdicts() {
-		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
+		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", v.name(), shown(v.median), shown(v.lowest), shown(v.highest), v.byEffort(), v.bound(), v.word())
 	}
 	if rows := b.flatTable(); len(rows) > 0 {
 		fmt.Fprintf(out, "\ncost stays flat: at most %g times\n", flatMost)
@@ -51,8 +51,8 @@ func (b *bench) print(to io.Writer) error {
 	}
 	fmt.Fprintln(out, "\nmeasured\tmedian\tleast to most\tunit")
 	for _, f := range b.sheet.rows {
-		if median, least, most, ok := spread(f.values); ok {
-			fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\n", f.what, shown(median), shown(least), shown(most), f.unit)
+		if median, least, highest, ok := spread(f.values); ok {
+			fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\n", f.name, shown(median), shown(least), shown(highest), f.unit)
 		}
 	}
 	return out.Flush()

@@ -161,28 +161,28 @@ func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (
 
 // riverDispatch measures no-op jobs from the start of the first job to the record of the last. Scheduled ones were planned for moments that
 // have just passed.
-func (b *bench) riverDispatch(ctx context.Context, what string, scheduled bool) error {
+func (b *bench) riverDispatch(ctx context.Context, name string, scheduled bool) error {
 	best, chosen, spent := 0.0, riverTuning{}, effort{}
 	for i, t := range riverRates {
-		if !b.tries(what, i) {
+		if !b.tries(name, i) {
 			continue
 		}
-		rate, e, err := b.riverRate(ctx, what, t, scheduled)
+		rate, e, err := b.riverRate(ctx, name, t, scheduled)
 		if err != nil {
 			return err
 		}
 		if rate > best {
 			best, chosen, spent = rate, t, e
-			b.tuned[what] = i
+			b.tuned[name] = i
 		}
 	}
-	b.sheet.note(what, perSecond, best)
-	b.sheet.noteEffort(what, spent)
-	b.say("%s: best with %v", what, chosen)
+	b.sheet.note(name, perSecond, best)
+	b.sheet.noteEffort(name, spent)
+	b.say("%s: best with %v", name, chosen)
 	return nil
 }
 
-func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, scheduled bool) (rate float64, spent effort, err error) {
+func (b *bench) riverRate(ctx context.Context, name string, t riverTuning, scheduled bool) (rate float64, spent effort, err error) {
 	r, err := b.newRiver(ctx, t, nil)
 	if err != nil {
 		return 0, spent, err
@@ -206,7 +206,7 @@ func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, sched
 	}
 	end, err := r.finish(ctx, b.rows, 3*time.Minute)
 	if err == nil {
-		spent = w.stop(what, b.rows)
+		spent = w.stop(name, b.rows)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

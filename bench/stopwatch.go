@@ -36,30 +36,30 @@ func (b *bench) watch(engine string) stopwatch {
 
 // effort is the processor time of each of n things, in microseconds.
 type effort struct {
-	own, its float64
-	served   bool // the database has processes of its own, as PostgreSQL has
+	own, database float64
+	served        bool // the database has processes of its own, as PostgreSQL has
 }
 
 // stop reads the processor time for each of n things.
-func (w stopwatch) stop(what string, n int) (e effort) {
+func (w stopwatch) stop(name string, n int) (e effort) {
 	own, all := ownCPU(), childrenCPU(w.server)
-	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), its: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
+	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), database: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
 	if w.sampled != nil {
-		w.backends(what, all, n)
+		w.backends(name, all, n)
 	}
 	return e
 }
 
 // note prints the measurement at once.
-func (w stopwatch) note(what string, n int) { w.b.sheet.noteEffort(what, w.stop(what, n)) }
+func (w stopwatch) note(name string, n int) { w.b.sheet.noteEffort(name, w.stop(name, n)) }
 
 // backends shows which of PostgreSQL's processes took the time.
-func (w stopwatch) backends(what string, all usage, n int) {
+func (w stopwatch) backends(name string, all usage, n int) {
 	names := w.sampled.end()
 	names[0], names[w.server] = "ended meanwhile", "postmaster"
 	spent := func(pid int) time.Duration { return all[pid] - w.all[pid] }
 	pids := slices.SortedFunc(maps.Keys(all), func(a, b int) int { return int(spent(b) - spent(a)) })
-	fmt.Fprintf(os.Stderr, "%s, µs of each of PostgreSQL's processes:\n", what)
+	fmt.Fprintf(os.Stderr, "%s, µs of each of PostgreSQL's processes:\n", name)
 	for _, pid := range pids {
 		if d := spent(pid); d > 0 {
 			fmt.Fprintf(os.Stderr, "  %7.2f  %s\n", d.Seconds()*1e6/float64(n), names[pid])
@@ -124,10 +124,10 @@ func (s *samples) end() map[int]string {
 	s.done.Wait()
 	names := map[int]string{}
 	for pid, seen := range s.seen {
-		most := -1
+		slowest := -1
 		for name, n := range seen {
-			if n > most {
-				names[pid], most = name, n
+			if n > slowest {
+				names[pid], slowest = name, n
 			}
 		}
 	}

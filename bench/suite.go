@@ -125,16 +125,16 @@ func (b *bench) engines() (all []string) {
 }
 
 // onPostgres reports whether PostgreSQL is measured, and whether the peers are measured against it.
-func (b *bench) onPostgres() bool { return slices.Contains(b.engines(), postgres) }
-func (b *bench) against() bool    { return !b.ours }
+func (b *bench) onPostgres() bool     { return slices.Contains(b.engines(), postgres) }
+func (b *bench) comparesOthers() bool { return !b.ours }
 
 // tries reports whether the i-th of a peer's settings is measured. The first repeat measures all, and later ones the best of them.
 // A quick run measures only the second.
-func (b *bench) tries(what string, i int) bool {
+func (b *bench) tries(name string, i int) bool {
 	if b.quick {
 		return i == 1
 	}
-	return b.first() || i == b.tuned[what]
+	return b.first() || i == b.tuned[name]
 }
 
 // measure takes every measurement in each repeat.

@@ -38,9 +38,9 @@ type archiveListCommand struct {
 func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FILE\tARCHIVED\tRUNS\tMESSAGES\tCLIENTS\tDUE FROM\tTO\tBYTES")
-	var wrong error
+	var failure error
 	err := archiver.ListArchive(p.path(c.Archive), false, func(f archiver.ArchivedFile) error {
-		wrong = errors.Join(wrong, flaw(f))
+		failure = errors.Join(failure, flaw(f))
 		if f.At.IsZero() { // the file could not be read
 			return nil
 		}
@@ -51,11 +51,11 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 			}
 			to = max(to, s.To)
 		}
-		day := func(us int64) string { return time.UnixMicro(us).UTC().Format(time.DateOnly) }
+		day := func(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.DateOnly) }
 		_, err := fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%d\n", f.Name, f.At.Format(time.DateOnly), f.Runs, f.Messages, len(f.Clients), day(from), day(to), f.Size)
 		return err
 	})
-	return errors.Join(err, w.Flush(), wrong)
+	return errors.Join(err, w.Flush(), failure)
 }
 
 // flaw returns what is wrong with a file, or with the gap before it.
@@ -72,14 +72,14 @@ type archiveCheckCommand struct {
 }
 
 func (c *archiveCheckCommand) Run(ctx context.Context, p *program) error {
-	var wrong error
+	var failure error
 	var files, runs, messages int64
 	err := archiver.ListArchive(p.path(c.Archive), true, func(f archiver.ArchivedFile) error {
 		files, runs, messages = files+1, runs+f.Runs, messages+f.Messages
-		wrong = errors.Join(wrong, flaw(f))
+		failure = errors.Join(failure, flaw(f))
 		return ctx.Err()
 	})
-	if err := errors.Join(err, wrong); err != nil {
+	if err := errors.Join(err, failure); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "%d files with %d runs and %d messages are whole.\n", files, runs, messages)
@@ -187,7 +187,7 @@ func shown(m *archiver.Message) shownMessage {
 		s.Credit = "returned"
 	}
 	for _, e := range m.Events {
-		s.Events = append(s.Events, shownEvent{e.At, e.Kind, catalogue.Italian.Say(e.Detail)})
+		s.Events = append(s.Events, shownEvent{e.At, e.Kind, catalogue.Italian.Sentence(e.Detail)})
 	}
 	return s
 }

@@ -118,7 +118,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return errors.Join(moving(err, &c.baseSettings), placed.remove())
 	}
-	fmt.Fprintf(p.stderr, "Restored %s from the backup of %s.\n%s", databaseName(&c.baseSettings), backup.At.Format(time.RFC3339), placed.said)
+	fmt.Fprintf(p.stderr, "Restored %s from the backup of %s.\n%s", databaseName(&c.baseSettings), backup.At.Format(time.RFC3339), placed.message)
 	switch {
 	case done.LeftOut:
 		fmt.Fprint(p.stderr, "Its linked numbers were left out: this program is built without them. Link them anew.\n")
@@ -189,21 +189,21 @@ func (c *restoreCommand) place(files *placedFiles) error {
 		if err := files.put(archive.KeyEntry, key); err != nil {
 			return err
 		}
-		files.said += "Its key is in " + key + ".\n"
+		files.message += "Its key is in " + key + ".\n"
 		if database == "" {
-			files.said += "Give it to every server with --key-file.\n"
+			files.message += "Give it to every server with --key-file.\n"
 		}
 	} else {
-		files.said += "The backup has no key: start servers with the key that the old ones had.\n"
+		files.message += "The backup has no key: start servers with the key that the old ones had.\n"
 	}
 	return nil
 }
 
 // placedFiles are the files of a backup that a restore has written.
 type placedFiles struct {
-	backup *archive.BackupReader
-	made   []string
-	said   string // what the command says about the files
+	backup  *archive.BackupReader
+	made    []string
+	message string // what the command says about the files
 }
 
 // put writes an entry to a file, which must not exist with other contents.
@@ -222,7 +222,7 @@ func (f *placedFiles) put(entry, name string) error {
 	err = os.Link(to.Name(), name) // a link never replaces a file
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return f.same(to.Name(), name)
+		return f.checkSame(to.Name(), name)
 	case err != nil:
 		return fmt.Errorf("write %s: %w", name, err)
 	}
@@ -230,18 +230,18 @@ func (f *placedFiles) put(entry, name string) error {
 	return nil
 }
 
-// same returns an error if a file exists and differs.
-func (f *placedFiles) same(made, there string) error {
+// checkSame returns an error if a file exists and differs.
+func (f *placedFiles) checkSame(made, existing string) error {
 	a, err := os.ReadFile(made)
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(there)
+	b, err := os.ReadFile(existing)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", there)
+		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", existing)
 	}
 	return nil
 }

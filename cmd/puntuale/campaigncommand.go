@@ -54,16 +54,16 @@ func (c *campaignCommand) check() []fault {
 	if c.ID != "" {
 		return append(faults, c.checkOld()...)
 	}
-	what := 0
+	contents := 0
 	for _, given := range []string{c.Sequence, c.Text, c.Template} {
 		if given != "" {
-			what++
+			contents++
 		}
 	}
 	if c.File == "" {
 		faults = append(faults, fault{"", "say to whom: --file FILE; or with --id ID which campaign to go on with"})
 	}
-	if what != 1 {
+	if contents != 1 {
 		faults = append(faults, fault{"", "say what to send: one of --sequence, --text and --template"})
 	}
 	if c.File == "-" && c.Name == "" {
@@ -134,8 +134,8 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	run := campaignrun.Config{
-		Client: campaignclient.New(c.Server, key, p.clock), Server: c.Server, Again: c.again(), Clock: p.clock,
-		In: p.stdin, Lines: lines, Out: p.stdout, Err: p.stderr, Bar: terminal.NewProgress(p.stdout, p.color, p.clock), Asks: asks,
+		Client: campaignclient.New(c.Server, key, p.clock), Server: c.Server, ServerFlags: c.serverFlags(), Clock: p.clock,
+		In: p.stdin, Lines: lines, Out: p.stdout, Err: p.stderr, Bar: terminal.NewProgress(p.stdout, p.color, p.clock), Interactive: asks,
 		Order: c.order(), File: c.File, Columns: c.Columns, ID: c.ID, Yes: c.Yes,
 	}
 	if c.File != "-" {
@@ -191,8 +191,8 @@ func (c *campaignCommand) key(ctx context.Context, p *program, lines *terminal.L
 	return key, nil
 }
 
-// again returns the flags with which another command reaches the same server with the same key.
-func (c *campaignCommand) again() (flags []string) {
+// serverFlags returns the flags with which another command reaches the same server with the same key.
+func (c *campaignCommand) serverFlags() (flags []string) {
 	if c.Server != defaultServer {
 		flags = append(flags, "--server", c.Server)
 	}

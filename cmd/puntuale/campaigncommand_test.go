@@ -243,11 +243,11 @@ func TestCampaignFiles(t *testing.T) {
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}
-	if got := c.again(); !slices.Equal(got, []string{"--key-file", "my key's"}) {
+	if got := c.serverFlags(); !slices.Equal(got, []string{"--key-file", "my key's"}) {
 		t.Errorf("%q", got)
 	}
 	c = &campaignCommand{Server: "http://x", KeyStdin: true}
-	if got := c.again(); !slices.Equal(got, []string{"--server", "http://x", "--key-stdin"}) {
+	if got := c.serverFlags(); !slices.Equal(got, []string{"--server", "http://x", "--key-stdin"}) {
 		t.Errorf("%q", got)
 	}
 }

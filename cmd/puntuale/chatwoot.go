@@ -91,11 +91,11 @@ func sayRefusal(err error) string {
 		return ""
 	}
 	if len(e.Faults) == 0 {
-		return catalogue.Italian.Say(e.Reason)
+		return catalogue.Italian.Sentence(e.Reason)
 	}
 	var all []string
 	for _, f := range e.Faults {
-		all = append(all, catalogue.Italian.Say(puntuale.Because(f.Code, f.Args...)))
+		all = append(all, catalogue.Italian.Sentence(puntuale.Because(f.Code, f.Args...)))
 	}
 	return strings.Join(all, "; ")
 }

@@ -207,15 +207,15 @@ func (p *program) located(faults []fault) faultsError {
 
 // helpText returns the help of a setting, with its default and its environment variable.
 func helpText(value *kong.Value) string {
-	var also []string
+	var lines []string
 	if value.Default != "" && value.Default != "true" {
-		also = append(also, "default "+value.Default)
+		lines = append(lines, "default "+value.Default)
 	}
 	if value.Flag != nil && !local(value.Flag) {
-		also = append(also, envName(value.Name))
+		lines = append(lines, envName(value.Name))
 	}
-	if len(also) == 0 {
+	if len(lines) == 0 {
 		return value.Help
 	}
-	return fmt.Sprintf("%s (%s)", value.Help, strings.Join(also, ", "))
+	return fmt.Sprintf("%s (%s)", value.Help, strings.Join(lines, ", "))
 }

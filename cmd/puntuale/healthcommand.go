@@ -27,19 +27,19 @@ const (
 func (c *healthCommand) Run(ctx context.Context, p *program) error {
 	asker := &http.Client{Timeout: askTimeout, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	url := "http://" + askedAt(c.Addr) + "/readyz"
-	until := p.clock.Now().Add(c.Wait)
+	deadline := p.clock.Now().Add(c.Wait)
 	for {
 		err := ask(ctx, asker, url)
 		if err == nil {
 			_, err = fmt.Fprintln(p.stdout, "ready")
 			return err
 		}
-		if !p.clock.Now().Add(askInterval).Before(until) {
+		if !p.clock.Now().Add(askInterval).Before(deadline) {
 			return fmt.Errorf("not ready: %w", err)
 		}
-		again, release := p.clock.After(askInterval)
+		timer, release := p.clock.After(askInterval)
 		select {
-		case <-again:
+		case <-timer:
 		case <-ctx.Done():
 			release()
 			return fmt.Errorf("not ready: %w", err)

@@ -47,14 +47,14 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 		}
 	}
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0")
-	there := everyRoute(t, server.logged.waitFor(t, `"url":"(http://[^"]+)"`))
-	for _, route := range slices.Sorted(maps.Keys(there)) {
+	existing := everyRoute(t, server.logged.waitFor(t, `"url":"(http://[^"]+)"`))
+	for _, route := range slices.Sorted(maps.Keys(existing)) {
 		if !said[route] {
 			t.Errorf("%s is not in the table", route)
 		}
 	}
 	for _, route := range slices.Sorted(maps.Keys(said)) {
-		if !there[route] {
+		if !existing[route] {
 			t.Errorf("%s is in the table, and there is no such route", route)
 		}
 	}
@@ -63,9 +63,9 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 // everyRoute returns all routes that a server answers.
 func everyRoute(t *testing.T, base string) map[string]bool {
 	t.Helper()
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for _, path := range []string{httpapi.DocumentPath, httpapi.OlderDocumentPath, httpapi.DocsPath} {
-		there["GET "+path] = true
+		existing["GET "+path] = true
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+httpapi.DocumentPath, nil)
 	if err != nil {
@@ -86,19 +86,19 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 	}
 	for path, methods := range document.Paths {
 		for method := range methods {
-			there[strings.ToUpper(method)+" "+path] = true
+			existing[strings.ToUpper(method)+" "+path] = true
 		}
 	}
 	for _, pattern := range web.Patterns() {
-		there[pattern] = true
+		existing[pattern] = true
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		there[method+" "+puntuale.OfficialWebhooks] = true
+		existing[method+" "+puntuale.OfficialWebhooks] = true
 	}
-	there["POST "+puntuale.GatewayWebhooks], there["POST "+puntuale.ChatwootWebhooks] = true, true
-	there[hook.Route] = true
+	existing["POST "+puntuale.GatewayWebhooks], existing["POST "+puntuale.ChatwootWebhooks] = true, true
+	existing[hook.Route] = true
 	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
-		there["GET "+path] = true
+		existing["GET "+path] = true
 	}
-	return there
+	return existing
 }

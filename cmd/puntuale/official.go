@@ -130,15 +130,15 @@ func (d *delivery) end() {
 }
 
 // readDelivery reads the body of an admitted request. It gives up the permit while it reads, so that other requests can use it.
-func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {
 		d = &delivery{} // there are no limits
 	}
 	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()
-	d.pass.Rest()
-	body, err := admission.ReadBody(w, r, most, d.account)
+	d.pass.LeaveSeat()
+	body, err := admission.ReadBody(w, r, maxBytes, d.account)
 	if err == nil {
 		_, err = d.pass.Return(r.Context())
 	}

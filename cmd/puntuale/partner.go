@@ -69,14 +69,14 @@ func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.S
 	if c.Another {
 		return nil
 	}
-	there, err := opened.PartnersByLogin(ctx, c.Email)
+	existing, err := opened.PartnersByLogin(ctx, c.Email)
 	if err != nil {
 		return fmt.Errorf("look for partners with this login: %w", forPeople(err))
 	}
-	if len(there) == 0 {
+	if len(existing) == 0 {
 		return nil
 	}
-	first := there[0]
+	first := existing[0]
 	return fmt.Errorf("a partner with the login %s exists already: number %d, %s, of %s. Nothing was created; --another creates a second one with the same login",
 		c.Email, first.ID, first.Name, first.Created.Format(time.DateOnly))
 }
@@ -120,11 +120,11 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 		if c.JSON {
 			return printJSON(p.stdout, map[string]any{"api_key": key})
 		}
-		until := "The old key is no longer valid."
+		validity := "The old key is no longer valid."
 		if c.Grace > 0 {
-			until = "The old key stays valid for " + durationText(c.Grace) + "."
+			validity = "The old key stays valid for " + durationText(c.Grace) + "."
 		}
-		_, err = fmt.Fprintf(p.stdout, "  %s\n\nThis is the new key. It is valid at once and is not shown again. %s\n", key, until)
+		_, err = fmt.Fprintf(p.stdout, "  %s\n\nThis is the new key. It is valid at once and is not shown again. %s\n", key, validity)
 		return err
 	})
 }

@@ -25,11 +25,11 @@ func (s *server) openReplies(cfg *serverConfig) (puntuale.MediaOpener, error) {
 		via = cfg.WhatsApp.Transport
 	}
 	whatsapp := replyfile.Opener{Via: via, Folder: cfg.replyFolder()}
-	return media.NewOpener(func(of puntuale.Session) puntuale.MediaOpener {
+	return media.NewOpener(func(session puntuale.Session) puntuale.MediaOpener {
 		switch {
-		case of.Sandbox || of.ByDevice():
+		case session.Sandbox || session.ByDevice():
 			return nil
-		case of.Type == puntuale.Official:
+		case session.Type == puntuale.Official:
 			return s.networks.official
 		}
 		return whatsapp

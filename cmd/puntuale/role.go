@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// The roles of a server. One server with all roles is a whole installation. Several servers may divide the roles.
+// The server roles. One server with all of them is a whole installation. Several servers may divide them. A role of a user is puntuale.Role.
 const (
 	roleAPI      = "api"      // answers calls of programs
 	roleWeb      = "web"      // shows pages to people
@@ -19,10 +19,10 @@ const (
 
 var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 
-// has reports whether the server has a role.
+// has reports whether the server has a server role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
-// checkRoles returns what is wrong with a list of roles, or "" if it is right.
+// checkRoles returns what is wrong with a list of server roles, or "" if it is right.
 func checkRoles(roles []string) string {
 	for _, r := range roles {
 		if !slices.Contains(allRoles, r) {
@@ -37,7 +37,7 @@ func checkRoles(roles []string) string {
 
 const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
 
-// withoutAPI answers API calls on a server without the role api, so that the caller learns of the mistake.
+// withoutAPI answers API calls on a server without the server role api, so that the caller learns of the mistake.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}

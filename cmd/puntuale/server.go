@@ -44,17 +44,17 @@ import (
 // few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, depending on its roles, a dispatcher that sends due messages, and the API.
+// server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, and the API.
 // [openServer] returns when the server is ready. Close stops the parts in this order: HTTP, dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
 	media    *media.Fetcher // nil: this server fetches no files
 	networks networks
-	dispatch *dispatch.Dispatcher // nil: the server does not have the role dispatch
-	sessions *session.Manager     // nil: the server does not have the role dispatch
-	feeding  *feeding             // nil: the server does not have the role dispatch
-	events   *outbox.Sender       // nil: the server does not have the role dispatch
+	dispatch *dispatch.Dispatcher // nil: the server does not have the server role dispatch
+	sessions *session.Manager     // nil: the server does not have the server role dispatch
+	feeding  *feeding             // nil: the server does not have the server role dispatch
+	events   *outbox.Sender       // nil: the server does not have the server role dispatch
 	caller   *outbox.Caller
 	chatwoot *chatwoot.Bridge
 	agents   *chatwoot.Webhook // what agents write in Chatwoot
@@ -187,8 +187,8 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
-		Take: func(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
-			return s.networks.intake.Take(ctx, session, told)
+		Take: func(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
+			return s.networks.intake.Take(ctx, session, reported)
 		},
 		Opener: opener,
 	})
@@ -229,9 +229,9 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Notify, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
-	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
-		for of, n := range s.sessions.States() {
-			tell(metrics.SessionState(of), n)
+	meter.WatchSessions(func(report func(metrics.SessionState, int)) {
+		for state, n := range s.sessions.States() {
+			report(metrics.SessionState(state), n)
 		}
 	})
 	if err := s.dispatch.Start(ctx); err != nil {
@@ -298,7 +298,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	return api, nil
 }
 
-// newPages makes the handler of the pages. It returns nil if the server does not have the role web.
+// newPages makes the handler of the pages. It returns nil if it does not have the server role web.
 func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
@@ -367,9 +367,9 @@ func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
 	var problems []error
-	note := func(what string, err error) {
+	note := func(part string, err error) {
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", what, err))
+			problems = append(problems, fmt.Errorf("%s: %w", part, err))
 		}
 	}
 	if s.http != nil {

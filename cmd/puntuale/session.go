@@ -16,20 +16,20 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	var linked *sandbox.Connector
 	s.sessions = session.New(session.Config{
 		Keeper: s.store,
-		Linker: func(of puntuale.Session) puntuale.Linker {
+		Linker: func(one puntuale.Session) puntuale.Linker {
 			switch {
-			case of.Sandbox:
+			case one.Sandbox:
 				return linked
-			case of.Type == puntuale.Official:
+			case one.Type == puntuale.Official:
 				return s.networks.official
-			case of.Type == puntuale.SendApp && !of.ByDevice():
+			case one.Type == puntuale.SendApp && !one.ByDevice():
 				return s.networks.sendapp
-			case of.Type == puntuale.Socket && s.networks.socket != nil:
+			case one.Type == puntuale.Socket && s.networks.socket != nil:
 				return s.networks.socket
 			}
 			return nil
 		},
-		Rest:     func(id puntuale.SessionID, until time.Time) <-chan struct{} { return s.dispatch.Drain(id, until) },
+		Rest:     func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return s.dispatch.Drain(id, deadline) },
 		Resume:   func(id puntuale.SessionID) { s.dispatch.Resume(id) },
 		Changed:  func(id puntuale.SessionID) { s.dispatch.Wake(id, cfg.Clock.Now()) },
 		Answered: func(id puntuale.SessionID) { s.control.Answered(id) },
@@ -42,14 +42,14 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 
 // linkable reports whether a connector of this build links this kind of session. Sessions that send through devices are
 // linked by their devices.
-func linkable(of puntuale.Session) bool {
+func linkable(session puntuale.Session) bool {
 	switch {
-	case of.Sandbox:
+	case session.Sandbox:
 		return true
-	case of.Type == puntuale.Socket:
+	case session.Type == puntuale.Socket:
 		return socketBuilt
 	}
-	return !of.ByDevice()
+	return !session.ByDevice()
 }
 
 // socketWay is the connector for linked numbers.

@@ -234,7 +234,7 @@ func (s *serveSettings) checkArchive() []fault {
 		return nil
 	case s.KeepContents == never:
 		return []fault{{"archive", "needs keep-contents other than never: only what is blanked is archived"}}
-	case s.ArchiveAfter != never && s.ArchiveAfter.Before(some).After(s.KeepContents.Before(some)):
+	case s.ArchiveAfter != never && s.ArchiveAfter.Cutoff(some).After(s.KeepContents.Cutoff(some)):
 		return []fault{{"archive-after", fmt.Sprintf("must not be less than keep-contents, which is %v (it is %v)", s.KeepContents, s.ArchiveAfter)}}
 	}
 	return nil

@@ -216,7 +216,7 @@ func (r *socketRig) waiting() {
 	r.net.Refuse(true)
 	r.shop.Cut()
 	answer := r.is("waiting")
-	if until, err := time.Parse("2006-01-02T15:04:05.000000Z", field(t, answer, "until")); err != nil || time.Since(until) > time.Minute || time.Until(until) > 10*time.Minute {
+	if deadline, err := time.Parse("2006-01-02T15:04:05.000000Z", field(t, answer, "until")); err != nil || time.Since(deadline) > time.Minute || time.Until(deadline) > 10*time.Minute {
 		t.Errorf("waiting until %q: %v", field(t, answer, "until"), err)
 	}
 	waits := r.write("+"+annaNumber, "a rete assente")

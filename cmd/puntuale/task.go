@@ -111,7 +111,7 @@ func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Cont
 	})
 	return func(ctx context.Context) error {
 		now := cfg.Clock.Now()
-		_, err := a.Run(ctx, now, cfg.ArchiveAfter.Before(now).Truncate(24*time.Hour))
+		_, err := a.Run(ctx, now, cfg.ArchiveAfter.Cutoff(now).Truncate(24*time.Hour))
 		return err
 	}
 }
@@ -161,9 +161,9 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 
 // trouble is the present failure of a task.
 type trouble struct {
-	since, told time.Time // since is when the failure began, zero if there is none; told is when it was last logged
-	level       slog.Level
-	reason      string
+	since, logged time.Time // since is when the failure began, zero if there is none; logged is when it was last logged
+	level         slog.Level
+	reason        string
 }
 
 // note counts and logs how a task ended. It logs a failure when it begins, when its reason or its severity changes, and every hour.
@@ -185,9 +185,9 @@ func (r *taskRunner) note(c *task, t *trouble, err error) {
 	if now.Sub(t.since) >= failsLong || c.urgent != nil && c.urgent(err) {
 		level = slog.LevelError
 	}
-	if level == t.level && err.Error() == t.reason && now.Sub(t.told) < failsLong {
+	if level == t.level && err.Error() == t.reason && now.Sub(t.logged) < failsLong {
 		return
 	}
-	t.level, t.reason, t.told = level, err.Error(), now
+	t.level, t.reason, t.logged = level, err.Error(), now
 	r.logger.Log(context.Background(), level, "a background task fails; it is tried again", "task", c.name, "error", err, "since", t.since)
 }

@@ -133,12 +133,12 @@ func (c *reopenCommand) Run(ctx context.Context, p *program) error {
 	}
 	c.Data = p.path(c.Data)
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	was, err := transfer.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
+	reopened, err := transfer.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
 	if err != nil {
 		return moving(err, &c.baseSettings)
 	}
 	said := "Servers may start again on %s. Do not serve what was imported from it.\n"
-	if !was {
+	if !reopened {
 		said = "%s was not exported for good; nothing was changed.\n"
 	}
 	fmt.Fprintf(p.stderr, said, databaseName(&c.baseSettings))

@@ -60,15 +60,15 @@ func momentText(at time.Time) string {
 }
 
 // eachUnknown reads a client's list page by page.
-func eachUnknown(ctx context.Context, of puntuale.Tenant, tell func(*puntuale.MessageDetail)) error {
+func eachUnknown(ctx context.Context, tenant puntuale.Tenant, report func(*puntuale.MessageDetail)) error {
 	page := puntuale.Page{Limit: puntuale.MaxRequestIDs}
 	for {
-		found, next, err := of.UnknownMessages(ctx, page)
+		found, next, err := tenant.UnknownMessages(ctx, page)
 		if err != nil {
 			return forPeople(err)
 		}
 		for i := range found {
-			tell(&found[i])
+			report(&found[i])
 		}
 		if next == "" {
 			return nil
@@ -94,7 +94,7 @@ func (c *someClients) check() []fault {
 }
 
 // each calls a function for each client that must decide about messages after a restore.
-func (c *someClients) each(ctx context.Context, p *program, do func(of *control.Client, k *puntuale.RestoredClient) error) error {
+func (c *someClients) each(ctx context.Context, p *program, do func(client *control.Client, k *puntuale.RestoredClient) error) error {
 	return p.withClients(ctx, &c.baseSettings, func(_ *store.Store, operator *control.Control, all []puntuale.RestoredClient) error {
 		n := 0
 		for i := range all {
@@ -103,9 +103,9 @@ func (c *someClients) each(ctx context.Context, p *program, do func(of *control.
 				continue
 			}
 			n++
-			of, err := operator.ClientOf(ctx, k)
+			client, err := operator.ClientOf(ctx, k)
 			if err == nil {
-				err = do(of, k)
+				err = do(client, k)
 			}
 			if err != nil {
 				return fmt.Errorf("client %d: %w", k.Client, forPeople(err))
@@ -123,8 +123,8 @@ type unknownResendCommand struct {
 }
 
 func (c *unknownResendCommand) Run(ctx context.Context, p *program) error {
-	return c.each(ctx, p, func(of *control.Client, k *puntuale.RestoredClient) error {
-		ids, err := of.ResendUnknown(ctx, control.UnknownCall{All: true})
+	return c.each(ctx, p, func(client *control.Client, k *puntuale.RestoredClient) error {
+		ids, err := client.ResendUnknown(ctx, control.UnknownCall{All: true})
 		fmt.Fprintf(p.stdout, "Client %d, %s: %d messages are sent again.\n", k.Client, k.Name, len(ids))
 		return err
 	})
@@ -135,8 +135,8 @@ type unknownCloseCommand struct {
 }
 
 func (c *unknownCloseCommand) Run(ctx context.Context, p *program) error {
-	return c.each(ctx, p, func(of *control.Client, k *puntuale.RestoredClient) error {
-		n, err := of.CloseUnknown(ctx, control.UnknownCall{All: true})
+	return c.each(ctx, p, func(client *control.Client, k *puntuale.RestoredClient) error {
+		n, err := client.CloseUnknown(ctx, control.UnknownCall{All: true})
 		fmt.Fprintf(p.stdout, "Client %d, %s: %d messages are closed.\n", k.Client, k.Name, n)
 		return err
 	})
@@ -147,12 +147,12 @@ type unknownReleaseCommand struct {
 }
 
 func (c *unknownReleaseCommand) Run(ctx context.Context, p *program) error {
-	return c.each(ctx, p, func(of *control.Client, k *puntuale.RestoredClient) error {
+	return c.each(ctx, p, func(client *control.Client, k *puntuale.RestoredClient) error {
 		if k.Held.IsZero() {
 			return nil
 		}
 		fmt.Fprintf(p.stdout, "Client %d, %s: its messages leave again.\n", k.Client, k.Name)
-		return of.ReleaseHeld(ctx)
+		return client.ReleaseHeld(ctx)
 	})
 }
 

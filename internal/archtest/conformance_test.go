@@ -58,7 +58,7 @@ func TestAdmissionIndex(t *testing.T) {
 	for line := range strings.Lines(string(page)) {
 		found := named.FindAllStringSubmatch(line, -1)
 		for _, m := range found {
-			if _, there := tests[m[1]+":"+m[2]]; !there {
+			if _, ok := tests[m[1]+":"+m[2]]; !ok {
 				t.Errorf("%s is no test", m[0])
 			}
 		}

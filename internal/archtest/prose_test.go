@@ -171,17 +171,17 @@ func TestProse(t *testing.T) {
 	now := readProse(t, "../..")
 	var renewed strings.Builder
 	for _, place := range slices.Sorted(maps.Keys(now)) {
-		found, most := now[place].count(), allowed[place]
+		found, limit := now[place].count(), allowed[place]
 		if text == nil {
-			most = found
+			limit = found
 		}
-		if found.long > most.long {
-			t.Errorf("%s: %d sentences have more than %d words, %d are allowed:%s", place, found.long, mostWords, most.long, shown(now[place].long))
+		if found.long > limit.long {
+			t.Errorf("%s: %d sentences have more than %d words, %d are allowed:%s", place, found.long, mostWords, limit.long, shown(now[place].long))
 		}
-		if found.hard > most.hard {
-			t.Errorf("%s: %d words to avoid, %d are allowed:%s", place, found.hard, most.hard, shown(now[place].hard))
+		if found.hard > limit.hard {
+			t.Errorf("%s: %d words to avoid, %d are allowed:%s", place, found.hard, limit.hard, shown(now[place].hard))
 		}
-		if least := (counts{min(found.long, most.long), min(found.hard, most.hard)}); least != (counts{}) {
+		if least := (counts{min(found.long, limit.long), min(found.hard, limit.hard)}); least != (counts{}) {
 			fmt.Fprintf(&renewed, "%d %d %s\n", least.long, least.hard, place)
 		}
 	}

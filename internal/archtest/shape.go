@@ -22,14 +22,14 @@ func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(to
 		if !ok {
 			return true
 		}
-		switch of := spec.Type.(type) {
+		switch shape := spec.Type.(type) {
 		case *ast.StructType:
-			if count := members(of.Fields); count > maxFields && slices.ContainsFunc(narrow, func(p string) bool { return below(folder, p) }) {
+			if count := members(shape.Fields); count > maxFields && slices.ContainsFunc(narrow, func(p string) bool { return below(folder, p) }) {
 				c.report(name, line(spec.Pos()), "%s has %d fields, %d are allowed: group them by noun", spec.Name.Name, count, maxFields)
 			}
 		case *ast.InterfaceType:
 			count := 0
-			for _, method := range of.Methods.List {
+			for _, method := range shape.Methods.List {
 				count += len(method.Names)
 			}
 			if count > maxMethods {

@@ -71,17 +71,17 @@ var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 // NewQueue makes a queue for so many hashes at once.
 func NewQueue(places int) *Queue {
 	return &Queue{free: places, queues: [2]hashQueue{
-		unknownCallers: {most: mostUnknown, mostOfOne: mostOfUnknown, of: map[string][]*waiter{}},
-		knownCallers:   {most: mostKnown, mostOfOne: mostOfKnown, of: map[string][]*waiter{}},
+		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},
+		knownCallers:   {limit: mostKnown, limitOfOne: mostOfKnown, waitersOf: map[string][]*waiter{}},
 	}}
 }
 
 // hashQueue is a queue of queues: each caller has one, and the callers are served in rotation.
 type hashQueue struct {
-	most, mostOfOne int
-	waiting         int
-	order           []string // callers with waiters, the next one first
-	of              map[string][]*waiter
+	limit, limitOfOne int
+	waiting           int
+	order             []string // callers with waiters, the next one first
+	waitersOf         map[string][]*waiter
 }
 
 // waiter waits for a slot. The channel gets nil with the slot, or the reason why there is none.
@@ -121,14 +121,14 @@ func (q *Queue) join(a HashCaller) (*waiter, error) {
 		return nil, nil
 	}
 	l := q.queueOf(a)
-	if len(l.of[a.name]) >= l.mostOfOne || l.waiting >= l.most && !l.displace(len(l.of[a.name])) {
+	if len(l.waitersOf[a.name]) >= l.limitOfOne || l.waiting >= l.limit && !l.displace(len(l.waitersOf[a.name])) {
 		return nil, errFull
 	}
 	w := &waiter{a.name, make(chan error, 1)}
-	if len(l.of[a.name]) == 0 {
+	if len(l.waitersOf[a.name]) == 0 {
 		l.order = append(l.order, a.name)
 	}
-	l.of[a.name] = append(l.of[a.name], w)
+	l.waitersOf[a.name] = append(l.waitersOf[a.name], w)
 	l.waiting++
 	return w, nil
 }
@@ -143,12 +143,12 @@ func (q *Queue) queueOf(a HashCaller) *hashQueue {
 // displace refuses the latest waiter of the caller with the most waiters, if that caller still has at least n afterwards.
 func (l *hashQueue) displace(n int) bool {
 	longest := ""
-	for name, all := range l.of {
-		if len(all) > len(l.of[longest]) {
+	for name, all := range l.waitersOf {
+		if len(all) > len(l.waitersOf[longest]) {
 			longest = name
 		}
 	}
-	all := l.of[longest]
+	all := l.waitersOf[longest]
 	if len(all) < n+2 {
 		return false
 	}
@@ -160,14 +160,14 @@ func (l *hashQueue) displace(n int) bool {
 
 // remove takes a waiter out, and reports whether it was there.
 func (l *hashQueue) remove(w *waiter) bool {
-	all := l.of[w.name]
+	all := l.waitersOf[w.name]
 	for i, x := range all {
 		if x != w {
 			continue
 		}
 		l.waiting--
-		if l.of[w.name] = append(all[:i:i], all[i+1:]...); len(l.of[w.name]) == 0 {
-			delete(l.of, w.name)
+		if l.waitersOf[w.name] = append(all[:i:i], all[i+1:]...); len(l.waitersOf[w.name]) == 0 {
+			delete(l.waitersOf, w.name)
 			l.forget(w.name)
 		}
 		return true
@@ -190,8 +190,8 @@ func (l *hashQueue) pop() *waiter {
 		return nil
 	}
 	name := l.order[0]
-	w := l.of[name][0]
-	if l.remove(w); len(l.of[name]) > 0 { // the caller goes behind the others
+	w := l.waitersOf[name][0]
+	if l.remove(w); len(l.waitersOf[name]) > 0 { // the caller goes behind the others
 		l.forget(name)
 		l.order = append(l.order, name)
 	}
@@ -218,9 +218,9 @@ func (q *Queue) leave() {
 // giveUp leaves the queue, or gives back a slot that came at the same moment.
 func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
-	there := q.queueOf(a).remove(w)
+	removed := q.queueOf(a).remove(w)
 	q.mu.Unlock()
-	if !there && <-w.done == nil {
+	if !removed && <-w.done == nil {
 		q.leave()
 	}
 }

@@ -41,9 +41,9 @@ func (o operation) allocations(t *testing.T, w *world, base table, name string) 
 				t.Fatal(err)
 			}
 		}
-		is := before.since(o.few)
-		is.loops = 0
-		if above = o.excess(is, was); above == "" {
+		got := before.since(o.few)
+		got.loops = 0
+		if above = o.excess(got, was); above == "" {
 			return
 		}
 	}

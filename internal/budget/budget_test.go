@@ -47,14 +47,14 @@ func settle() int {
 		if len(all) == 0 {
 			continue
 		}
-		is, was := middle(all), base[o.name]
-		switch above := o.excess(is, was); {
+		got, was := middle(all), base[o.name]
+		switch above := o.excess(got, was); {
 		case *renew:
-			base[o.name] = is
+			base[o.name] = got
 		case above != "":
 			fmt.Printf("BUDGET EXCEEDED %s: %s\n", o.name, above)
 			code = 1
-		case is.allocs < was.allocs/1.5 || is.bytes < was.bytes/1.5:
+		case got.allocs < was.allocs/1.5 || got.bytes < was.bytes/1.5:
 			fmt.Printf("%s costs much less than its budget: renew it\n", o.name)
 		}
 	}

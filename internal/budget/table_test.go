@@ -71,7 +71,7 @@ const (
 )
 
 // excess names the costs that are above their budget. "" means that none is.
-func (o operation) excess(is, was cost) string {
+func (o operation) excess(got, was cost) string {
 	allocs, bytes, loops := slackAllocs, slackBytes, slackLoops
 	if o.waits {
 		loops = slackWaits
@@ -80,13 +80,13 @@ func (o operation) excess(is, was cost) string {
 		allocs, bytes = slackShared, slackShared
 	}
 	var above []string
-	check := func(unit string, is, was, most float64) {
-		if is > most {
-			above = append(above, fmt.Sprintf("%.1f %s, budget %.1f (baseline %.1f)", is, unit, most, was))
+	check := func(unit string, got, was, maximum float64) {
+		if got > maximum {
+			above = append(above, fmt.Sprintf("%.1f %s, budget %.1f (baseline %.1f)", got, unit, maximum, was))
 		}
 	}
-	check("allocs/op", is.allocs, was.allocs, was.allocs*allocs+2)
-	check("B/op", is.bytes, was.bytes, was.bytes*bytes+256)
-	check("loops/op", is.loops, was.loops, was.loops*loops+0.2)
+	check("allocs/op", got.allocs, was.allocs, was.allocs*allocs+2)
+	check("B/op", got.bytes, was.bytes, was.bytes*bytes+256)
+	check("loops/op", got.loops, was.loops, was.loops*loops+0.2)
 	return strings.Join(above, "; ")
 }

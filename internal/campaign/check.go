@@ -34,14 +34,14 @@ type Check struct {
 	// Refused returns which of the phones get no marketing, because their consent is withdrawn or missing.
 	Refused func(ctx context.Context, phones []string) (map[string]bool, error)
 
-	found   puntuale.CampaignCheck
-	refused map[string]int
-	kinds   map[puntuale.MessageKind]int // messages of each kind
-	first   int                          // recipients that cannot get free text now, because their 24-hour window is closed
-	cold    int                          // recipients that the session does not know
-	seen    *SeenPhones
-	alive   time.Time
-	told    time.Time
+	found    puntuale.CampaignCheck
+	refused  map[string]int
+	kinds    map[puntuale.MessageKind]int // messages of each kind
+	first    int                          // recipients that cannot get free text now, because their 24-hour window is closed
+	cold     int                          // recipients that the session does not know
+	seen     *SeenPhones
+	alive    time.Time
+	reported time.Time
 }
 
 const (
@@ -59,7 +59,7 @@ var reasons = []string{
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
-	c.refused, c.seen, c.alive, c.told = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
+	c.refused, c.seen, c.alive, c.reported = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
 	var after int64
@@ -77,7 +77,7 @@ func (c *Check) Run(ctx context.Context) error {
 			return err
 		}
 		c.found.Done = int(after)
-		if len(changed) > 0 || c.Now().Sub(c.told) >= tellEvery {
+		if len(changed) > 0 || c.Now().Sub(c.reported) >= tellEvery {
 			if err := c.tell(ctx, changed, false); err != nil {
 				return err
 			}
@@ -207,13 +207,13 @@ func (c *Check) end(ctx context.Context) error {
 	return c.tell(ctx, nil, true)
 }
 
-func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, over bool) error {
+func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, ended bool) error {
 	now := c.Now().Truncate(time.Microsecond)
-	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: over})
+	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: ended})
 	if err != nil {
 		return fmt.Errorf("store a check: %w", err)
 	}
-	c.alive, c.told = now, now
+	c.alive, c.reported = now, now
 	return nil
 }
 

@@ -87,11 +87,11 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 		f.failed(ctx, 0, err)
 		return idleEvery
 	}
-	here := make(map[puntuale.CampaignID]bool, len(all))
+	onNode := make(map[puntuale.CampaignID]bool, len(all))
 	wait := idleEvery
 	for i := range all {
 		c := &all[i]
-		here[c.ID] = true
+		onNode[c.ID] = true
 		more, err := f.work(ctx, node, c)
 		if err != nil {
 			f.failed(ctx, c.ID, err)
@@ -103,7 +103,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 		}
 	}
 	for id := range f.plans {
-		if !here[id] {
+		if !onNode[id] {
 			delete(f.plans, id)
 		}
 	}
@@ -225,12 +225,12 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 		return chunk, nil
 	}
 	now := f.Clock.Now()
-	ahead, err := f.Store.Ahead(ctx, c.Session, now.Add(puntuale.CampaignAheadTime))
+	ahead, err := f.Store.CountAhead(ctx, c.Session, now.Add(puntuale.CampaignAheadTime))
 	if err != nil {
 		return chunk, err
 	}
-	most, _ := f.Bound()
-	room := min(puntuale.CampaignAhead-ahead-coming, max(1, most/(1+len(x.plan.frozen.Sequence.Steps))))
+	limit, _ := f.Bound()
+	room := min(puntuale.CampaignAhead-ahead-coming, max(1, limit/(1+len(x.plan.frozen.Sequence.Steps))))
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)
 	}
@@ -319,7 +319,7 @@ func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feed
 	if err != nil {
 		return "", err
 	}
-	switch hold := found[c.Client].Hold(now); {
+	switch hold := found[c.Client].WaitReason(now); {
 	case hold == puntuale.ReasonNoCredit:
 		return puntuale.CampaignByCredit, nil
 	case hold != "":

@@ -19,8 +19,10 @@ func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// Any reports whether the load matters.
-func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts() }
+// HasLimits reports whether the load matters.
+func (l *Limits) HasLimits() bool {
+	return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts()
+}
 
 // pacesColdContacts reports whether the session has a separate pace for cold contacts.
 func (l *Limits) pacesColdContacts() bool {
@@ -45,11 +47,11 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 func (c *Check) limit() {
 	l, f := &c.Limits, &c.found
 	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute
-	if most := pace.PerMinute; most > 0 && f.Messages > most {
-		if own == 0 || own > most {
-			f.Limit = &puntuale.CampaignLimit{Code: "session_per_minute", PerMinute: most}
+	if maximum := pace.PerMinute; maximum > 0 && f.Messages > maximum {
+		if own == 0 || own > maximum {
+			f.Limit = &puntuale.CampaignLimit{Code: "session_per_minute", PerMinute: maximum}
 		}
-		c.minutely("session_per_minute", most, f.Messages)
+		c.minutely("session_per_minute", maximum, f.Messages)
 	}
 	c.daily("session_per_day", pace.PerDay, l.Load.Sent, f.Messages)
 	if l.pacesColdContacts() {
@@ -61,21 +63,21 @@ func (c *Check) limit() {
 	}
 }
 
-func (c *Check) minutely(code string, most, n int) {
-	if most > 0 && n > most {
-		c.bound(time.Duration(n-1)*time.Minute/time.Duration(most), puntuale.CampaignLimit{Code: code, PerMinute: most})
+func (c *Check) minutely(code string, limit, n int) {
+	if limit > 0 && n > limit {
+		c.bound(time.Duration(n-1)*time.Minute/time.Duration(limit), puntuale.CampaignLimit{Code: code, PerMinute: limit})
 	}
 }
 
-func (c *Check) daily(code string, most, before, n int) {
-	if most == 0 || n == 0 {
+func (c *Check) daily(code string, limit, before, n int) {
+	if limit == 0 || n == 0 {
 		return
 	}
 	if c.found.First.Sub(c.Begun) >= day {
 		before = 0
 	}
-	if days := (before + n + most - 1) / most; days > 1 {
-		c.bound(time.Duration(days-1)*day, puntuale.CampaignLimit{Code: code, PerDay: most, Days: days})
+	if days := (before + n + limit - 1) / limit; days > 1 {
+		c.bound(time.Duration(days-1)*day, puntuale.CampaignLimit{Code: code, PerDay: limit, Days: days})
 	}
 }
 

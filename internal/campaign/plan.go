@@ -66,7 +66,7 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 		Now: at, Seed: seed, Media: p.media,
 	})
 	if err != nil {
-		reason, value = why(err)
+		reason, value = refusalOf(err)
 		return built, reason, value
 	}
 	if len(built.Messages) == 0 {
@@ -103,8 +103,8 @@ func phonesOf(rows []puntuale.Recipient) []string {
 	return phones
 }
 
-// why returns the code of why a recipient cannot be planned. A missing field comes before an invalid one.
-func why(err error) (reason, value string) {
+// refusalOf returns the code of the reason why a recipient cannot be planned. A missing field comes before an invalid one.
+func refusalOf(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(refused.Faults) == 0 {
 		return puntuale.RefusedField, shortened(err.Error())

@@ -131,7 +131,7 @@ func (e *ChangedError) Error() string { return "the campaign was changed since i
 
 const campaigns = "/api/campaigns"
 
-func one(id string) string { return campaigns + "/" + url.PathEscape(id) }
+func campaignPath(id string) string { return campaigns + "/" + url.PathEscape(id) }
 
 // Create makes a draft. A repeat under the same key, also by another process, gives the same draft. Errors: a [*Refusal].
 func (c *Client) Create(ctx context.Context, o Order, key string) (made Campaign, err error) {
@@ -140,17 +140,17 @@ func (c *Client) Create(ctx context.Context, o Order, key string) (made Campaign
 
 // Campaign returns how far a campaign is. Errors: a [*Refusal].
 func (c *Client) Campaign(ctx context.Context, id string) (found Campaign, err error) {
-	return found, c.call(ctx, http.MethodGet, one(id), nil, &found)
+	return found, c.call(ctx, http.MethodGet, campaignPath(id), nil, &found)
 }
 
-// Check starts the check of all recipients, and waits for its end. It calls tell with the progress. Errors: a [*Refusal].
-func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check, error) {
+// Check starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a [*Refusal].
+func (c *Client) Check(ctx context.Context, id string, report func(Check)) (Check, error) {
 	for {
 		var found Check
-		if err := c.call(ctx, http.MethodPost, one(id)+"/check", nil, &found); err != nil || found.Digest != "" {
+		if err := c.call(ctx, http.MethodPost, campaignPath(id)+"/check", nil, &found); err != nil || found.Digest != "" {
 			return found, err
 		}
-		tell(found)
+		report(found)
 		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server waited before it answered
 			return found, err
 		}
@@ -159,7 +159,7 @@ func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check,
 
 // Start starts what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
 func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign, err error) {
-	err = c.call(ctx, http.MethodPost, one(id)+"/start", map[string]string{"digest": digest}, &started)
+	err = c.call(ctx, http.MethodPost, campaignPath(id)+"/start", map[string]string{"digest": digest}, &started)
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok || r.Status != http.StatusConflict {
 		return started, err
@@ -178,7 +178,7 @@ func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign
 
 // Change lets a campaign "pause", "resume" or "cancel". Errors: a [*Refusal].
 func (c *Client) Change(ctx context.Context, id, verb string) (changed Campaign, err error) {
-	return changed, c.call(ctx, http.MethodPost, one(id)+"/"+verb, nil, &changed)
+	return changed, c.call(ctx, http.MethodPost, campaignPath(id)+"/"+verb, nil, &changed)
 }
 
 // Refused writes the refused recipients as CSV, at most 1 GiB. It calls open, perhaps several times, for an empty writer. Errors: a
@@ -190,7 +190,7 @@ func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer,
 			return localError{err}
 		}
 		return c.within(ctx, callTakes, func(ctx context.Context, moved func()) error {
-			return c.once(ctx, http.MethodGet, one(id)+"/refused", nil, &refusedFile{w, moved})
+			return c.tryOnce(ctx, http.MethodGet, campaignPath(id)+"/refused", nil, &refusedFile{w, moved})
 		})
 	})
 }

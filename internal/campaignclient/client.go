@@ -112,7 +112,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	}
 	return c.persist(ctx, func() error {
 		return c.within(ctx, callTakes, func(ctx context.Context, _ func()) error {
-			return c.once(ctx, method, path, bytes.NewReader(body), answer, header...)
+			return c.tryOnce(ctx, method, path, bytes.NewReader(body), answer, header...)
 		})
 	})
 }
@@ -124,9 +124,9 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	go func() {
 		defer close(watched)
 		for {
-			late, stop := c.clock.After(limit)
+			timeout, stop := c.clock.After(limit)
 			select {
-			case <-late:
+			case <-timeout:
 				cancel(slowError{limit})
 				return
 			case <-ctx.Done():
@@ -173,11 +173,11 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 		if local, ok := errors.AsType[localError](err); ok {
 			return local.error
 		}
-		most := anyAnswer
+		maxWait := anyAnswer
 		if !c.answered {
-			most = firstAnswer
+			maxWait = firstAnswer
 		}
-		if c.clock.Now().Sub(began) > most {
+		if c.clock.Now().Sub(began) > maxWait {
 			return err
 		}
 		if !lost {
@@ -195,8 +195,8 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// once makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
-func (c *Client) once(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
+// tryOnce makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
+func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {
 		return localError{err} // the address is wrong

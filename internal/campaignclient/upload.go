@@ -18,18 +18,18 @@ type File struct {
 	Size int64 // bytes
 }
 
-// Upload replaces the campaign's list by a file. columns may say which column is which field, such as "phone:Telefono,nome:Nome". It calls
-// tell with the number of bytes that were sent, never after Upload returned. Errors: a [*Refusal]; errors of the file.
-func (c *Client) Upload(ctx context.Context, id string, f File, columns string, tell func(sent int64)) (put List, err error) {
-	path := one(id) + "/recipients"
+// Upload replaces the campaign's list by a file. columns may say which column is which field, such as
+// "phone:Telefono,nome:Nome". Upload calls report with the number of bytes that were sent, never after Upload returned. Errors: a [*Refusal]; errors of the file.
+func (c *Client) Upload(ctx context.Context, id string, f File, columns string, report func(sent int64)) (put List, err error) {
+	path := campaignPath(id) + "/recipients"
 	if columns != "" {
 		path += "?columns=" + url.QueryEscape(columns)
 	}
 	return put, c.persist(ctx, func() error {
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
-			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
-			defer func() { _ = body.Close() }()                                            // an error while closing a file that was read does not matter
-			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
+			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); report(sent) }}
+			defer func() { _ = body.Close() }()                                               // an error while closing a file that was read does not matter
+			return c.tryOnce(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
 		})
 	})
 }

@@ -81,9 +81,9 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	return err
 }
 
-// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command
+// createOnce is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command
 // continues the campaign of the first one. try counts the dropped drafts of the same command.
-func (l *list) once(o campaignclient.Order, try int) (string, error) {
+func (l *list) createOnce(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return "", err

@@ -20,17 +20,17 @@ import (
 
 // Config is what [Run] needs.
 type Config struct {
-	Client *campaignclient.Client
-	Server string   // its address, as people gave it
-	Again  []string // the flags of a command line that reaches the same server with the same key
-	Clock  clock.Clock
+	Client      *campaignclient.Client
+	Server      string   // its address, as people gave it
+	ServerFlags []string // the flags of a command line that reaches the same server with the same key
+	Clock       clock.Clock
 
-	In    io.Reader       // has the list if File is "-"
-	Lines *terminal.Lines // answers to questions
-	Out   io.Writer
-	Err   io.Writer
-	Bar   *terminal.Progress // on Out
-	Asks  bool               // a person sits at the terminal
+	In          io.Reader       // has the list if File is "-"
+	Lines       *terminal.Lines // answers to questions
+	Out         io.Writer
+	Err         io.Writer
+	Bar         *terminal.Progress // on Out
+	Interactive bool               // a person sits at the terminal
 
 	Order   campaignclient.Order // what a new campaign sends
 	File    string               // the list of a new campaign; "-" is In
@@ -66,10 +66,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		err = r.send(ctx)
 	}
 	cfg.Bar.End()
-	_, told := errors.AsType[OutcomeError](err)
+	_, printed := errors.AsType[OutcomeError](err)
 	_, usage := errors.AsType[UsageError](err)
 	switch {
-	case err == nil || told || usage:
+	case err == nil || printed || usage:
 		return err
 	case ctx.Err() != nil && r.id == "":
 		return errors.New("interrupted; nothing was started")
@@ -103,11 +103,11 @@ func (r *run) lost(err error) {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	what := "No answer from"
+	text := "No answer from"
 	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
-		what = "Not now, says"
+		text = "Not now, says"
 	}
-	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", what, r.cfg.Server, err)
+	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", text, r.cfg.Server, err)
 }
 
 // send makes a campaign, and follows it to its end. A repeat of the command continues where the first one ended.
@@ -151,7 +151,7 @@ func (r *run) send(ctx context.Context) error {
 func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
 	order := r.cfg.Order
 	for try := range mostDropped {
-		once, err := list.once(order, try)
+		once, err := list.createOnce(order, try)
 		if err != nil {
 			return now, err
 		}
@@ -180,7 +180,7 @@ func (r *run) goOn(ctx context.Context) error {
 		return r.follow(ctx)
 	case now.Counts.Recipients == 0:
 		return OutcomeError(fmt.Sprintf("campaign %s has no list yet: give the command with --file again", r.id))
-	case !r.cfg.Asks && !r.cfg.Yes:
+	case !r.cfg.Interactive && !r.cfg.Yes:
 		return UsageError("the campaign has not started, and nobody can be asked here whether to start it: give --yes")
 	}
 	return r.launch(ctx)
@@ -252,7 +252,7 @@ func (r *run) launch(ctx context.Context) error {
 		}
 	}
 	r.started = true
-	fmt.Fprintf(r.cfg.Out, "Campaign %s has started. It goes on when this command ends; %s shows it again.\n", r.id, r.again(""))
+	fmt.Fprintf(r.cfg.Out, "Campaign %s has started. It goes on when this command ends; %s shows it again.\n", r.id, r.commandLine(""))
 	return r.follow(ctx)
 }
 
@@ -304,7 +304,7 @@ func (r *run) agree(ctx context.Context) error {
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return OutcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel")))
+	return OutcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.commandLine(""), r.commandLine(" --cancel")))
 }
 
 // saveRefused writes the refused rows into the file that the command names.

@@ -46,7 +46,9 @@ var pausedWords = map[string]string{
 }
 
 // words returns the words for a code.
-func words(of map[string]string, code string) string { return cmp.Or(of[code], visible(code)) }
+func words(sentences map[string]string, code string) string {
+	return cmp.Or(sentences[code], visible(code))
+}
 
 // momentOf is a moment in the machine's time zone.
 func momentOf(at *time.Time) string {
@@ -156,7 +158,7 @@ func costText(c campaignclient.Cost) string {
 }
 
 func limitText(l campaignclient.Limit) string {
-	whose, ok := map[string]string{
+	owner, ok := map[string]string{
 		"session_per_minute": "the session's pace",
 		"session_per_day":    "the session's messages a day",
 		"cold_per_minute":    "new people a minute",
@@ -164,26 +166,26 @@ func limitText(l campaignclient.Limit) string {
 		"portfolio":          "the network's new people a day",
 	}[l.Code]
 	if !ok {
-		whose = visible(l.Code)
+		owner = visible(l.Code)
 	}
 	if l.PerMinute > 0 {
-		whose += fmt.Sprintf(": %d", l.PerMinute)
+		owner += fmt.Sprintf(": %d", l.PerMinute)
 	}
 	if l.PerDay > 0 {
-		whose += fmt.Sprintf(": %d", l.PerDay)
+		owner += fmt.Sprintf(": %d", l.PerDay)
 	}
 	if l.Days > 0 {
-		whose += ", so that it takes " + plural(l.Days, "day")
+		owner += ", so that it takes " + plural(l.Days, "day")
 	}
-	return whose
+	return owner
 }
 
 // plural writes a number with its noun.
-func plural(n int, thing string) string {
+func plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // countsText says how far a campaign is.

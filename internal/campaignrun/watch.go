@@ -20,7 +20,7 @@ const (
 func (r *run) follow(ctx context.Context) error {
 	var rate messageRate
 	for state := ""; ; {
-		asked := r.cfg.Clock.Now()
+		begun := r.cfg.Clock.Now()
 		now, err := r.look(ctx)
 		if err != nil {
 			return err
@@ -42,16 +42,16 @@ func (r *run) follow(ctx context.Context) error {
 		state = now.State
 		if now.Ended() || state == "paused" && now.Reason != "" {
 			r.cfg.Bar.End()
-			return r.over(ctx, now)
+			return r.outcome(ctx, now)
 		}
-		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(asked)), longLook)); err != nil {
+		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(begun)), longLook)); err != nil {
 			return err
 		}
 	}
 }
 
-// The method over says how a campaign ended, or why it paused.
-func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
+// outcome says how a campaign ended, or why it paused.
+func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
 	switch {
 	case c.State == "paused":
 		return OutcomeError(fmt.Sprintf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
-			r.id, words(pausedWords, c.Reason), r.again(" --resume"), r.again(" --cancel")))
+			r.id, words(pausedWords, c.Reason), r.commandLine(" --resume"), r.commandLine(" --cancel")))
 	case c.State != "done" && c.Reason != "":
 		return OutcomeError(fmt.Sprintf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason)))
 	case c.State != "done":
@@ -82,40 +82,40 @@ func (r *run) stands(ctx context.Context) string {
 	defer cancel()
 	r.cfg.Client.Lost = func(error) {}
 	now, err := r.cfg.Client.Campaign(ctx, r.id)
-	how, hint, verb := "was not started", "drop it:     ", "cancel"
+	state, hint, verb := "was not started", "drop it:     ", "cancel"
 	if r.cfg.ID == "" {
-		how += "; the same command goes on with it"
+		state += "; the same command goes on with it"
 	}
 	switch {
 	case r.verb != "" && err != nil:
-		how, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
+		state, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
 	case r.verb != "":
-		how, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
+		state, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
 	case err != nil && r.started:
-		how, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
+		state, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
 	case r.starting && (err != nil || now.Started == nil):
-		how, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
+		state, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
 	case err != nil && r.cfg.ID != "":
-		how, hint = "did not hear from this command, and the server does not say how it is", ""
+		state, hint = "did not hear from this command, and the server does not say how it is", ""
 	case err != nil:
 	case now.Ended():
-		how, hint = "is "+now.State, ""
+		state, hint = "is "+now.State, ""
 	case now.State == "paused":
-		how, hint, verb = "is paused", "let it go on:", "resume"
+		state, hint, verb = "is paused", "let it go on:", "resume"
 	case now.Started != nil:
-		how, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
+		state, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
 	}
-	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, how, r.again(""))
+	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, state, r.commandLine(""))
 	if hint != "" {
-		text += "\n  " + hint + " " + r.again(" --"+verb)
+		text += "\n  " + hint + " " + r.commandLine(" --"+verb)
 	}
 	return text
 }
 
-// again is a command line for the same campaign.
-func (r *run) again(verb string) string {
+// commandLine is a command line for the same campaign.
+func (r *run) commandLine(verb string) string {
 	line := "puntuale campaign --id " + quoted(r.id) + verb
-	for _, flag := range r.cfg.Again {
+	for _, flag := range r.cfg.ServerFlags {
 		line += " " + quoted(flag)
 	}
 	return line

@@ -58,16 +58,16 @@ func load() map[puntuale.ReasonCode]sentence {
 	return all
 }
 
-// Known reports whether the catalogue has a sentence for the code.
-func Known(code puntuale.ReasonCode) bool {
+// HasSentence reports whether the catalogue has a sentence for the code.
+func HasSentence(code puntuale.ReasonCode) bool {
 	_, ok := sentences[code]
 	return ok
 }
 
-// Say makes the reason's sentence. Quoted words come back unchanged. The empty reason gives "". An unknown code comes
+// Sentence makes the reason's sentence. Quoted words come back unchanged. The empty reason gives "". An unknown code comes
 // back as it is, because a newer version may have written it.
-func (l Language) Say(r puntuale.Reason) string {
-	return say(r, func(s sentence) string {
+func (l Language) Sentence(r puntuale.Reason) string {
+	return sentenceOf(r, func(s sentence) string {
 		if l == English {
 			return s.En
 		}
@@ -77,7 +77,7 @@ func (l Language) Say(r puntuale.Reason) string {
 
 // Message makes the sentence that a program gets in an error. It is English.
 func Message(r puntuale.Reason) string {
-	return say(r, func(s sentence) string {
+	return sentenceOf(r, func(s sentence) string {
 		if s.API != "" {
 			return s.API
 		}
@@ -85,7 +85,7 @@ func Message(r puntuale.Reason) string {
 	})
 }
 
-func say(r puntuale.Reason, in func(sentence) string) string {
+func sentenceOf(r puntuale.Reason, in func(sentence) string) string {
 	if r.Code == "" {
 		return strings.Join(r.Args, " ")
 	}
@@ -96,7 +96,7 @@ func say(r puntuale.Reason, in func(sentence) string) string {
 	said := make([]string, len(r.Args))
 	pairs := make([]string, 0, 2*len(r.Args)+2)
 	for i, arg := range r.Args {
-		said[i] = say(puntuale.ParseReason(arg), in)
+		said[i] = sentenceOf(puntuale.ParseReason(arg), in)
 		pairs = append(pairs, "{"+strconv.Itoa(i+1)+"}", said[i])
 	}
 	pairs = append(pairs, "{*}", strings.Join(said, "; "))

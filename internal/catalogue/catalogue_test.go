@@ -31,9 +31,9 @@ func TestSay(t *testing.T) {
 	}
 	r := puntuale.Because("outer", puntuale.Because("inner").Stored(), "{1}")
 	for got, want := range map[string]string{
-		Italian.Say(r): "Rifiutato: troppo grande ({1})", English.Say(r): "Refused: too large ({1})", Message(r): "was refused: too large ({1})",
-		Italian.Say(puntuale.Quoted("Numero in blacklist")): "Numero in blacklist", English.Say(puntuale.Reason{}): "",
-		English.Say(puntuale.Because("from.tomorrow", "x")): "from.tomorrow x",
+		Italian.Sentence(r): "Rifiutato: troppo grande ({1})", English.Sentence(r): "Refused: too large ({1})", Message(r): "was refused: too large ({1})",
+		Italian.Sentence(puntuale.Quoted("Numero in blacklist")): "Numero in blacklist", English.Sentence(puntuale.Reason{}): "",
+		English.Sentence(puntuale.Because("from.tomorrow", "x")): "from.tomorrow x",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

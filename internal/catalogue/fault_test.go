@@ -19,18 +19,18 @@ import (
 // TestFaultsHaveSentences: every code of a fault has one sentence, and every sentence of a fault has one code.
 func TestFaultsHaveSentences(t *testing.T) {
 	t.Parallel()
-	there := codesInText(t, "fault*.toml")
+	present := codesInText(t, "fault*.toml")
 	named := map[puntuale.ReasonCode]string{}
 	for _, c := range constants(t) {
-		if !Known(c.code) {
+		if !HasSentence(c.code) {
 			t.Errorf("%s: %s has no sentence", c.name, c.code)
 		}
-		if there[c.code] && named[c.code] != "" {
+		if present[c.code] && named[c.code] != "" {
 			t.Errorf("%s and %s are both %s", c.name, named[c.code], c.code)
 		}
 		named[c.code] = c.name
 	}
-	for code := range there {
+	for code := range present {
 		if named[code] == "" {
 			t.Errorf("no constant is %s", code)
 		}

@@ -25,7 +25,7 @@ func TestReasonsHaveSentences(t *testing.T) {
 	for name, source := range sources(t) {
 		for _, found := range declared.FindAllStringSubmatch(source, -1) {
 			code := puntuale.ReasonCode(found[2])
-			if !Known(code) {
+			if !HasSentence(code) {
 				t.Errorf("%s: %s has no sentence", name, found[1])
 			}
 			if before := named[code]; before != "" {
@@ -106,7 +106,7 @@ func TestEnglishDiffers(t *testing.T) {
 func TestFormerUncertain(t *testing.T) {
 	t.Parallel()
 	uncertain := puntuale.Because(puntuale.ReasonUncertain)
-	if says := Italian.Say(uncertain); says != puntuale.FormerUncertain {
+	if says := Italian.Sentence(uncertain); says != puntuale.FormerUncertain {
 		t.Errorf("the sentence is %q, earlier versions stored %q", says, puntuale.FormerUncertain)
 	}
 	if stored := uncertain.Stored(); stored != puntuale.StoredUncertain {

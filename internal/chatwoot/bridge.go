@@ -55,10 +55,10 @@ func New(cfg Config) *Bridge {
 var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
 // Tell tells one event; see [puntuale.ChatwootCaller].
-func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, again bool) (puntuale.ChatwootAnswer, error) {
+func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, again: again}
+	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, repeat: repeat}
 	err := w.tell(ctx)
 	var r *refusal
 	switch {
@@ -66,7 +66,7 @@ func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token stri
 		return r.ChatwootAnswer, nil
 	case err != nil:
 		return puntuale.ChatwootAnswer{}, err
-	case !w.told:
+	case !w.accepted:
 		return untold, nil
 	}
 	return puntuale.ChatwootAnswer{Status: http.StatusOK}, nil
@@ -79,8 +79,8 @@ type eventAttempt struct {
 	t *puntuale.WebhookTarget
 	e *puntuale.Event
 
-	again bool // an earlier attempt failed
-	told  bool
+	repeat   bool // an earlier attempt failed
+	accepted bool
 }
 
 func (w *eventAttempt) tell(ctx context.Context) error {
@@ -114,7 +114,7 @@ func (w *eventAttempt) status(ctx context.Context, conversation, message int64, 
 	}
 	reason := ""
 	if status == "failed" {
-		reason = catalogue.Italian.Say(m.Response())
+		reason = catalogue.Italian.Sentence(m.Response())
 	}
 	return w.missing(w.s.setStatus(ctx, conversation, message, status, reason))
 }
@@ -133,7 +133,7 @@ func (w *eventAttempt) missing(err error) error {
 	if errors.As(err, &r) && r.Status == http.StatusNotFound {
 		return nil
 	}
-	w.told = err == nil
+	w.accepted = err == nil
 	return err
 }
 
@@ -198,7 +198,7 @@ func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 		err = w.post(ctx, &c, p)
 		var r *refusal
 		if !errors.As(err, &r) || r.Status != http.StatusNotFound {
-			w.told = err == nil
+			w.accepted = err == nil
 			return err
 		}
 		c.Contact, c.Conversation = 0, 0
@@ -207,7 +207,7 @@ func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 		return err
 	}
 	err = w.post(ctx, &c, p)
-	w.told = err == nil
+	w.accepted = err == nil
 	return err
 }
 
@@ -246,9 +246,9 @@ func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConvers
 	if err := w.s.call(ctx, http.MethodGet, fmt.Sprintf("/contacts/%d/conversations", c.Contact), nil, &all); err != nil {
 		return err
 	}
-	for _, there := range all.Payload {
-		if there.Inbox == w.t.Chatwoot.Inbox {
-			c.Conversation = max(c.Conversation, there.ID)
+	for _, existing := range all.Payload {
+		if existing.Inbox == w.t.Chatwoot.Inbox {
+			c.Conversation = max(c.Conversation, existing.ID)
 		}
 	}
 	if c.Conversation == 0 {
@@ -288,12 +288,12 @@ func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversa
 	if err := w.s.call(ctx, http.MethodGet, "/contacts/search?q="+url.QueryEscape(c.Phone), nil, &found); err != nil {
 		return "", err
 	}
-	for _, there := range found.Payload {
-		if (there.Phone == nil || *there.Phone != c.Phone) && (there.Identifier == nil || *there.Identifier != c.Phone) {
+	for _, existing := range found.Payload {
+		if (existing.Phone == nil || *existing.Phone != c.Phone) && (existing.Identifier == nil || *existing.Identifier != c.Phone) {
 			continue
 		}
-		c.Contact = there.ID
-		for _, at := range there.Inboxes {
+		c.Contact = existing.ID
+		for _, at := range existing.Inboxes {
 			if at.Inbox.ID == w.t.Chatwoot.Inbox {
 				return at.Source, nil
 			}
@@ -339,7 +339,7 @@ type chatMessage struct {
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)
-	if w.again || c.Posting == name {
+	if w.repeat || c.Posting == name {
 		arrived, err := w.arrived(ctx, at, name)
 		if err != nil || arrived {
 			return err

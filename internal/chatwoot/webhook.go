@@ -27,7 +27,7 @@ const (
 type WebhookConfig struct {
 	Store    puntuale.ChatwootConversations
 	Mark     func(purpose string, parts ...string) string // makes the keyed hash in the address
-	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
+	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 	// Answer sends what an agent wrote, once for each reference and part. Codes: those of a single send.
 	Answer func(ctx context.Context, a AgentMessage) error
 	// Say is a refusal's reason in a person's words.
@@ -247,17 +247,17 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 
 // refuse shows the agent why a message was not sent. If Chatwoot takes the reason, the call is answered 200. Otherwise its status makes
 // Chatwoot show the message as failed.
-func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, why error) int {
-	switch puntuale.CodeOf(why) {
+func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, cause error) int {
+	switch puntuale.CodeOf(cause) {
 	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict:
 	default:
-		log.Error("an agent's message could not be stored", "error", why)
+		log.Error("an agent's message could not be stored", "error", cause)
 		return http.StatusServiceUnavailable
 	}
-	log.Info("an agent's message was refused", "code", puntuale.CodeOf(why))
+	log.Info("an agent's message was refused", "code", puntuale.CodeOf(cause))
 	token, err := h.token(l)
 	if err == nil {
-		err = h.bridge.server(l.URL, l.Chatwoot.Account, token).setStatus(ctx, conversation, message, "failed", h.cfg.Say(why))
+		err = h.bridge.server(l.URL, l.Chatwoot.Account, token).setStatus(ctx, conversation, message, "failed", h.cfg.Say(cause))
 	}
 	if err != nil {
 		var r *refusal

@@ -96,32 +96,32 @@ func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, bo
 }
 
 // attempts returns the messages of attempts, in their order.
-func (c *Client) attempts(ctx context.Context, of []puntuale.UncertainAttempt) ([]puntuale.MessageDetail, error) {
-	if len(of) == 0 {
+func (c *Client) attempts(ctx context.Context, uncertain []puntuale.UncertainAttempt) ([]puntuale.MessageDetail, error) {
+	if len(uncertain) == 0 {
 		return nil, nil
 	}
-	ids := make([]puntuale.MessageID, len(of))
-	for i := range of {
-		ids[i] = of[i].ID
+	ids := make([]puntuale.MessageID, len(uncertain))
+	for i := range uncertain {
+		ids[i] = uncertain[i].ID
 	}
 	return c.tenant.Details(ctx, ids)
 }
 
 // leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Rows of uncertain
 // messages are open, too, but at their moment the dispatcher only checks them again.
-func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, most int) ([]puntuale.MessageDetail, error) {
+func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
 		if !u.Next.Before(from) && u.Next.Before(to) {
 			more++
 		}
 	}
-	found, err := c.tenant.Upcoming(ctx, from, to, most+min(more, mostAside))
+	found, err := c.tenant.Upcoming(ctx, from, to, limit+min(more, mostAside))
 	if err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(m puntuale.MessageDetail) bool { return m.Uncertain() })
-	return found[:min(most, len(found))], nil
+	return found[:min(limit, len(found))], nil
 }
 
 // mostAside bounds how many uncertain messages are read in addition to the messages that leave.
@@ -289,7 +289,7 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	if err := f.Err(); err != nil {
 		return Moved{}, err
 	}
-	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
+	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.momentsOf)
 }
 
 // MoveTo moves a message to an exact moment; a past moment becomes now. Callers use it to undo a move. A moment beyond
@@ -393,13 +393,13 @@ const (
 const MostAgendaDays = 42
 
 // Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
-// shows no more messages than most, and never more than a page of a list. Days beyond the horizon are empty.
-func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
+// shows no more messages than limit, and never more than a page of a list. Days beyond the horizon are empty.
+func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
 		return Agenda{}, err
 	}
-	days, most = max(1, min(days, MostAgendaDays)), max(0, min(most, request.MaxPageRows))
+	days, limit = max(1, min(days, MostAgendaDays)), max(0, min(limit, request.MaxPageRows))
 	today := puntuale.DateOf(c.control.clock.Now().In(loc))
 	if first := today.AddDays(-agendaBack); from.Before(first) {
 		from = first
@@ -432,13 +432,13 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 			}
 		}
 		onDay := d.place(uncertain, loc)
-		if d.Count == 0 || most == 0 {
+		if d.Count == 0 || limit == 0 {
 			continue
 		}
-		if d.Messages, err = c.attempts(ctx, onDay[:min(most, len(onDay))]); err != nil {
+		if d.Messages, err = c.attempts(ctx, onDay[:min(limit, len(onDay))]); err != nil {
 			return Agenda{}, fmt.Errorf("list uncertain messages: %w", err)
 		}
-		leaving, err := c.leaving(ctx, uncertain, d.Day.At(0, loc), request.Midnight(d.Day, loc), most-len(d.Messages))
+		leaving, err := c.leaving(ctx, uncertain, d.Day.At(0, loc), request.Midnight(d.Day, loc), limit-len(d.Messages))
 		if err != nil {
 			return Agenda{}, fmt.Errorf("list pending messages: %w", err)
 		}
@@ -468,9 +468,9 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 	return onDay
 }
 
-// CountMessages counts the messages that a query finds, up to most. all says that n counts every message. Codes:
+// CountMessages counts the messages that a query finds, up to limit. all says that n counts every message. Codes:
 // invalid.
-func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n int, all bool, err error) {
+func (c *Client) CountMessages(ctx context.Context, q MessageQuery, limit int) (n int, all bool, err error) {
 	var f request.Faults
 	filter, err := c.filter(&f, q)
 	if err == nil {
@@ -479,10 +479,10 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n
 	if err != nil {
 		return 0, false, err
 	}
-	n, all, err = c.tenant.CountMessages(ctx, filter, most)
+	n, all, err = c.tenant.CountMessages(ctx, filter, limit)
 	if err == nil && n == 0 && !all { // the bounded search found no message, so the store must search without a bound
 		filter.Look = 0
-		n, all, err = c.tenant.CountMessages(ctx, filter, most)
+		n, all, err = c.tenant.CountMessages(ctx, filter, limit)
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("count messages: %w", err)
@@ -502,7 +502,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone
 // "" means all phones. The phone may have any usual form. Codes: not_found if the session does not exist or is no
 // sandbox; invalid.
-func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
+func (c *Client) Chat(ctx context.Context, session, phone string, limit int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {
 		return Session{}, nil, err
@@ -518,7 +518,7 @@ func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Ses
 	if number := c.recipient(&f, "query.phone", phone); phone != "" && len(f) == 0 {
 		phone = number
 	}
-	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(most, request.MaxPageRows)))
+	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(limit, request.MaxPageRows)))
 	if err != nil {
 		return Session{}, nil, fmt.Errorf("list what the sandbox received: %w", err)
 	}

@@ -17,8 +17,8 @@ func (c *Client) Audit(ctx context.Context, page request.Page) ([]puntuale.Audit
 // Audit lists what was done in the dashboard of a client, newest first. Client 0 means the dashboards of the partner
 // and of all its clients. Codes: invalid.
 func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
-	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
-		return tenant.Audit(ctx, client, asked)
+	rows, next, err := request.List(page, func(p puntuale.Page) ([]puntuale.AuditEntry, string, error) {
+		return tenant.Audit(ctx, client, p)
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list what was done: %w", err)

@@ -117,8 +117,8 @@ func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Clie
 	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
 }
 
-// At sets the address from which the person acts, for the audit log.
-func (c *Client) At(from netip.Addr) { c.actor.Address = AddressText(from) }
+// SetAddress sets the address from which the person acts, for the audit log.
+func (c *Client) SetAddress(from netip.Addr) { c.actor.Address = AddressText(from) }
 
 // Account returns the client's account, as it was when this Client was made.
 func (c *Client) Account() puntuale.Client { return c.account }
@@ -129,12 +129,12 @@ func (c *Client) Confirm(ctx context.Context) error {
 	if !c.remembered {
 		return nil
 	}
-	_, err := c.again(ctx)
+	_, err := c.reload(ctx)
 	return err
 }
 
-// again reads the client of the same key from the store.
-func (c *Client) again(ctx context.Context) (*Client, error) {
+// reload reads the client of the same key from the store.
+func (c *Client) reload(ctx context.Context) (*Client, error) {
 	caller, err := c.control.Authenticate(ctx, c.plain)
 	if err != nil {
 		return nil, err

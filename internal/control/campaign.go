@@ -339,8 +339,8 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
 		return frozen, session, err
 	}
-	if most := session.Pace.PerMinute; most > 0 && (frozen.PerMinute == 0 || most < frozen.PerMinute) {
-		frozen.PerMinute = most
+	if limit := session.Pace.PerMinute; limit > 0 && (frozen.PerMinute == 0 || limit < frozen.PerMinute) {
+		frozen.PerMinute = limit
 	}
 	if stored.List == 0 {
 		return frozen, session, nil
@@ -410,14 +410,14 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 		defer cancel()
 		ended <- check.Run(apart)
 	}()
-	late, stop := c.control.clock.After(checkWait)
+	timeout, stop := c.control.clock.After(checkWait)
 	defer stop()
 	select {
 	case err := <-ended:
 		if err != nil {
 			return puntuale.CampaignCheck{}, fmt.Errorf("check campaign %d: %w", stored.ID, err)
 		}
-	case <-late:
+	case <-timeout:
 	case <-ctx.Done():
 		return puntuale.CampaignCheck{}, context.Cause(ctx)
 	}

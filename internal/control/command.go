@@ -39,7 +39,7 @@ func (c *Control) Answered(session puntuale.SessionID) {
 }
 
 // expect returns a channel that tells of answers. The caller must call forget.
-func (a *answers) expect(session puntuale.SessionID) (told <-chan struct{}, forget func()) {
+func (a *answers) expect(session puntuale.SessionID) (answered <-chan struct{}, forget func()) {
 	waiter := make(chan struct{}, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *answers) expect(session puntuale.SessionID) (told <-chan struct{}, forg
 
 // command gives a command and waits for its answer.
 func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) error {
-	told, forget := c.control.answers.expect(session)
+	answered, forget := c.control.answers.expect(session)
 	defer forget()
 	id, err := c.give(ctx, session, verb, detail)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 		}
 		fired, release := c.control.clock.After(wait)
 		select {
-		case <-told:
+		case <-answered:
 		case <-fired:
 		case <-ctx.Done():
 			release()

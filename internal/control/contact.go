@@ -358,13 +358,13 @@ func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) (
 	return rows, next, nil
 }
 
-// CountContacts counts contacts, up to most. Codes: invalid.
-func (c *Client) CountContacts(ctx context.Context, q ContactQuery, most int) (int, error) {
+// CountContacts counts contacts, up to limit. Codes: invalid.
+func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (int, error) {
 	filter, faults := c.contactFilter(q)
 	if len(faults) > 0 {
 		return 0, puntuale.Invalid(faults...)
 	}
-	n, err := c.tenant.CountContacts(ctx, filter, most)
+	n, err := c.tenant.CountContacts(ctx, filter, limit)
 	if err != nil {
 		return 0, fmt.Errorf("count contacts: %w", err)
 	}
@@ -438,8 +438,8 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom returns the number of all recipients: the contacts with the tags, and beside, which is the number of the
-// others. Codes: invalid if there would be none.
+// countFrom returns the number of all recipients: the contacts with the tags, plus beside, the number of recipients
+// that the call lists. Codes: invalid if there would be none.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil

@@ -382,9 +382,9 @@ func (x *contactReading) add(row roster.Row) {
 
 // shortened returns the beginning of a cell's text.
 func shortened(cell string) string {
-	const most = 100
-	if runes := []rune(cell); len(runes) > most {
-		return string(runes[:most]) + "…"
+	const limit = 100
+	if runes := []rune(cell); len(runes) > limit {
+		return string(runes[:limit]) + "…"
 	}
 	return cell
 }
@@ -445,13 +445,13 @@ func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (p
 	for i := range all {
 		phones[i] = all[i].Phone
 	}
-	there, err := x.client.tenant.ContactsOf(ctx, phones)
+	stored, err := x.client.tenant.ContactsOf(ctx, phones)
 	if err != nil {
 		return puntuale.MergedContacts{}, fmt.Errorf("look for contacts: %w", err)
 	}
 	merged := puntuale.MergedContacts{Refused: map[int]puntuale.ReasonCode{}}
 	for i, given := range all {
-		old, known := there[given.Phone]
+		old, known := stored[given.Phone]
 		now, changed := old.Merge(given)
 		code := now.Refusal()
 		if !known && code == "" && x.people+merged.Added >= puntuale.MaxContacts {

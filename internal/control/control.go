@@ -135,7 +135,7 @@ func (c *Control) Now() time.Time { return c.clock.Now() }
 // at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
-	if err := c.maintenance.Maintain(ctx, now, c.keep.Before(now)); err != nil {
+	if err := c.maintenance.Maintain(ctx, now, c.keep.Cutoff(now)); err != nil {
 		return fmt.Errorf("maintain the store: %w", err)
 	}
 	return nil

@@ -26,9 +26,9 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	until := c.control.clock.Now().Add(puntuale.UnfinishedPairing.Lasts())
+	expiresAt := c.control.clock.Now().Add(puntuale.UnfinishedPairing.Lasts())
 	sealed := c.control.vault.Seal(puntuale.SealedCode, s.ID.SealPlace(), plain)
-	if err := c.tenant.OfferDevice(ctx, s.ID, sealed, c.control.codeMark(code.Text), until); err != nil {
+	if err := c.tenant.OfferDevice(ctx, s.ID, sealed, c.control.codeMark(code.Text), expiresAt); err != nil {
 		return Session{}, fmt.Errorf("offer a device's code: %w", err)
 	}
 	return c.Session(ctx, s.ID.String())
@@ -237,7 +237,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits one second before the next look for due messages. It returns false if the call has ended, or the server
+// Wait waits one second before the next check for due messages. It returns false if the call has ended, or the server
 // stops.
 func (d *Device) Wait(ctx context.Context) bool {
 	c := d.client.control
@@ -292,13 +292,13 @@ func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, fou
 	if err := f.Err(); err != nil {
 		return Renewed{}, err
 	}
-	var asked []puntuale.HeldRef
+	var requested []puntuale.HeldRef
 	for _, text := range attempts {
 		if h, ok := parseAttempt(text); ok {
-			asked = append(asked, h)
+			requested = append(requested, h)
 		}
 	}
-	live, err := d.client.tenant.Renew(ctx, d.Session, d.ID, asked, r.Until, now)
+	live, err := d.client.tenant.Renew(ctx, d.Session, d.ID, requested, r.Until, now)
 	if err != nil {
 		return Renewed{}, fmt.Errorf("renew holds: %w", err)
 	}
@@ -371,11 +371,11 @@ const (
 
 // outcome turns a device's report into an outcome. Each detail says whether the device or its person declared it.
 func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
-	by := reasonDeclared
+	reporter := reasonDeclared
 	if d.Assisted {
-		by = reasonDeclaredByPerson
+		reporter = reasonDeclaredByPerson
 	}
-	detail := puntuale.Colon(puntuale.Because(by, d.Name), puntuale.Quoted(strings.TrimSpace(r.Detail)))
+	detail := puntuale.Colon(puntuale.Because(reporter, d.Name), puntuale.Quoted(strings.TrimSpace(r.Detail)))
 	o := puntuale.Outcome{Detail: detail}
 	returned := false
 	switch r.Outcome {

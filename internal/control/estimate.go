@@ -15,7 +15,7 @@ import (
 // limitsOf reads what a session and its network allow, and what the session sent in the last 24 hours.
 func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now time.Time) (campaign.Limits, error) {
 	limits := campaign.NewLimits(session)
-	if !limits.Any() {
+	if !limits.HasLimits() {
 		return limits, nil
 	}
 	var err error
@@ -78,15 +78,15 @@ type CampaignBill struct {
 
 // CampaignBill compares the estimate of a campaign's check with the network's bill. It returns nil if the network bills
 // nothing.
-func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
-	charges, err := c.tenant.Charges(ctx, of.ID)
+func (c *Client) CampaignBill(ctx context.Context, campaign Campaign) (*CampaignBill, error) {
+	charges, err := c.tenant.Charges(ctx, campaign.ID)
 	if err != nil {
-		return nil, fmt.Errorf("read the charges of campaign %d: %w", of.ID, err)
+		return nil, fmt.Errorf("read the charges of campaign %d: %w", campaign.ID, err)
 	}
-	if of.Checked.Cost == nil && len(charges) == 0 {
+	if campaign.Checked.Cost == nil && len(charges) == 0 {
 		return nil, nil
 	}
-	bill := &CampaignBill{Estimated: of.Checked.Cost}
+	bill := &CampaignBill{Estimated: campaign.Checked.Cost}
 	counts := map[puntuale.MessageKind]int{}
 	for _, charge := range charges {
 		if charge.Billable {

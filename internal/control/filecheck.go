@@ -28,8 +28,8 @@ const (
 type fileChecks struct {
 	source puntuale.MediaSource // nil: files cannot be tried
 
-	mu sync.Mutex
-	of map[puntuale.ClientID]fileWindow
+	mu      sync.Mutex
+	windows map[puntuale.ClientID]fileWindow
 }
 
 type fileWindow struct {
@@ -76,15 +76,15 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, old := range w.of {
+	for id, old := range w.windows {
 		if now.Sub(old.begun) >= fileSpan {
-			delete(w.of, id)
+			delete(w.windows, id)
 		}
 	}
-	if w.of == nil {
-		w.of = map[puntuale.ClientID]fileWindow{}
+	if w.windows == nil {
+		w.windows = map[puntuale.ClientID]fileWindow{}
 	}
-	own, known := w.of[client]
+	own, known := w.windows[client]
 	if !known {
 		own.begun = now
 	}
@@ -92,6 +92,6 @@ func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 		return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMediaTooMany), RetryAfter: own.begun.Add(fileSpan).Sub(now)}
 	}
 	own.tries++
-	w.of[client] = own
+	w.windows[client] = own
 	return nil
 }

@@ -20,12 +20,12 @@ const (
 // follows are the clients whose messages or links somebody waits for. The store is asked once for each client, no
 // matter how many callers wait for changes of this client.
 type follows struct {
-	mu    sync.Mutex
-	of    map[puntuale.ClientID]*followed
-	links map[puntuale.ClientID]*linkWatch
-	all   int
-	ended chan struct{} // closed when the server stops; nil: not made yet
-	over  bool
+	mu      sync.Mutex
+	clients map[puntuale.ClientID]*followed
+	links   map[puntuale.ClientID]*linkWatch
+	all     int
+	ended   chan struct{} // closed when the server stops; nil: not made yet
+	closed  bool
 }
 
 // followed is one client whose messages somebody follows.
@@ -49,17 +49,17 @@ func (c *Client) Follow(known string) (*Following, error) {
 	f := &c.control.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	own := f.of[c.account.ID]
-	if f.over || f.all >= followEntire || own != nil && own.followers >= followClient {
+	own := f.clients[c.account.ID]
+	if f.closed || f.all >= followEntire || own != nil && own.followers >= followClient {
 		return nil, errFollowers
 	}
 	if own == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		own = &followed{stop: stop, changed: make(chan struct{})}
-		if f.of == nil {
-			f.of = map[puntuale.ClientID]*followed{}
+		if f.clients == nil {
+			f.clients = map[puntuale.ClientID]*followed{}
 		}
-		f.of[c.account.ID] = own
+		f.clients[c.account.ID] = own
 		go c.poll(ctx, own)
 	}
 	own.followers++
@@ -77,11 +77,11 @@ func (w *Following) Stop() {
 		f := &w.client.control.follows
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		own := f.of[w.client.account.ID]
+		own := f.clients[w.client.account.ID]
 		f.all--
 		if own.followers--; own.followers == 0 {
 			own.stop()
-			delete(f.of, w.client.account.ID)
+			delete(f.clients, w.client.account.ID)
 		}
 	})
 }
@@ -91,7 +91,7 @@ func (w *Following) Next(ctx context.Context) (string, error) {
 	f := &w.client.control.follows
 	for {
 		f.mu.Lock()
-		own := f.of[w.client.account.ID]
+		own := f.clients[w.client.account.ID]
 		version, changed, ended := own.version, own.changed, f.end()
 		f.mu.Unlock()
 		if version != "" && version != w.known {
@@ -128,8 +128,8 @@ func (c *Control) EndFollowing() {
 	f := &c.follows
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.over {
-		f.over = true
+	if !f.closed {
+		f.closed = true
 		close(f.end())
 	}
 }

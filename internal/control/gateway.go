@@ -101,12 +101,12 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 	}
 	for _, key := range []struct {
 		name, text string
-		most       int
+		maximum    int
 	}{{"access_token", k.AccessToken, puntuale.MaxGatewayKey}, {"instance_id", k.InstanceID, maxInstance}} {
 		switch {
 		case key.text == "" && key.name == "access_token":
 			f.Add(at+key.name, puntuale.FaultRequired, nil)
-		case utf8.RuneCountInString(key.text) > key.most:
+		case utf8.RuneCountInString(key.text) > key.maximum:
 			f.Add(at+key.name, faultTooLong, nil)
 		case strings.ContainsFunc(key.text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 			f.Add(at+key.name, faultGatewayKeyCharacters, nil)

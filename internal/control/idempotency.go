@@ -92,7 +92,7 @@ func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (c
 	if k == nil || !sane(k.once.Key) {
 		return k, nil, nil
 	}
-	kept, err := store.Kept(ctx, *k.once)
+	kept, err := store.KeptAnswer(ctx, *k.once)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeConflict:
 		return k, err, nil

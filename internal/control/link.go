@@ -79,7 +79,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	case f.At("body.phone"): // a fault is already noted at this location
 	case text == "":
 		f.Add("body.phone", puntuale.FaultRequired, nil)
-	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
+	case refused == nil && phone[0] != '+', refused != nil && refused.IsNoRecipient():
 		f.Add("body.phone", faultNotPhone, text)
 	case refused != nil:
 		f.Add("body.phone", refused.Code, text)
@@ -118,9 +118,9 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 		err = do()
 	}
 	if err != nil {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
+		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
+		_, _ = c.give(timeout, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
 	}
 	return err
 }

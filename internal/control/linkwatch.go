@@ -12,8 +12,8 @@ import (
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
-	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest look found
-	looked  chan struct{}                           // closed after the next look
+	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest check found
+	looked  chan struct{}                           // closed after the next check
 }
 
 // AwaitSession returns a session as soon as its state differs from what the caller saw. It fails when the context ends,
@@ -38,10 +38,10 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 			return Session{}, ctx.Err()
 		}
 		f.mu.Lock()
-		row, there := w.found[s.ID]
+		row, found := w.found[s.ID]
 		looked = w.looked
 		f.mu.Unlock()
-		if !there {
+		if !found {
 			return c.Session(ctx, id) // the session is gone, so this call returns the error
 		}
 		s = c.stateOf(row)
@@ -55,7 +55,7 @@ func (c *Client) watchLinks() (*linkWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.links[c.account.ID]
-	if f.over || f.all >= followEntire || w != nil && w.waiting >= followClient {
+	if f.closed || f.all >= followEntire || w != nil && w.waiting >= followClient {
 		return nil, errFollowers
 	}
 	if w == nil {

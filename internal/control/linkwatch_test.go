@@ -104,9 +104,9 @@ func must(t *testing.T, err error) {
 }
 
 // eventually waits until a condition holds. It waits long enough for a slow machine.
-func eventually(t *testing.T, so func() bool) {
+func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("not within a minute")
 		}

@@ -194,9 +194,9 @@ func (c *Client) seal(id puntuale.SessionID, keys puntuale.OfficialKeys) []byte 
 // copying may add.
 func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKeys) {
 	for _, key := range []struct {
-		name string
-		text *string
-		most int
+		name    string
+		text    *string
+		maximum int
 	}{
 		{"phone_number_id", &k.PhoneNumberID, puntuale.MaxPhoneNumberID}, {"access_token", &k.AccessToken, puntuale.MaxOfficialKey},
 		{"app_secret", &k.AppSecret, puntuale.MaxOfficialKey}, {"verify_token", &k.VerifyToken, puntuale.MaxOfficialKey},
@@ -207,8 +207,8 @@ func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKey
 		case text == "" && key.name == "business_account_id": // this key may be blank; then templates are not read
 		case text == "":
 			f.Add(at+key.name, puntuale.FaultRequired, nil)
-		case utf8.RuneCountInString(text) > key.most:
-			f.Add(at+key.name, faultMoreCharacters, nil, strconv.Itoa(key.most))
+		case utf8.RuneCountInString(text) > key.maximum:
+			f.Add(at+key.name, faultMoreCharacters, nil, strconv.Itoa(key.maximum))
 		case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 			f.Add(at+key.name, faultOfficialKeyCharacters, nil)
 		case key.name == "phone_number_id" && strings.Trim(text, "0123456789") != "":

@@ -21,28 +21,28 @@ type SessionChange struct {
 	Faults []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
-// The method on applies the change to the pace p, and returns the result.
-func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
+// applyTo applies the change to the pace p, and returns the result.
+func (r *PaceChange) applyTo(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p
 	}
 	for _, part := range []struct {
-		name string
-		to   *int
-		of   *int
-		most int
+		name    string
+		wanted  *int
+		stored  *int
+		maximum int
 	}{
 		{"per_minute", r.PerMinute, &p.PerMinute, puntuale.MaxPerMinute}, {"per_day", r.PerDay, &p.PerDay, puntuale.MaxPerDay},
 		{"cold_per_minute", r.ColdPerMinute, &p.ColdPerMinute, puntuale.MaxPerMinute}, {"cold_per_day", r.ColdPerDay, &p.ColdPerDay, puntuale.MaxPerDay},
 		{"jitter", r.Jitter, &p.Jitter, puntuale.MaxPaceDelay},
 	} {
-		if part.to == nil {
+		if part.wanted == nil {
 			continue
 		}
-		if *part.to < 0 || *part.to > part.most {
-			f.Add("body.pace."+part.name, puntuale.FaultMustBeInRange, *part.to, "0", strconv.Itoa(part.most))
+		if *part.wanted < 0 || *part.wanted > part.maximum {
+			f.Add("body.pace."+part.name, puntuale.FaultMustBeInRange, *part.wanted, "0", strconv.Itoa(part.maximum))
 		}
-		*part.of = *part.to
+		*part.stored = *part.wanted
 	}
 	return p
 }
@@ -70,7 +70,7 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	if r.Name != nil {
 		f.Required("body.name", *r.Name, puntuale.MaxName)
 	}
-	pace := r.Pace.on(found.Pace, &f)
+	pace := r.Pace.applyTo(found.Pace, &f)
 	if err := f.Err(); err != nil {
 		return Session{}, err
 	}

@@ -113,7 +113,7 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	if err := writePages(w, "messages", func(page request.Page) ([]personMessage, string, error) {
 		rows, next, err := p.c.Messages(ctx, MessageQuery{Phone: p.phone, Page: page})
 		return convert(rows, func(m puntuale.MessageDetail) personMessage {
-			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.Received, m.Due, m.Left(), m.Read, m.Content, string(m.Request)}
+			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.Received, m.Due, m.LeftAt(), m.Read, m.Content, string(m.Request)}
 		}), next, err
 	}); err != nil {
 		return err

@@ -511,7 +511,7 @@ const retryRows = 500
 // RetryCampaign sends the failed messages of a campaign again, and returns how many. The call counts once. Uncertain
 // messages may have arrived, so RetryCampaign sends them again only if uncertain is true. Codes: not_found, conflict
 // (the campaign neither runs nor has ended), forbidden.
-func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (again int, err error) {
+func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (retried int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err
 	}
@@ -530,26 +530,26 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 	for after := puntuale.MessageID(0); ; {
 		ids, err := c.tenant.FailedOfCampaign(ctx, stored.ID, uncertain, after, retryRows)
 		if err != nil {
-			return again, fmt.Errorf("look for the failed messages of campaign %d: %w", stored.ID, err)
+			return retried, fmt.Errorf("look for the failed messages of campaign %d: %w", stored.ID, err)
 		}
 		if len(ids) == 0 {
 			break
 		}
 		after = ids[len(ids)-1]
-		n, err := c.resendOfCampaign(ctx, ids, day, now, again > 0)
+		n, err := c.resendOfCampaign(ctx, ids, day, now, retried > 0)
 		if err != nil {
-			return again, err
+			return retried, err
 		}
-		again += n
+		retried += n
 	}
-	if again > 0 && stored.State == puntuale.CampaignDone {
+	if retried > 0 && stored.State == puntuale.CampaignDone {
 		err = c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDone}, To: puntuale.CampaignRunning, By: c.actor, Now: now})
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict {
-			return again, fmt.Errorf("change campaign %d: %w", stored.ID, err)
+			return retried, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
 	}
 	c.control.wakeup(stored.Session, time.Time{})
-	return again, nil
+	return retried, nil
 }
 
 // resendOfCampaign sends messages of a campaign again, each as soon as its window allows. If free is true, no call
@@ -573,7 +573,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		if err != nil {
 			loc = zone // data of an older version may have an unknown zone
 		}
-		r.Messages = append(r.Messages, moments.of(&found[i], loc))
+		r.Messages = append(r.Messages, moments.momentsOf(&found[i], loc))
 	}
 	if len(r.Messages) == 0 {
 		return 0, nil

@@ -52,14 +52,14 @@ func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 // blacklist.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
 	words := make([]string, 0, 2*len(phones))
-	of := make(map[string]string, cap(words)) // for each text that the blacklist may hold: the number that the text stands for
+	textOf := make(map[string]string, cap(words)) // for each text that the blacklist may hold: the number that the text stands for
 	for _, phone := range phones {
 		if !possible(phone) {
 			continue // a blacklist cannot hold this text
 		}
 		for _, word := range []string{phone, c.mark(phone)} {
-			if _, twice := of[word]; word != "" && !twice {
-				words, of[word] = append(words, word), phone
+			if _, twice := textOf[word]; word != "" && !twice {
+				words, textOf[word] = append(words, word), phone
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[st
 	}
 	listed := make(map[string]bool, len(found))
 	for _, word := range found {
-		listed[of[word]] = true
+		listed[textOf[word]] = true
 	}
 	return listed, nil
 }
@@ -102,17 +102,17 @@ func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDet
 			return nil, err
 		}
 	}
-	why := map[puntuale.MessageID]puntuale.ReasonCode{}
+	reason := map[puntuale.MessageID]puntuale.ReasonCode{}
 	for _, list := range messages {
 		for i := range list {
 			switch m := &list[i]; {
 			case !waits(m):
 			case listed[m.Phone]:
-				why[m.ID] = puntuale.ReasonBlacklisted
+				reason[m.ID] = puntuale.ReasonBlacklisted
 			case m.Purpose == puntuale.PurposeMarketing && refused[m.Phone]:
-				why[m.ID] = puntuale.ReasonNoConsent
+				reason[m.ID] = puntuale.ReasonNoConsent
 			}
 		}
 	}
-	return why, nil
+	return reason, nil
 }

@@ -128,21 +128,21 @@ func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (b
 	if err != nil || s.Type != puntuale.Official || call.Template != "" {
 		return true, err
 	}
-	until, err := c.WindowUntil(ctx, s.ID, phone)
-	return until.After(c.control.clock.Now()), err
+	windowEnd, err := c.ReplyWindowEnd(ctx, s.ID, phone)
+	return windowEnd.After(c.control.clock.Now()), err
 }
 
-// WindowUntil returns until when free text may be sent to a phone through an Official session. It returns the zero time
+// ReplyWindowEnd returns until when free text may be sent to a phone through an Official session. It returns the zero time
 // if the person did not write.
-func (c *Client) WindowUntil(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+func (c *Client) ReplyWindowEnd(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
 	if !possible(phone) {
 		return time.Time{}, nil
 	}
-	until, err := c.tenant.WindowOf(ctx, session, phone)
+	windowEnd, err := c.tenant.ReplyWindowOf(ctx, session, phone)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read a window: %w", err)
 	}
-	return until, nil
+	return windowEnd, nil
 }
 
 // MarkReadAsked is [Client.MarkRead] for a phone and an id as a program writes them. found are the faults that the

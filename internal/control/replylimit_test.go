@@ -59,8 +59,8 @@ var replyLimits = []limit{
 		_, err := w.client.MarkReadAsked(ctx, nul, long)
 		return err
 	}},
-	{"WindowUntil", "", func(ctx context.Context, w *limited) error {
-		_, err := w.client.WindowUntil(ctx, math.MaxInt64, nul+long)
+	{"ReplyWindowEnd", "", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ReplyWindowEnd(ctx, math.MaxInt64, nul+long)
 		return err
 	}},
 	{"Person", "invalid body.phone", func(ctx context.Context, w *limited) error {

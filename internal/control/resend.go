@@ -61,7 +61,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 		if err != nil {
 			loc = zone // data of an older version may have an unknown zone
 		}
-		m := moments.of(&found[i], loc)
+		m := moments.momentsOf(&found[i], loc)
 		if !f.At("body.date") {
 			f.Horizon("body.date", m.Due, now)
 		}
@@ -129,9 +129,9 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	return m
 }
 
-// The method of returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
+// momentsOf returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
 // stays valid after its new moment as long as it did after the old one.
-func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
+func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
 		at := request.TimeOfDay(d.Due.In(m.zone))

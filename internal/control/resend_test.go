@@ -16,7 +16,7 @@ func TestResendKeepsValidity(t *testing.T) {
 		old := puntuale.MessageDetail{}
 		old.Due = now.Add(-time.Hour)
 		old.ValidUntil = old.Due.Add(validity)
-		got := resendMoments{now: now, zone: time.UTC}.of(&old, time.UTC)
+		got := resendMoments{now: now, zone: time.UTC}.momentsOf(&old, time.UTC)
 		if !got.Due.Equal(now) || got.ValidUntil.Sub(got.Due) != validity {
 			t.Errorf("due %s until %s, want %s", got.Due, got.ValidUntil, validity)
 		}

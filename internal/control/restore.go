@@ -129,10 +129,10 @@ func (c *Client) ReleaseHeld(ctx context.Context) error {
 }
 
 // ClientOf returns a client for commands of the operator. The commands do not count as calls. Codes: not_found.
-func (c *Control) ClientOf(ctx context.Context, of *puntuale.RestoredClient) (*Client, error) {
-	account, err := c.tenants.Partner(of.Partner).Client(ctx, of.Client)
+func (c *Control) ClientOf(ctx context.Context, owner *puntuale.RestoredClient) (*Client, error) {
+	account, err := c.tenants.Partner(owner.Partner).Client(ctx, owner.Client)
 	if err != nil {
 		return nil, fmt.Errorf("read a client: %w", err)
 	}
-	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(of.Client)}, nil
+	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(owner.Client)}, nil
 }

@@ -76,7 +76,7 @@ func (c *Client) networkWarnings(ctx context.Context, session Session, s puntual
 	if session.Type != puntuale.Official {
 		return all, nil
 	}
-	until, err := c.WindowUntil(ctx, session.ID, s.Run.Phone)
+	until, err := c.ReplyWindowEnd(ctx, session.ID, s.Run.Phone)
 	if err != nil {
 		return nil, err
 	}

@@ -39,8 +39,8 @@ func TestSeal(t *testing.T) {
 		t.Error("what was not sealed opens")
 	}
 	// opened opens the earlier answer in the store's error. It returns any other error unchanged.
-	again := &puntuale.Replayed{}
-	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &again) || !bytes.Equal(again.Answer, answer) {
+	replay := &puntuale.Replayed{}
+	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &replay) || !bytes.Equal(replay.Answer, answer) {
 		t.Errorf("%v", err)
 	}
 	if err := mine.opened(call, puntuale.NotFound("client")); puntuale.CodeOf(err) != puntuale.CodeNotFound {

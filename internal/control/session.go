@@ -89,7 +89,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 		s.Way = puntuale.WayDevice
 	}
 	checkWay(&f, s, r, err == nil)
-	s.Pace = r.Pace.on(s.DefaultPace(), &f)
+	s.Pace = r.Pace.applyTo(s.DefaultPace(), &f)
 	if err := f.Err(); err != nil {
 		return Session{}, err
 	}

@@ -86,7 +86,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	}
 	sequence := puntuale.Sequence{Steps: []puntuale.Step{step}}
 	sequence.Purpose = purposeIn(&f, call.Purpose)
-	p.reference = call.Reference.of(&f, sequence)
+	p.reference = call.Reference.text(&f, sequence)
 	if p.purposes, err = c.purposesOf(ctx, p.session, sequence); err != nil {
 		return planned{}, err
 	}
@@ -115,7 +115,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 		fault.Location = "body" + strings.TrimPrefix(fault.Location, "body.steps[0].timing")
 		*f = append(*f, fault)
 	}
-	if given(call.Fields, singleDate) {
+	if hasMember(call.Fields, singleDate) {
 		step.Timing.Anchor, step.Timing.IfPast = singleDate, puntuale.PastReject
 	}
 	located := call.Latitude != nil || call.Longitude != nil
@@ -126,7 +126,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 		if located {
 			*f = append(*f, plan.CheckContent("body", puntuale.Step{Latitude: call.Latitude, Longitude: call.Longitude})...)
 		}
-		if located && given(call.Fields, singleMedia) {
+		if located && hasMember(call.Fields, singleMedia) {
 			f.Add("body.media", puntuale.FaultSequenceMediaWithLocation, nil)
 		}
 		return step, nil
@@ -149,7 +149,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	step.Template = t.Name
 	step = filled(step, t)
 	for _, name := range []string{singleText, singleMedia} {
-		if given(call.Fields, name) && !names(step, name) {
+		if hasMember(call.Fields, name) && !names(step, name) {
 			f.Add("body."+name, faultTemplateNoPlace, nil)
 		}
 	}
@@ -166,8 +166,8 @@ func names(step puntuale.Step, name string) bool {
 	return false
 }
 
-// given reports whether a member is neither absent nor null nor blank.
-func given(members map[string]json.RawMessage, name string) bool {
+// hasMember reports whether a member is neither absent nor null nor blank.
+func hasMember(members map[string]json.RawMessage, name string) bool {
 	v := plan.FromJSON(members[name])
 	return v.Kind == plan.Other || strings.TrimSpace(v.Text) != ""
 }

@@ -68,7 +68,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 		if proven {
 			return started, err
 		}
-		if c, err = c.again(ctx); err != nil {
+		if c, err = c.reload(ctx); err != nil {
 			return Started{}, err
 		}
 	}
@@ -119,7 +119,7 @@ type Preview = plan.Plan
 // Preview plans a start as Start does, but stores and counts nothing. Codes: not_found, invalid.
 func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 	if c.remembered {
-		fresh, err := c.again(ctx)
+		fresh, err := c.reload(ctx)
 		if err != nil {
 			return Preview{}, err
 		}
@@ -182,7 +182,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	if !sane(call.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
-	p.reference = call.Reference.of(&f, sequence)
+	p.reference = call.Reference.text(&f, sequence)
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
@@ -293,9 +293,9 @@ type Reference struct {
 	Body  string // from the body's member "reference"; "": there is none
 }
 
-// The method of returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
+// text returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
 // reference.
-func (r Reference) of(f *request.Faults, s puntuale.Sequence) string {
+func (r Reference) text(f *request.Faults, s puntuale.Sequence) string {
 	const field = "reference"
 	if slices.ContainsFunc(plan.Fields(s), func(named puntuale.Field) bool { return named.Name == field }) {
 		r.Body = ""

@@ -20,7 +20,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	}
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
-	only := reference.of(&f, puntuale.Sequence{})
+	only := reference.text(&f, puntuale.Sequence{})
 	if err := f.Err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a sequence that does not exist is reported before faults of the body
 			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)

@@ -9,10 +9,10 @@ import (
 )
 
 // Totals counts the client's messages by day: see the function [Totals].
-func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTotal, error) {
+func (c *Client) Totals(ctx context.Context, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	now := c.control.clock.Now()
 	tenant := c.control.tenants.Partner(c.account.Partner)
-	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, back, ahead)
+	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, daysBack, ahead)
 }
 
 // mostTotalDays bounds how far totals look back or ahead, in days. The store keeps its counts for about this long.
@@ -20,14 +20,14 @@ const mostTotalDays = 400
 
 // Totals counts messages by day, of one client, or with id 0 of all clients. back and ahead are the days before and
 // after today. Each day is in the list.
-func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
-	back, ahead = max(0, min(back, mostTotalDays)), max(0, min(ahead, mostTotalDays))
-	from, to := today.AddDays(-back), today.AddDays(ahead)
+func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, daysBack, ahead int) ([]puntuale.DayTotal, error) {
+	daysBack, ahead = max(0, min(daysBack, mostTotalDays)), max(0, min(ahead, mostTotalDays))
+	from, to := today.AddDays(-daysBack), today.AddDays(ahead)
 	found, err := tenant.Totals(ctx, id, from, to, now)
 	if err != nil {
 		return nil, fmt.Errorf("count messages by day: %w", err)
 	}
-	all := make([]puntuale.DayTotal, 0, back+ahead+1)
+	all := make([]puntuale.DayTotal, 0, daysBack+ahead+1)
 	for d := from; !to.Before(d); d = d.AddDays(1) {
 		day := puntuale.DayTotal{Day: d}
 		if len(found) > 0 && found[0].Day == d {

@@ -57,12 +57,12 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.partners[partner] = p
 	u.all++
 	p.all++
-	return &upload{of: u, partner: partner, slot: p.slot}, nil
+	return &upload{uploads: u, partner: partner, slot: p.slot}, nil
 }
 
 // upload is one list that is being read. Only one goroutine may use it.
 type upload struct {
-	of      *uploads
+	uploads *uploads
 	partner puntuale.PartnerID
 	slot    *semaphore.Weighted
 	working bool
@@ -78,7 +78,7 @@ func (u *upload) work(ctx context.Context) error {
 	defer cancel()
 	err := u.slot.Acquire(within, 1)
 	if err == nil {
-		if err = u.of.processors.Acquire(within, 1); err != nil {
+		if err = u.uploads.processors.Acquire(within, 1); err != nil {
 			u.slot.Release(1)
 		}
 	}
@@ -94,16 +94,16 @@ func (u *upload) work(ctx context.Context) error {
 
 func (u *upload) end() {
 	if u.working {
-		u.of.processors.Release(1)
+		u.uploads.processors.Release(1)
 		u.slot.Release(1)
 	}
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	u.of.all--
-	if p := u.of.partners[u.partner]; p.all > 1 {
+	u.uploads.mu.Lock()
+	defer u.uploads.mu.Unlock()
+	u.uploads.all--
+	if p := u.uploads.partners[u.partner]; p.all > 1 {
 		p.all--
 	} else {
-		delete(u.of.partners, u.partner)
+		delete(u.uploads.partners, u.partner)
 	}
 }
 

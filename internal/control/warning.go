@@ -44,8 +44,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return err
 	}
 	for i, step := range expanded.Steps {
-		if why := mediaWarning(step, session.Type); why != "" {
-			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(why)})
+		if reason := mediaWarning(step, session.Type); reason != "" {
+			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(reason)})
 		}
 	}
 	if session.Type != puntuale.Official {
@@ -66,8 +66,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return fmt.Errorf("read templates: %w", err)
 	}
 	for i, step := range expanded.Steps {
-		if why := stepWarning(step, about, known); !why.IsZero() {
-			s.Warnings = append(s.Warnings, Warning{i, why})
+		if reason := stepWarning(step, about, known); !reason.IsZero() {
+			s.Warnings = append(s.Warnings, Warning{i, reason})
 		}
 	}
 	return nil
@@ -107,8 +107,8 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 		return puntuale.Because(puntuale.ReasonNoTemplate)
 	}
 	t := known[i]
-	if use, says := t.Status.Use(); use != puntuale.TemplateUsable {
-		return says
+	if use, reason := t.Status.Use(); use != puntuale.TemplateUsable {
+		return reason
 	}
 	if len(t.Parts) > 0 && !fits(step, t) {
 		return puntuale.Because(puntuale.ReasonTemplateValues)

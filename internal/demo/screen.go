@@ -142,9 +142,9 @@ func contentText(c puntuale.Content) string {
 func verdictText(o puntuale.Outcome, zone *time.Location) string {
 	switch o.Verdict {
 	case puntuale.Refused:
-		return "refused (" + catalogue.Italian.Say(o.Reason) + ")"
+		return "refused (" + catalogue.Italian.Sentence(o.Reason) + ")"
 	case puntuale.Retry:
-		return "again at " + o.Next.In(zone).Format(time.TimeOnly) + " (" + catalogue.Italian.Say(o.Reason) + ")"
+		return "again at " + o.Next.In(zone).Format(time.TimeOnly) + " (" + catalogue.Italian.Sentence(o.Reason) + ")"
 	case puntuale.Uncertain:
 		return "no answer; looked at again at " + o.Next.In(zone).Format(time.TimeOnly)
 	}

@@ -127,13 +127,13 @@ func (c *Client) holds(ctx context.Context) ([]heldMessage, error) {
 	return answer.Held, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
 }
 
-func (c *Client) take(ctx context.Context, id string, most int, lease time.Duration) ([]heldMessage, error) {
+func (c *Client) take(ctx context.Context, id string, limit int, lease time.Duration) ([]heldMessage, error) {
 	order := struct {
 		ID    string `json:"take"`
 		Most  int    `json:"max"`
 		Wait  int    `json:"wait"`
 		Lease int    `json:"lease"`
-	}{id, most, seconds(longestWait), seconds(lease)}
+	}{id, limit, seconds(longestWait), seconds(lease)}
 	var answer struct {
 		Messages []heldMessage `json:"messages"`
 	}
@@ -187,8 +187,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// again reports whether the same call may succeed later, and how long to wait at least.
-func again(err error) (wait time.Duration, ok bool) {
+// retryWait reports whether the same call may succeed later, and how long to wait at least.
+func retryWait(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {
 	case errors.Is(err, ErrUnlinked):

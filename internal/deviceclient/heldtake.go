@@ -49,14 +49,14 @@ func (h *heldTake) renew(ctx context.Context) error {
 	if len(attempts) == 0 {
 		return nil
 	}
-	asked := h.r.Clock.Now()
+	begun := h.r.Clock.Now()
 	lost, err := h.r.Client.renew(ctx, attempts, h.r.Lease)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.confirmed = asked
+	h.confirmed = begun
 	for _, attempt := range lost {
 		h.lost[attempt] = true
 	}
@@ -64,8 +64,8 @@ func (h *heldTake) renew(ctx context.Context) error {
 	return nil
 }
 
-// done ends the renewal of an attempt.
-func (h *heldTake) done(attempt string) {
+// release ends the renewal of an attempt.
+func (h *heldTake) release(attempt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempts = slices.DeleteFunc(h.attempts, func(a string) bool { return a == attempt })

@@ -188,11 +188,11 @@ func (j *Journal) rewrite() (err error) {
 	if j.take != "" {
 		_ = to.Encode(entry{At: j.clock.Now().Unix(), Take: j.take})
 	}
-	over := j.clock.Now().Add(-keepSettled).Unix()
+	cutoff := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
 		case !s.known: // its entry is in open
-		case s.At < over:
+		case s.At < cutoff:
 			delete(j.settled, message)
 		default:
 			_ = to.Encode(s.entry)

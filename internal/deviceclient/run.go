@@ -85,7 +85,7 @@ func (r *runner) start(ctx context.Context) error {
 
 // round takes messages once and works on them.
 func (r *runner) round(ctx context.Context) error {
-	id, asked := r.Journal.take, r.Clock.Now()
+	id, begun := r.Journal.take, r.Clock.Now()
 	if !r.repeat {
 		id = rand.Text()
 		if err := r.Journal.noteTake(id); err != nil {
@@ -107,7 +107,7 @@ func (r *runner) round(ctx context.Context) error {
 		h.confirmed = r.Clock.Now()
 	}
 	r.repeat = false
-	if len(all) == 0 && r.Clock.Now().Sub(asked) < firstPause {
+	if len(all) == 0 && r.Clock.Now().Sub(begun) < firstPause {
 		return r.Clock.Sleep(ctx, firstPause) // a server that does not wait is not asked without end
 	}
 	return r.work(ctx, h, all)
@@ -164,7 +164,7 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 
 // tell writes a report into the journal and sends it.
 func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
-	h.done(m.Attempt)
+	h.release(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
 	if err := r.Journal.noteReport(report); err != nil {
 		_, sent := r.Client.report(context.WithoutCancel(ctx), []Report{report})
@@ -236,7 +236,7 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		least, ok := again(err)
+		least, ok := retryWait(err)
 		if !ok {
 			return err
 		}
@@ -250,6 +250,6 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 
 // pause returns how long to wait after the nth failure, with jitter: so devices that failed together come back at different moments.
 func pause(n int) time.Duration {
-	most := min(firstPause<<min(n-1, 10), lastPause)
-	return most/2 + random.N(most/2) //nolint:gosec // it needs no secrecy
+	maxWait := min(firstPause<<min(n-1, 10), lastPause)
+	return maxWait/2 + random.N(maxWait/2) //nolint:gosec // it needs no secrecy
 }

@@ -356,7 +356,7 @@ func TestIdle(t *testing.T) {
 					t.Fatal(err)
 				}
 				takes := strings.Count(strings.Join(w.calls, "\n"), "POST /device/take")
-				if most := map[bool]int{true: 21, false: 601}[waits]; takes > most || takes < most*9/10 {
+				if limit := map[bool]int{true: 21, false: 601}[waits]; takes > limit || takes < limit*9/10 {
 					t.Errorf("%d takes in ten minutes", takes)
 				}
 			})

@@ -259,10 +259,10 @@ func (w *world) held(a *attempt) bool {
 }
 
 // show lists what is held.
-func (w *world) show(which func(*attempt) bool) []any {
+func (w *world) show(matches func(*attempt) bool) []any {
 	list := []any{}
 	for _, m := range w.all {
-		if a := m.attempt; a != nil && w.held(a) && which(a) {
+		if a := m.attempt; a != nil && w.held(a) && matches(a) {
 			list = append(list, map[string]any{
 				"attempt": a.id, "lease_until": a.until, "message_id": strconv.Itoa(m.id), "phone": "+39333123456" + strconv.Itoa(m.id), "text": "ciao",
 			})

@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// attempts has the attempts of this process. About these the dispatcher trusts memory; about all else it asks the
-// disk.
+// attempts has the attempts of this process. The dispatcher knows their state from memory. For all other attempts it
+// asks the store.
 type attempts struct {
 	// open has the attempts without a recorded outcome, even those of sessions that this node lost.
 	open map[puntuale.MessageID]*queuedMessage

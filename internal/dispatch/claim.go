@@ -212,8 +212,8 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 }
 
 // freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next message go.
-// over says that the message is not in retry either.
-func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
+// ended says that the message is not in retry either.
+func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	q := m.queue
 	q.inFlight--
 	if !m.repeat() {
@@ -221,7 +221,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 		if r.busy == m {
 			r.busy = nil
 		}
-		if over {
+		if ended {
 			r.removeBarrier(m.row.ID)
 		}
 		s.advance(q, recipientKeyOf(&m.row))
@@ -264,7 +264,7 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 		return
 	}
 	q.tenant.erased = true
-	s.want(q, true)
+	s.requestRead(q, true)
 }
 
 // askStandings asks the store which stopped clients may send again.
@@ -296,7 +296,7 @@ func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermis
 		if t == nil || !t.stopped {
 			continue
 		}
-		if t.reason = standing.Hold(now); t.reason != "" {
+		if t.reason = standing.WaitReason(now); t.reason != "" {
 			continue
 		}
 		t.stopped = false

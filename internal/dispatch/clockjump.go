@@ -12,39 +12,39 @@ import (
 // tick returns the present moment. If the clock was set back, it calls setBack.
 func (s *scheduler) tick() time.Time {
 	now := s.cfg.Clock.Now()
-	if by := s.last.Sub(now); by > 0 {
-		s.setBack(by)
+	if jump := s.last.Sub(now); jump > 0 {
+		s.setBack(jump)
 	}
 	s.last = now
 	return now
 }
 
-// setBack moves back all moments for which this process waits. by is how far the clock was set back.
-func (s *scheduler) setBack(by time.Duration) {
-	back := func(moments ...*time.Time) {
+// setBack moves back all moments for which this process waits. jump is how far the clock was set back.
+func (s *scheduler) setBack(jump time.Duration) {
+	moveBack := func(moments ...*time.Time) {
 		for _, t := range moments {
 			if !t.IsZero() {
-				*t = t.Add(-by)
+				*t = t.Add(-jump)
 			}
 		}
 	}
-	back(&s.polls.next, &s.polls.nextPart, &s.claims.resume)
+	moveBack(&s.polls.next, &s.polls.nextPart, &s.claims.resume)
 	for _, q := range s.queues {
-		back(&q.drain.until)
-		q.lookahead.SetBack(by)
-		if !q.pause.until.IsZero() {
-			q.pause.set(q.pause.until.Add(-by))
+		moveBack(&q.drain.end)
+		q.lookahead.SetBack(jump)
+		if !q.pause.end.IsZero() {
+			q.pause.set(q.pause.end.Add(-jump))
 		}
-		q.pace.setBack(by)
+		q.pace.setBack(jump)
 		for _, r := range q.recipients {
 			for i := range r.barriers {
-				back(&r.barriers[i].until)
+				moveBack(&r.barriers[i].end)
 			}
 		}
 	}
 	for _, t := range s.timers {
 		if t.message == nil || t.message.parked { // all other timers of messages stand at the message's own moment, which does not change
-			t.at -= by.Microseconds()
+			t.at -= jump.Microseconds()
 		}
 	}
 	heap.Init(&s.timers)

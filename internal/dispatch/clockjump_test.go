@@ -21,7 +21,7 @@ type jumpingClock struct {
 
 func (c *jumpingClock) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.by.Load())) }
 
-func (c *jumpingClock) jump(by time.Duration) { c.by.Add(int64(by)) }
+func (c *jumpingClock) jump(step time.Duration) { c.by.Add(int64(step)) }
 
 func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *jumpingClock, *dispatch.Dispatcher, *memory, *network)) {
 	t.Helper()
@@ -40,7 +40,7 @@ var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Ho
 // interval.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
-	for name, by := range clockJumps {
+	for name, step := range clockJumps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubbleOn(t, nil, func(t *testing.T, c *jumpingClock, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -48,7 +48,7 @@ func TestClockJump(t *testing.T) {
 				after(1500 * time.Millisecond)
 				d.Wake(1, c.Now())
 				synctest.Wait()
-				c.jump(by)
+				c.jump(step)
 				first := m.add(1, "+391", c.Now())[0]
 				d.Wake(1, c.Now())
 				after(1100 * time.Millisecond)
@@ -67,7 +67,7 @@ func TestClockJump(t *testing.T) {
 // TestClockJumpWhileReading sets the clock during a read. The jump must not count as time that the read took.
 func TestClockJumpWhileReading(t *testing.T) {
 	t.Parallel()
-	for name, by := range clockJumps {
+	for name, step := range clockJumps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			slow := &slowReads{}
@@ -75,7 +75,7 @@ func TestClockJumpWhileReading(t *testing.T) {
 			bubbleOn(t, setup, func(t *testing.T, c *jumpingClock, _ *dispatch.Dispatcher, m *memory, _ *network) {
 				slow.wait.Store(int64(400 * time.Millisecond))
 				after(2100 * time.Millisecond)
-				c.jump(by)
+				c.jump(step)
 				after(500 * time.Millisecond)
 				slow.wait.Store(0)
 				id := m.add(1, "+391", c.Now())[0]

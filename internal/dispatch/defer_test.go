@@ -23,11 +23,11 @@ func TestDeferred(t *testing.T) {
 		t.Run(found, func(t *testing.T) {
 			t.Parallel()
 			var first, second, other puntuale.MessageID
-			var until time.Time
+			var deadline time.Time
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
-				until = time.Now().Add(20 * time.Second)
+				deadline = time.Now().Add(20 * time.Second)
 				wait := func(e puntuale.Envelope) error {
-					if left := time.Until(until); e.Message == first && left > 0 {
+					if left := time.Until(deadline); e.Message == first && left > 0 {
 						return deferred(left)
 					}
 					return nil
@@ -47,8 +47,8 @@ func TestDeferred(t *testing.T) {
 					t.Errorf("another recipient's left %v, began at %v", at, begun)
 				}
 				at, behind := n.of(first), n.of(second)
-				if len(at) == 0 || at[len(at)-1].Before(until) || len(behind) != 1 || behind[0].Before(at[len(at)-1]) {
-					t.Errorf("handed over at %v and then %v, want both after %v", at, behind, until)
+				if len(at) == 0 || at[len(at)-1].Before(deadline) || len(behind) != 1 || behind[0].Before(at[len(at)-1]) {
+					t.Errorf("handed over at %v and then %v, want both after %v", at, behind, deadline)
 				}
 				if r := m.get(first); r.state != puntuale.Completed || r.Attempt > 2 {
 					t.Errorf("the first one: %+v", r)

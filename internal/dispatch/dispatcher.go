@@ -27,7 +27,7 @@ type Config struct {
 	// Departed returns the moments, after since, at which messages of a session left, the latest first. most limits
 	// how many. The daily pace of a session needs them. nil: a node counts only from the moment when it gets the
 	// session.
-	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
+	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error)
 
 	// Mark returns the mark that replaces an erased person's number in a client's blacklist. Many goroutines call it
 	// at once, but only for clients that erased persons. nil: the messages of these clients wait.
@@ -102,15 +102,15 @@ func New(cfg Config) *Dispatcher {
 		cfg.Elsewhere = func(puntuale.SessionID, time.Time) {}
 	}
 	defaults := []struct {
-		of   *time.Duration
-		want time.Duration
+		setting *time.Duration
+		value   time.Duration
 	}{
 		{&cfg.Lease, 6 * time.Second}, {&cfg.Poll, time.Second}, {&cfg.Horizon, horizon},
 		{&cfg.UncertainAfter, 24 * time.Hour},
 	}
 	for _, d := range defaults {
-		if *d.of <= 0 {
-			*d.of = d.want
+		if *d.setting <= 0 {
+			*d.setting = d.value
 		}
 	}
 	if cfg.Beat <= 0 || cfg.Beat > cfg.Lease/2 {
@@ -241,17 +241,17 @@ func (d *Dispatcher) TakeWakeup(session puntuale.SessionID, due time.Time) {
 	d.wake(session, due, false)
 }
 
-func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) {
+func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, local bool) {
 	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // the poll finds later messages in time
-		d.mailbox.addWakeup(session, due, here)
+		d.mailbox.addWakeup(session, due, local)
 	}
 }
 
 // Soon returns the Wakeup of a node without a dispatcher. It passes on only wakeups on which other nodes would act.
-func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
+func Soon(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {
-			elsewhere(session, due)
+			remote(session, due)
 		}
 	}
 }
@@ -259,9 +259,9 @@ func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 // Drain makes a session begin no new attempts until a moment. Then the session continues by itself. The channel is
 // closed when nothing of the session is in flight and every outcome is on disk. It is closed at once if the node does
 // not own the session.
-func (d *Dispatcher) Drain(session puntuale.SessionID, until time.Time) <-chan struct{} {
+func (d *Dispatcher) Drain(session puntuale.SessionID, deadline time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
-	d.mailbox.post(func() { d.sched.drain(session, until, quiet) })
+	d.mailbox.post(func() { d.sched.drain(session, deadline, quiet) })
 	return quiet
 }
 

@@ -11,29 +11,29 @@ import (
 
 // drain is the drain of one session.
 type drain struct {
-	until   time.Time       // no message begins before this moment; zero: the session is not being drained
+	end     time.Time       // no message begins before this moment; zero: the session is not being drained
 	waiters []chan struct{} // channels to close when nothing is in flight
 }
 
-func (d *drain) active() bool { return !d.until.IsZero() }
+func (d *drain) active() bool { return !d.end.IsZero() }
 
-// The method over reports whether a running drain has reached its end.
-func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
+// hasEnded reports whether a running drain has reached its end.
+func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(d.end) }
 
 // drainMost is the longest drain. The caller sets the end by its own clock, which may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
 // drain makes a session begin nothing new until a moment. It closes quiet when nothing of the session is in flight.
-func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
+func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {
 		close(quiet)
 		return
 	}
-	if most := s.cfg.Clock.Now().Add(drainMost); until.After(most) {
-		until = most
+	if latest := s.cfg.Clock.Now().Add(drainMost); end.After(latest) {
+		end = latest
 	}
-	q.drain.until = until
+	q.drain.end = end
 	s.clear(q)
 	q.drain.waiters = append(q.drain.waiters, quiet)
 	s.tellDrained(q)
@@ -44,7 +44,7 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	if q == nil || !q.drain.active() {
 		return
 	}
-	q.drain.until = time.Time{}
+	q.drain.end = time.Time{}
 	s.resume(q)
 }
 

@@ -134,17 +134,17 @@ func TestSessionsAreTold(t *testing.T) {
 		}
 		second := start(b)
 		after(5 * time.Second)
-		owned := func() (by map[puntuale.NodeID]int) {
+		owned := func() (byNode map[puntuale.NodeID]int) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			by = map[puntuale.NodeID]int{}
+			byNode = map[puntuale.NodeID]int{}
 			for _, s := range m.sessions {
-				by[s.Owner]++
+				byNode[s.Owner]++
 			}
-			return by
+			return byNode
 		}
-		if by := owned(); len(by) != 1 || len(a.held) == 0 {
-			t.Errorf("before they are closed: %v, %d to be released", by, len(a.held))
+		if byNode := owned(); len(byNode) != 1 || len(a.held) == 0 {
+			t.Errorf("before they are closed: %v, %d to be released", byNode, len(a.held))
 		}
 		a.mu.Lock()
 		for _, done := range a.held {
@@ -153,8 +153,8 @@ func TestSessionsAreTold(t *testing.T) {
 		moving := len(a.held)
 		a.mu.Unlock()
 		after(5 * time.Second)
-		if by := owned(); len(by) != 2 {
-			t.Errorf("once they are closed: %v", by)
+		if byNode := owned(); len(byNode) != 2 {
+			t.Errorf("once they are closed: %v", byNode)
 		}
 		if got := b.seen(); len(got) == 0 || got[len(got)-1] != fmt.Sprintf("own %d leaving 0 node true", moving) {
 			t.Errorf("the new owner of %d: %q", moving, got)
@@ -195,11 +195,11 @@ func TestLinkingIsNotMoved(t *testing.T) {
 			}
 		}
 		owners := func() int {
-			by := map[puntuale.NodeID]bool{}
+			byNode := map[puntuale.NodeID]bool{}
 			for id := range puntuale.SessionID(8) {
-				by[m.owner(id+1)] = true
+				byNode[m.owner(id+1)] = true
 			}
-			return len(by)
+			return len(byNode)
 		}
 		start := func() *dispatch.Dispatcher {
 			d := dispatch.New(config(m, n))

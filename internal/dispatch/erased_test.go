@@ -43,8 +43,8 @@ func TestErasedNumberGetsNothing(t *testing.T) {
 					t.Errorf("message %d is %v, want %v", id, m.State, want)
 				}
 			}
-			if m := w.message(t, ids[0]); m.Left().Sub(due) > 500*time.Millisecond {
-				t.Errorf("the first one left %v late", m.Left().Sub(due))
+			if m := w.message(t, ids[0]); m.LeftAt().Sub(due) > 500*time.Millisecond {
+				t.Errorf("the first one left %v late", m.LeftAt().Sub(due))
 			}
 			if got := len(w.ledger(t)); got != 3 {
 				t.Errorf("%d messages arrived, want 3", got)

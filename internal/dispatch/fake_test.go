@@ -160,14 +160,14 @@ func (m *memory) Due(_ context.Context, from []puntuale.QueueCursor, horizon tim
 	return due, nil
 }
 
-func (m *memory) Expiring(_ context.Context, session puntuale.SessionID, by time.Time, limit int) (ending []puntuale.DueMessage, err error) {
+func (m *memory) Expiring(_ context.Context, session puntuale.SessionID, end time.Time, limit int) (ending []puntuale.DueMessage, err error) {
 	err = m.enter("Expiring", false)
 	defer m.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range m.rows {
-		if r.Session == session && r.state == puntuale.Pending && r.Intent == 0 && !r.Next.After(by) && !r.ValidUntil.After(by) {
+		if r.Session == session && r.state == puntuale.Pending && r.Intent == 0 && !r.Next.After(end) && !r.ValidUntil.After(end) {
 			ending = append(ending, r.DueMessage)
 		}
 	}
@@ -175,24 +175,24 @@ func (m *memory) Expiring(_ context.Context, session puntuale.SessionID, by time
 	return ending[:min(limit, len(ending))], nil
 }
 
-func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
+func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, since, end time.Time, limit int) (
 	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
 ) {
 	err = m.enter("Retrying", false)
 	defer m.mu.Unlock()
 	count := map[puntuale.SessionID]int{}
 	for _, r := range slices.SortedFunc(maps.Values(m.rows), func(a, b *row) int { return a.Next.Compare(b.Next) }) {
-		if r.state != puntuale.Pending || !slices.Contains(sessions, r.Session) || !r.Next.After(since) || r.Next.After(until) {
+		if r.state != puntuale.Pending || !slices.Contains(sessions, r.Session) || !r.Next.After(since) || r.Next.After(end) {
 			continue
 		}
-		if count[r.Session]++; count[r.Session] == most {
+		if count[r.Session]++; count[r.Session] == limit {
 			crowded = append(crowded, r.Session)
 		}
-		if count[r.Session] <= most && r.Intent == 0 && r.Attempt > 0 && r.IntentAt.After(since) {
+		if count[r.Session] <= limit && r.Intent == 0 && r.Attempt > 0 && r.IntentAt.After(since) {
 			tried = append(tried, r.DueMessage)
 		}
 	}
-	m.scanned = append(m.scanned, len(sessions)*most)
+	m.scanned = append(m.scanned, len(sessions)*limit)
 	return tried, crowded, err
 }
 
@@ -234,7 +234,7 @@ func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAns
 		if r == nil || r.state != puntuale.Pending || r.Intent != item.Intent || r.Next.After(c.Now) || !r.ValidUntil.After(c.Now) {
 			continue
 		}
-		if item.Intent == 0 && m.standings[item.Client].Hold(c.Now) != "" {
+		if item.Intent == 0 && m.standings[item.Client].WaitReason(c.Now) != "" {
 			granted[i] = puntuale.ClaimHeld
 			continue
 		}
@@ -330,8 +330,8 @@ func (m *memory) Reap(context.Context) (freed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for n, until := range m.nodes {
-		if !time.Now().Before(until) {
+	for n, leaseEnd := range m.nodes {
+		if !time.Now().Before(leaseEnd) {
 			freed += m.free(n)
 		}
 	}

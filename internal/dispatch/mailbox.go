@@ -53,13 +53,13 @@ func (b *mailbox) ended(r sendResult) {
 	b.notify()
 }
 
-func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, here bool) {
+func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, local bool) {
 	b.mu.Lock()
 	w := b.mail.wakeups[session]
-	w.here = w.here || here
+	w.here = w.here || local
 	w.changed = w.changed || due.IsZero()
-	if due.After(w.until) {
-		w.until = due
+	if due.After(w.horizonEnd) {
+		w.horizonEnd = due
 	}
 	if !due.IsZero() && (w.first.IsZero() || due.Before(w.first)) {
 		w.first = due

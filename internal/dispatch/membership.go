@@ -285,12 +285,12 @@ func (m *membership) readRoster(ctx context.Context) {
 		}
 		return
 	}
-	mine, leaving := m.sortSessions(node, nodes, sessions)
+	owned, leaving := m.sortSessions(node, nodes, sessions)
 	taken := m.take(call, node, m.wanted(node, nodes, sessions, woken))
 	for _, s := range sessions {
 		if taken[s.ID] {
 			s.Owner = node
-			mine = append(mine, s)
+			owned = append(owned, s)
 		}
 	}
 	m.mu.Lock()
@@ -298,30 +298,30 @@ func (m *membership) readRoster(ctx context.Context) {
 	for id := range woken {
 		m.foreign[id] = true
 	}
-	for _, s := range mine {
+	for _, s := range owned {
 		delete(m.foreign, s.ID)
 	}
 	m.mu.Unlock()
-	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
+	m.sched.mailbox.post(func() { m.sched.setSessions(node, owned, leaving) })
 }
 
 // sortSessions returns the node's own sessions, and those of them that another node should own. A session that is
 // being linked stays, because a move would end the pairing that a person sees. Connectors end each pairing within
 // minutes.
-func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (owned []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
 	for _, s := range sessions {
 		if s.Owner != node {
 			continue
 		}
-		mine = append(mine, s)
+		owned = append(owned, s)
 		if to := target(s.ID, nodes); to != node && to != 0 && s.Link.State != puntuale.LinkPairing {
 			leaving[s.ID] = true
 			m.targets[s.ID] = to
 		}
 	}
-	return mine, leaving
+	return owned, leaving
 }
 
 // wanted returns the free sessions that this node should take, for one of three reasons. The hashing gives the

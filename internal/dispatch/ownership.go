@@ -15,16 +15,16 @@ const (
 	sessionLost              // this node does not own it any more: the session queue is not used
 )
 
-// setSessions stores the result of the membership: mine has all sessions that the node owns. Those in leaving go to
+// setSessions stores the result of the membership: own has all sessions that the node owns. Those in leaving go to
 // another node when none of their messages is in flight.
-func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
 	}
-	s.own(node, mine, leaving) // first, because the session queues then ask whether they are online
+	s.own(node, own, leaving) // first, because the session queues then ask whether they are online
 	now := s.cfg.Clock.Now()
-	owned := make(map[puntuale.SessionID]bool, len(mine))
-	for _, session := range mine {
+	owned := make(map[puntuale.SessionID]bool, len(own))
+	for _, session := range own {
 		owned[session.ID] = true
 		q := s.queues[session.ID]
 		if q == nil {
@@ -35,7 +35,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 			s.fair.activate(q)
 		}
 		if session.Campaigns && !q.campaign.open {
-			s.want(q, true)
+			s.requestRead(q, true)
 		}
 		q.campaign.open = session.Campaigns
 		switch drain := leaving[session.ID]; {
@@ -56,10 +56,10 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 }
 
 // own opens the node's sessions, and closes those that the node no longer owns.
-func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+func (s *scheduler) own(node puntuale.NodeID, owned []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	s.health.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
-		s.cfg.Sessions.Own(node, mine, leaving)
+		s.cfg.Sessions.Own(node, owned, leaving)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQu
 	q.offline = !q.online()
 	s.askDeparted(q, now)
 	s.queues[session.ID] = q
-	s.want(q, true)
+	s.requestRead(q, true)
 	return q
 }
 

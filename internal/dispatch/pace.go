@@ -29,8 +29,8 @@ const oneDay = 24 * time.Hour
 // them. PerMinute 0 means no limit of the session's own.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
-	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
-		perSecond = most
+	if limit := p.network; limit > 0 && (perSecond <= 0 || perSecond > limit) {
+		perSecond = limit
 	}
 	switch {
 	case perSecond <= 0:
@@ -88,9 +88,9 @@ func (p *pace) addDeparted(now time.Time) {
 }
 
 // setBack moves back the moments for which the pace waits, because the clock was set back.
-func (p *pace) setBack(by time.Duration) {
+func (p *pace) setBack(jump time.Duration) {
 	if !p.next.IsZero() {
-		p.next = p.next.Add(-by)
+		p.next = p.next.Add(-jump)
 	}
 }
 
@@ -104,18 +104,18 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 		q.pace.unknown = false
 		return
 	}
-	session, most := q.session, q.pace.limits.PerDay
+	session, limit := q.session, q.pace.limits.PerDay
 	q.pace.asking = true
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		found, err := s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), most)
-		s.mailbox.post(func() { s.gotDeparted(q, most, found, err) })
+		found, err := s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), limit)
+		s.mailbox.post(func() { s.gotDeparted(q, limit, found, err) })
 	})
 }
 
 // gotDeparted adds the messages that left before this node got the session.
-func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
+func (s *scheduler) gotDeparted(q *sessionQueue, limit int, found []time.Time, err error) {
 	q.pace.asking = false
 	if err != nil {
 		if s.life.ctx.Err() == nil {
@@ -123,7 +123,7 @@ func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, er
 		}
 		return // the next poll asks again
 	}
-	if q.pace.limits.PerDay > most {
+	if q.pace.limits.PerDay > limit {
 		return
 	}
 	q.pace.departed = found

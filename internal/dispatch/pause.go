@@ -7,26 +7,26 @@ import (
 
 // pause is a time for which a connector asks the dispatcher to send nothing on a session.
 type pause struct {
-	until   time.Time        // end of the pause; only set may change it
-	shared  atomic.Int64     // the same as until, in microseconds of the Unix epoch, for goroutines that prepare
+	end     time.Time        // end of the pause; only set may change it
+	shared  atomic.Int64     // the same as end, in microseconds of the Unix epoch, for goroutines that prepare
 	waiting []*queuedMessage // messages to prepare when the pause has ended
 }
 
-func (p *pause) set(until time.Time) {
-	p.until = until
-	p.shared.Store(until.UnixMicro())
+func (p *pause) set(pauseEnd time.Time) {
+	p.end = pauseEnd
+	p.shared.Store(pauseEnd.UnixMicro())
 }
 
-func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
+func (p *pause) active(now time.Time) bool { return now.Before(p.end) }
 
 // activeShared does the same as active. Any goroutine may call it.
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
 // pause makes the dispatcher send nothing on a session until a moment.
-func (s *scheduler) pause(q *sessionQueue, until time.Time) {
-	if until.After(q.pause.until) {
-		q.pause.set(until)
-		s.timers.set(&q.timer, until)
+func (s *scheduler) pause(q *sessionQueue, pauseEnd time.Time) {
+	if pauseEnd.After(q.pause.end) {
+		q.pause.set(pauseEnd)
+		s.timers.set(&q.timer, pauseEnd)
 	}
 }
 

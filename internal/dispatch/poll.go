@@ -46,7 +46,7 @@ func (s *scheduler) poll(now time.Time) {
 		s.sweep(q, now)
 		s.checkOnline(q, now)
 		s.askDeparted(q, now)
-		if q.drain.over(now) {
+		if q.drain.hasEnded(now) {
 			s.endDrain(q)
 		}
 		if q.tenant.stopped {
@@ -64,7 +64,7 @@ func (s *scheduler) poll(now time.Time) {
 	}
 	s.askStandings(stopped)
 	s.overdue(now)
-	s.retryChecks.again()
+	s.retryChecks.askAll()
 	s.attempts.sweep(now)
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
@@ -88,7 +88,7 @@ func (s *scheduler) pollPart(now time.Time) {
 // pollQueue asks for a read of a session on behalf of the poll.
 func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
-	s.want(q, false)
+	s.requestRead(q, false)
 }
 
 // sweep closes messages that expired while they waited in memory, and forgets old retry barriers.

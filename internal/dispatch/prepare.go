@@ -18,7 +18,7 @@ const (
 	mediaPerSession = 8
 	prepareWait     = 90 * time.Second
 	panicsAllowed   = 3
-	repeatTries     = 4 // a repeat that cannot be prepared waits as after this many failures
+	repeatTries     = 4 // a repeat that cannot be prepared waits as long as a message after this number of failures
 	loadsAtOne      = 1
 	loadMost        = 1000
 )
@@ -56,7 +56,7 @@ func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
 	if q := m.queue; q.pause.active(now) {
 		q.pause.waiting = append(q.pause.waiting, m)
-		s.timers.set(&q.timer, q.pause.until)
+		s.timers.set(&q.timer, q.pause.end)
 		return
 	}
 	s.loader.add(m)

@@ -34,9 +34,9 @@ type reader struct {
 	blocked int                 // number of sessions that could not send at the last poll
 }
 
-// want asks for a read of a session up to the horizon. A session with a backlog is read again only when it has few
+// requestRead asks for a read of a session up to the horizon. A session with a backlog is read again only when it has few
 // messages left in memory.
-func (s *scheduler) want(q *sessionQueue, urgent bool) {
+func (s *scheduler) requestRead(q *sessionQueue, urgent bool) {
 	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
 	}
@@ -198,8 +198,8 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	if len(fresh) > 0 {
 		// A message in retry is due again within retryReach. One that was due more than orderWait ago holds back no
 		// others any more.
-		most := max(takeoverRows/len(fresh), takeoverLeast)
-		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
+		maximum := max(takeoverRows/len(fresh), takeoverLeast)
+		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), maximum); r.err != nil {
 			return r
 		}
 	}
@@ -258,7 +258,7 @@ func (s *scheduler) gotRead(r readResult) {
 	last, full := puntuale.QueueCursor{}, false
 	for _, q := range r.queues {
 		crowded := len(r.queues) > 1 && slices.Contains(r.crowded, q.session.ID)
-		q.lookahead.Got(r.err != nil, crowded, now)
+		q.lookahead.ReadReturned(r.err != nil, crowded, now)
 	}
 	for i := range r.due {
 		row := &r.due[i]
@@ -321,7 +321,7 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 	if q.messages[row.ID] != nil || s.attempts.has(row.ID) {
 		return rowKnown
 	}
-	if q.lookahead.Left(row.ID) {
+	if q.lookahead.LeftMemory(row.ID) {
 		return rowKnown // if the row is still open, another read finds it, because Stray was called
 	}
 	m := &queuedMessage{row: *row, queue: q}

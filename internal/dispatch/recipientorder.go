@@ -47,7 +47,7 @@ func (k orderKey) compare(o orderKey) int {
 // retryBarrier stands for an earlier message in retry. It stays while the message itself is not in memory.
 type retryBarrier struct {
 	key    orderKey
-	until  time.Time // after this moment it holds back no messages
+	end    time.Time // after this moment it holds back no messages
 	next   time.Time // when the message is tried again, as the disk says
 	forget time.Time // when the barrier is deleted
 	tries  int       // number of failed preparations
@@ -95,11 +95,11 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	if len(r.barriers) == 0 {
 		return true, time.Time{}
 	}
-	mine := orderKeyOf(&m.row)
+	key := orderKeyOf(&m.row)
 	for i := range r.barriers {
 		b := &r.barriers[i]
-		if b.key.compare(mine) < 0 && now.Before(b.until) && b.until.After(wait) {
-			wait = b.until
+		if b.key.compare(key) < 0 && now.Before(b.end) && b.end.After(wait) {
+			wait = b.end
 		}
 	}
 	return wait.IsZero(), wait
@@ -113,7 +113,7 @@ func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.T
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
 	if at < 0 {
 		at = len(r.barriers)
-		r.barriers = append(r.barriers, retryBarrier{key: k, until: since.Add(orderWait)})
+		r.barriers = append(r.barriers, retryBarrier{key: k, end: since.Add(orderWait)})
 	}
 	b := &r.barriers[at]
 	b.next = next
@@ -134,15 +134,15 @@ func (r *recipientOrder) removeBarrier(id puntuale.MessageID) {
 
 // barred reports whether a message in retry holds back others now.
 func (r *recipientOrder) barred(now time.Time) bool {
-	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.until) })
+	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.end) })
 }
 
-// lift makes a message in retry hold back others no longer, if its next attempt is still at next. The count of failed
-// preparations stays.
+// lift ends the barrier of a message in retry, if the message's next attempt is still at the moment next. Later
+// messages to the recipient may then leave. The count of failed preparations stays.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
 		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {
-			b.until = time.Time{}
+			b.end = time.Time{}
 			return true
 		}
 	}

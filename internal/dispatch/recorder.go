@@ -89,7 +89,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch, however long the store does not answer. It stops only when ctx ends.
+// record writes the batch. If the store does not answer, it tries again until the store answers, or until ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
@@ -176,10 +176,10 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 	return nil
 }
 
-// fails tells the scheduler when the store stops recording outcomes, and when it records them again. by is 1 or -1.
-func (r *recorder) fails(by int) {
+// fails tells the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 or -1.
+func (r *recorder) fails(failures int) {
 	r.mu.Lock()
-	r.failing += by
+	r.failing += failures
 	stuck := r.failing > 0
 	r.mu.Unlock()
 	r.s.health.recording(!stuck)

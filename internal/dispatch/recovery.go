@@ -8,7 +8,7 @@ import (
 )
 
 // recover decides about a row with an attempt that has no known outcome. A crash left the attempt behind, or the
-// message is uncertain and its next look is due. It returns true if the attempt is to be repeated.
+// message is uncertain and its next check is due. It returns true if the attempt is to be repeated.
 //
 //   - An attempt of this process whose claim got no answer was never sent. So the message is opened again. This does not
 //     apply to a repeat, because the attempt before it may have arrived.
@@ -25,7 +25,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case row.Next.After(now): // the next look is not due yet
+	case row.Next.After(now): // the next check is not due yet
 	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")
@@ -46,11 +46,11 @@ func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
 
 // mightRepeat reports whether the row of a message allows a repeat. The message's content is not known yet.
 func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now time.Time) bool {
-	most := puntuale.MaxRepeats
+	maximum := puntuale.MaxRepeats
 	if q.capabilities.Recovery != puntuale.RecoverSameID {
-		most = puntuale.MaxResends
+		maximum = puntuale.MaxResends
 	}
-	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
+	return q.conn != nil && row.Repeats < maximum && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
 }
 
 // mayRepeat reports whether a message may be repeated. Its content is known.
@@ -67,8 +67,8 @@ func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 
 // awaitReceipt makes an unanswered message wait. It is called if mustWait returns true.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
-	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
-		s.postpone(m, again, puntuale.Reason{}, puntuale.Reason{})
+	if resendAt := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(resendAt) {
+		s.postpone(m, resendAt, puntuale.Reason{}, puntuale.Reason{})
 		return
 	}
 	s.giveUpRepeat(m)
@@ -97,16 +97,16 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 		s.conclude(m, o)
 		return
 	}
-	if again := m.row.IntentAt.Add(puntuale.ResendAfter); now.Before(again) && again.Before(o.Next) {
-		o.Next = again
+	if resendAt := m.row.IntentAt.Add(puntuale.ResendAfter); now.Before(resendAt) && resendAt.Before(o.Next) {
+		o.Next = resendAt
 	}
 	s.inFlight(m)
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		asked := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
+		requested := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
 			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
-		if arrived, err := checker.Arrived(ctx, asked); err != nil {
+		if arrived, err := checker.Arrived(ctx, requested); err != nil {
 			s.cfg.Logger.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
 		} else if arrived {
 			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}

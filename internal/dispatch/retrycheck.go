@@ -37,8 +37,8 @@ func (d *retryChecks) known(x retryCheck) {
 	}
 }
 
-// again asks about all recipients that still wait, if there are no new questions.
-func (d *retryChecks) again() {
+// askAll asks about all recipients that still wait, if there are no new questions.
+func (d *retryChecks) askAll() {
 	if len(d.fresh) > 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (d *retryChecks) again() {
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
-		var asked []retryCheck
+		var requested []retryCheck
 		var from []puntuale.QueueCursor
 		var horizon time.Time
 		for _, x := range s.retryChecks.fresh[:n] {
@@ -63,8 +63,8 @@ func (s *scheduler) checkRetries(now time.Time) {
 				continue
 			}
 			for _, b := range r.barriers {
-				if now.Before(b.until) && !s.underWay(x.queue, b.key.id) {
-					asked = append(asked, x)
+				if now.Before(b.end) && !s.underWay(x.queue, b.key.id) {
+					requested = append(requested, x)
 					from = append(from, puntuale.QueueCursor{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: b.next, ID: b.key.id - 1})
 					horizon = latest(horizon, b.next)
 				}
@@ -72,7 +72,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 		}
 		s.retryChecks.fresh = s.retryChecks.fresh[n:]
 		if len(from) > 0 {
-			s.askRetryChecks(asked, from, horizon)
+			s.askRetryChecks(requested, from, horizon)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	return s.attempts.has(id) || m != nil && m.stage == settling
 }
 
-func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.QueueCursor, horizon time.Time) {
+func (s *scheduler) askRetryChecks(requested []retryCheck, from []puntuale.QueueCursor, horizon time.Time) {
 	s.retryChecks.asking = true
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
@@ -92,19 +92,19 @@ func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.QueueCurs
 		s.mailbox.post(func() {
 			s.retryChecks.asking = false
 			if err == nil { // after an error, the next poll asks again
-				s.gotRetryChecks(asked, from, open)
+				s.gotRetryChecks(requested, from, open)
 			}
 		})
 	})
 }
 
 // gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has another moment.
-func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
+func (s *scheduler) gotRetryChecks(requested []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {
 		still[open[i].ID] = true
 	}
-	for i, x := range asked {
+	for i, x := range requested {
 		id := from[i].ID + 1
 		r := x.queue.recipients[x.recipient]
 		if r == nil || still[id] || s.underWay(x.queue, id) || !r.lift(id, from[i].Next) {

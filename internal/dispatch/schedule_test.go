@@ -306,8 +306,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			after(time.Second)
 			d.Wake(1, time.Now())
 		}
-		if most := queued.most.Load(); most < 1000 || most > 20_000 {
-			t.Errorf("%d messages in memory", most)
+		if limit := queued.most.Load(); limit < 1000 || limit > 20_000 {
+			t.Errorf("%d messages in memory", limit)
 		}
 		close(open)
 		after(30 * time.Second)
@@ -345,8 +345,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 		}
 		// When the rest is in memory, the session has no backlog any more. So the poll reads these messages a second
 		// time.
-		if most := backlogMessages + queueHolds; m.seen > most {
-			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
+		if limit := backlogMessages + queueHolds; m.seen > limit {
+			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, limit)
 		}
 	})
 }
@@ -382,8 +382,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		}
 		// The wakeup, the retry and the poll at the end each cause one more read of what is in memory. Usually a
 		// quarter of memory is in use.
-		if most := backlogMessages + 3*queueHolds; m.seen > most {
-			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
+		if limit := backlogMessages + 3*queueHolds; m.seen > limit {
+			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, limit)
 		}
 	})
 }
@@ -735,12 +735,12 @@ func TestOffline(t *testing.T) {
 // attempt counts.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	var until time.Time
+	var deadline time.Time
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		until = time.Now().Add(30 * time.Second)
+		deadline = time.Now().Add(30 * time.Second)
 		n.capabilities.Slots = 1
 		n.send = func(context.Context, puntuale.Prepared) error {
-			if time.Now().Before(until) {
+			if time.Now().Before(deadline) {
 				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Troppi messaggi"), After: 10 * time.Second}
 			}
 			return nil
@@ -753,7 +753,7 @@ func TestQuiet(t *testing.T) {
 		after(2 * time.Minute)
 		early := 0
 		for _, s := range n.sightings() {
-			if s.at.Before(until) {
+			if s.at.Before(deadline) {
 				early++
 			}
 		}

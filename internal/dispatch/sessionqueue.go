@@ -80,7 +80,7 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 		return false, time.Time{}
 	}
 	if q.pause.active(now) {
-		return false, q.pause.until
+		return false, q.pause.end
 	}
 	return q.pace.take(now)
 }
@@ -94,8 +94,8 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if m := s.takeRepeat(q, now); m != nil {
 		return m
 	}
-	m, must := s.takeFrom(q, &q.ready, now)
-	if m == nil && !must {
+	m, taken := s.takeFrom(q, &q.ready, now)
+	if m == nil && !taken {
 		m, _ = s.takeFrom(q, &q.campaign.ready, now)
 	}
 	return m
@@ -144,7 +144,7 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 			return nil
 		}
 		if q.pause.active(now) {
-			s.timers.set(&q.timer, q.pause.until)
+			s.timers.set(&q.timer, q.pause.end)
 			return nil
 		}
 		q.repeats.pop()

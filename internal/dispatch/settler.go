@@ -81,11 +81,11 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 // explain finds out why expired messages did not leave: because of their client, or because of their session, or only
 // because time ran out. It checks in this order.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
-	asked := map[puntuale.ClientID]bool{}
+	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
 	for _, x := range batch {
-		if x.verdict == "expired" && !asked[x.m.row.Client] {
-			asked[x.m.row.Client] = true
+		if x.verdict == "expired" && !requested[x.m.row.Client] {
+			requested[x.m.row.Client] = true
 			clients = append(clients, x.m.row.Client)
 		}
 	}
@@ -101,7 +101,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 		if x.verdict != "expired" {
 			continue
 		}
-		switch hold := found[x.m.row.Client].Hold(now); {
+		switch hold := found[x.m.row.Client].WaitReason(now); {
 		case hold != "":
 			x.settlement.Reason = puntuale.Because(hold)
 		case x.m.queue.session.ByDevice() && x.m.queue.session.LinkOf() == puntuale.LinkOnline:

@@ -54,8 +54,8 @@ func TestSandboxEndToEnd(t *testing.T) {
 			check("+393470009904", puntuale.Pending, "", 4, 1, 4)
 			time.Sleep(time.Minute)
 			check("+393470009904", puntuale.Failed, puntuale.ReasonUncertain, 4, 1, 4)
-			if m := w.message(t, ids["+393470001000"]); m.Left().Before(now) || m.Left().After(now.Add(time.Second)) {
-				t.Errorf("it left at %v, want at %v", m.Left(), now)
+			if m := w.message(t, ids["+393470001000"]); m.LeftAt().Before(now) || m.LeftAt().After(now.Add(time.Second)) {
+				t.Errorf("it left at %v, want at %v", m.LeftAt(), now)
 			}
 		})
 	})

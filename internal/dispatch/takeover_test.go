@@ -44,8 +44,8 @@ func TestManyAtTakeover(t *testing.T) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if most := slices.Max(m.scanned); most > 16_384 || len(m.scanned) < 2 {
-			t.Errorf("%d looks, of up to %d rows", len(m.scanned), most)
+		if limit := slices.Max(m.scanned); limit > 16_384 || len(m.scanned) < 2 {
+			t.Errorf("%d looks, of up to %d rows", len(m.scanned), limit)
 		}
 	})
 }

@@ -8,10 +8,10 @@ import (
 
 // wakeup collects the wakeups of one session that came since the scheduler last looked.
 type wakeup struct {
-	here    bool      // at least one of the wakeups comes from this node
-	changed bool      // sessions changed
-	first   time.Time // earliest moment at which something is due; zero: the wakeups name no moment
-	until   time.Time // latest moment at which something is due
+	here       bool      // at least one of the wakeups comes from this node
+	changed    bool      // sessions changed
+	first      time.Time // earliest moment at which something is due; zero: the wakeups name no moment
+	horizonEnd time.Time // latest moment at which something is due
 }
 
 // wakeUp acts on a wakeup.
@@ -35,13 +35,13 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	if s.life.retiring || q.backlogged(s.capacity()) {
 		return // the message is behind those in memory, so a refill will find it
 	}
-	until := latest(w.until, now)
+	horizonEnd := latest(w.horizonEnd, now)
 	if len(q.messages) < queueMost/4 {
 		// One wakeup may stand for several messages, and it names only the first moment. So look a little further.
 		// The poll is in time for messages that are due later.
-		until = latest(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
+		horizonEnd = latest(horizonEnd, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
-	s.act(q, q.lookahead.Wakeup(until, w.changed, s.cfg.Clock.Now()))
+	s.act(q, q.lookahead.Wakeup(horizonEnd, w.changed, s.cfg.Clock.Now()))
 }
 
 // passOn gives a wakeup to other nodes, because its session is not on this node.
@@ -49,10 +49,10 @@ func (s *scheduler) passOn(session puntuale.SessionID, w wakeup) {
 	if w.changed {
 		s.cfg.Elsewhere(session, time.Time{})
 	}
-	if !w.until.IsZero() {
-		s.cfg.Elsewhere(session, w.until)
+	if !w.horizonEnd.IsZero() {
+		s.cfg.Elsewhere(session, w.horizonEnd)
 	}
-	if w.first.Before(w.until) {
+	if w.first.Before(w.horizonEnd) {
 		s.cfg.Elsewhere(session, w.first)
 	}
 }

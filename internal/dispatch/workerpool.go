@@ -24,8 +24,8 @@ func (p workerPools) submit(m *queuedMessage) {
 // goroutine. While preparations are slow, relief doubles the number of goroutines. So quick preparations use few
 // goroutines, and do not delay messages that are due now.
 type workerPool struct {
-	s                *scheduler
-	most, perSession int
+	s                 *scheduler
+	limit, perSession int
 
 	mu       sync.Mutex
 	running  int // number of goroutines
@@ -53,8 +53,8 @@ func (j *sessionJobs) pop() *queuedMessage {
 	return j.campaigns.pop()
 }
 
-func newWorkerPool(s *scheduler, most, atPriority int) *workerPool {
-	return &workerPool{s: s, most: most, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
+func newWorkerPool(s *scheduler, limit, atPriority int) *workerPool {
+	return &workerPool{s: s, limit: limit, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
 }
 
 func (p *workerPool) submit(m *queuedMessage) {
@@ -90,7 +90,7 @@ func (p *workerPool) list(j *sessionJobs) {
 
 // grow starts n more goroutines, up to the limit of the pool. The pool is locked.
 func (p *workerPool) grow(n int) {
-	for range min(n, p.most-p.running) {
+	for range min(n, p.limit-p.running) {
 		p.running++
 		p.s.life.wg.Go(p.work)
 	}

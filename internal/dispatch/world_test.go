@@ -233,10 +233,10 @@ func (w *world) dispatch(t testing.TB, cfg dispatch.Config) *dispatch.Dispatcher
 }
 
 // eventually waits until the function so returns true. It waits long enough for a slow machine.
-func eventually(t testing.TB, what string, so func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for !so() {
+	for !condition() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within a minute: %s", what)
 		}

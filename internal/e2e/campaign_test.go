@@ -49,8 +49,8 @@ func newMass(t *testing.T, s *server) *mass {
 func (m *mass) phone(i int) string { return fmt.Sprintf("+3932%d%03d%04d", m.sent%10, i/9000, i%9000) }
 
 // wait waits for a short random time.
-func (m *mass) wait(most time.Duration) {
-	time.Sleep(time.Duration(m.random.Int64N(int64(most)))) // the moment of a kill is random
+func (m *mass) wait(maxWait time.Duration) {
+	time.Sleep(time.Duration(m.random.Int64N(int64(maxWait)))) // the moment of a kill is random
 }
 
 // again kills the server and starts it again.

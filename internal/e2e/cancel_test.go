@@ -113,7 +113,7 @@ func mustRead(t *testing.T, path string) []byte {
 var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
 
 // mostAlive returns the most memory, in MB, that was alive at any collection in the log.
-func mostAlive(t *testing.T, log []byte) (most int) {
+func mostAlive(t *testing.T, log []byte) (highest int) {
 	t.Helper()
 	all := collected.FindAllSubmatch(log, -1)
 	if len(all) == 0 {
@@ -124,7 +124,7 @@ func mostAlive(t *testing.T, log []byte) (most int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, n)
+		highest = max(highest, n)
 	}
-	return most
+	return highest
 }

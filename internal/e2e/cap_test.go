@@ -63,20 +63,20 @@ func (c *capCallers) call(worker int) {
 
 // note counts an answer, and reports whether the call was accepted.
 func (c *capCallers) note(a answer) bool {
-	var told struct {
+	var got struct {
 		Cap       int `json:"daily_api_cap"`
 		Used      int `json:"daily_api_used"`
 		Remaining int `json:"daily_api_remaining"`
 	}
-	bad := json.Unmarshal(a.body, &told) != nil || told.Cap != 1000 || told.Remaining != 1000-told.Used
+	bad := json.Unmarshal(a.body, &got) != nil || got.Cap != 1000 || got.Remaining != 1000-got.Used
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case a.status == http.StatusOK && !bad:
 		c.accepted++
-		c.used[told.Used]++
+		c.used[got.Used]++
 		return true
-	case a.status == http.StatusTooManyRequests && !bad && told.Used == 1000:
+	case a.status == http.StatusTooManyRequests && !bad && got.Used == 1000:
 		c.refused++
 	default:
 		c.wrong = append(c.wrong, fmt.Sprintf("%d %s", a.status, a.body))

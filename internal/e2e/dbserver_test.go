@@ -199,8 +199,8 @@ func (c *dbServer) follows(standby *dbServer) {
 	}
 	db := standby.sql()
 	eventually(c.t, 20*time.Second, "the standby has followed", func() bool {
-		var there bool
-		return db.QueryRow("select coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)", at).Scan(&there) == nil && there
+		var found bool
+		return db.QueryRow("select coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)", at).Scan(&found) == nil && found
 	})
 }
 

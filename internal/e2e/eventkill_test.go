@@ -239,14 +239,14 @@ func (r *eventReceiver) verify(found map[string]detail) {
 	for _, w := range r.wrong[:min(10, len(r.wrong))] {
 		r.t.Error(w)
 	}
-	most, again := 0, 0
+	highest, again := 0, 0
 	for _, e := range r.events {
-		if most = max(most, e.times); e.times > 1 {
+		if highest = max(highest, e.times); e.times > 1 {
 			again++
 		}
 		if _, known := found[e.message]; strings.HasPrefix(e.kind, "message.") && !known {
 			r.t.Errorf("an event of message %s, which nobody made", e.message)
 		}
 	}
-	r.t.Logf("%d events, %d of them more than once, at most %d times; %d were refused first", len(r.events), again, most, len(r.refused))
+	r.t.Logf("%d events, %d of them more than once, at most %d times; %d were refused first", len(r.events), again, highest, len(r.refused))
 }

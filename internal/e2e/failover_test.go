@@ -267,7 +267,7 @@ func TestFailoverAsynchronous(t *testing.T) {
 	h.arrives(h.sides[0], "sent and forgotten, where the network knows repeats", lost[0]...)
 	for _, id := range lost[1] {
 		d, _ := h.detail(h.sides[1], id)
-		if d.State != puntuale.Pending || d.Intent <= 0 || !strings.Contains(catalogue.Italian.Say(d.Detail), "esito incerto") {
+		if d.State != puntuale.Pending || d.Intent <= 0 || !strings.Contains(catalogue.Italian.Sentence(d.Detail), "esito incerto") {
 			t.Errorf("sent and forgotten: %+v", d.Message)
 		}
 	}

@@ -154,9 +154,9 @@ var faults = []fault{
 // ledger, and the final rows.
 func TestFaultsUnderLoad(t *testing.T) {
 	for _, fault := range faults {
-		for _, on := range fault.on {
+		for _, database := range fault.on {
 			for _, nodes := range fault.nodes {
-				t.Run(fmt.Sprintf("%s, %d on %s", fault.name, nodes, on), func(t *testing.T) { fault.run(t, on, nodes) })
+				t.Run(fmt.Sprintf("%s, %d on %s", fault.name, nodes, database), func(t *testing.T) { fault.run(t, database, nodes) })
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 		defer close(due)
 		begun := time.Now()
 		for sent := 0; ; {
-			for until := int(time.Since(begun).Seconds() * float64(rate)); sent < until; sent++ {
+			for deadline := int(time.Since(begun).Seconds() * float64(rate)); sent < deadline; sent++ {
 				select {
 				case due <- struct{}{}:
 				case <-f.halted:
@@ -124,14 +124,14 @@ func (c *floodCaller) call() {
 	c.statuses[strconv.Itoa(status)]++
 	switch status {
 	case http.StatusOK:
-		var told struct {
+		var answer struct {
 			ID []string `json:"id"`
 		}
-		if err := json.Unmarshal(text, &told); err != nil || len(told.ID) == 0 {
+		if err := json.Unmarshal(text, &answer); err != nil || len(answer.ID) == 0 {
 			c.wrong = append(c.wrong, fmt.Sprintf("accepted without ids: %s", text))
 		}
 		c.accepted = append(c.accepted, took)
-		c.book[who.key] = append(c.book[who.key], told.ID...)
+		c.book[who.key] = append(c.book[who.key], answer.ID...)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		c.refused = append(c.refused, took)
 		after, err := strconv.Atoi(header.Get("Retry-After"))

@@ -246,11 +246,11 @@ func (g *killedGateway) settle() {
 	}
 	var echoed []string
 	for phone, m := range found {
-		s, there := sent[phone]
+		s, ok := sent[phone]
 		switch {
-		case !there && m.State == "COMPLETED":
+		case !ok && m.State == "COMPLETED":
 			g.t.Errorf("the message to %s was not sent, and is COMPLETED", phone)
-		case there && m.uncertain():
+		case ok && m.uncertain():
 			g.report("messages.upsert", gatewaytest.Echo(s, time.Now()))
 			echoed = append(echoed, phone)
 		}

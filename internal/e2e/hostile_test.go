@@ -64,8 +64,8 @@ func TestHostileMix(t *testing.T) {
 		if p99 := quantile(delays, 0.99); p99 > hostileDelay {
 			t.Errorf("another client's starts: p99 %v", p99)
 		}
-		if most := peak(t, s); most > hostileMemory {
-			t.Errorf("%d MB", most)
+		if highest := peak(t, s); highest > hostileMemory {
+			t.Errorf("%d MB", highest)
 		}
 		if seen.Open < keptConnections {
 			t.Errorf("only %d connections were open at once", seen.Open)

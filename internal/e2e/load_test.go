@@ -270,21 +270,21 @@ func busy(a answer) bool {
 }
 
 func (c *caller) ids(a answer) []string {
-	var told struct {
+	var got struct {
 		ID []string `json:"id"`
 	}
-	c.read(a, &told)
-	return told.ID
+	c.read(a, &got)
+	return got.ID
 }
 
 func (c *caller) cancelledIDs(a answer) (ids []string) {
-	var told struct {
+	var got struct {
 		Messages []struct {
 			ID int64 `json:"id"`
 		} `json:"messages"`
 	}
-	c.read(a, &told)
-	for _, m := range told.Messages {
+	c.read(a, &got)
+	for _, m := range got.Messages {
 		ids = append(ids, strconv.FormatInt(m.ID, 10))
 	}
 	return ids

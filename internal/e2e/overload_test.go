@@ -70,8 +70,8 @@ func TestOverload(t *testing.T) {
 		if quantile(quiet.accepted, 0.5) > quantile(noise.accepted, 0.99) {
 			t.Error("the other client had to wait as long as those who flood")
 		}
-		if most := peak(t, s); most > 400 {
-			t.Errorf("%d MB", most)
+		if highest := peak(t, s); highest > 400 {
+			t.Errorf("%d MB", highest)
 		}
 		arrivedOnce(t, s.base, due, runs*len(steps))
 		stored(t, database, noise, noisy, stops+stops+1, 3*(stops+1), 3*stops)

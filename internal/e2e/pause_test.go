@@ -58,9 +58,9 @@ func (p *paused) begun() map[int64]int {
 }
 
 // The method among counts the campaign's messages that match a condition.
-func (p *paused) among(which string, args ...any) (n int) {
+func (p *paused) among(condition string, args ...any) (n int) {
 	p.t.Helper()
-	if err := p.db.QueryRow("select count(*) from message where campaign_id = "+strconv.Itoa(p.campaign)+" and "+which, args...).Scan(&n); err != nil {
+	if err := p.db.QueryRow("select count(*) from message where campaign_id = "+strconv.Itoa(p.campaign)+" and "+condition, args...).Scan(&n); err != nil {
 		p.t.Fatal(err)
 	}
 	return n

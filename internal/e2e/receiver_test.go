@@ -192,8 +192,8 @@ func (r *programReceiver) verifies() {
 	}
 	const body = `{"type":"message.sent","data":{}}`
 	now := time.Now()
-	sign := func(by *standardwebhooks.Webhook, id string, at time.Time) string {
-		text, err := by.Sign(id, at, []byte(body))
+	sign := func(webhook *standardwebhooks.Webhook, id string, at time.Time) string {
+		text, err := webhook.Sign(id, at, []byte(body))
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -320,8 +320,8 @@ func (s *shop) banned(t *testing.T, anna *whatsapptest.Phone) {
 	before := len(s.net.Logins())
 	s.account.Ban(101, 6*time.Second)
 	v := s.is("banned")
-	until, err := time.Parse(time.RFC3339Nano, v.Until)
-	if err != nil || time.Until(until) < time.Second || time.Until(until) > 8*time.Second {
+	deadline, err := time.Parse(time.RFC3339Nano, v.Until)
+	if err != nil || time.Until(deadline) < time.Second || time.Until(deadline) > 8*time.Second {
 		t.Errorf("until %q (%v)", v.Until, err)
 	}
 	if a, err := call("POST", s.at("/reconnect"), s.who.key, nil); err != nil || a.status != http.StatusConflict {

@@ -78,9 +78,9 @@ func (x *troubled) ready() bool {
 // away watches the server while the database is away. The server must refuse calls, and say that it is not ready.
 func (x *troubled) away(lasts time.Duration) {
 	x.t.Helper()
-	until := time.Now().Add(lasts)
+	deadline := time.Now().Add(lasts)
 	eventually(x.t, refusedWithin+2*time.Second, "not ready while the database is away", func() bool { return !x.ready() })
-	for time.Now().Before(until) {
+	for time.Now().Before(deadline) {
 		if status := x.asks(); status == http.StatusOK {
 			x.t.Error("a call was accepted while the database was away")
 		}
@@ -185,7 +185,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 		}
 		defer f.Close()
 		block := make([]byte, 4096)
-		for until := time.Now().Add(pick(5*time.Second, 30*time.Second)); time.Now().Before(until); {
+		for deadline := time.Now().Add(pick(5*time.Second, 30*time.Second)); time.Now().Before(deadline); {
 			if _, err := f.Write(block); err != nil {
 				time.Sleep(time.Millisecond)
 			}

@@ -175,7 +175,7 @@ func (v *verifier) outcomes(since time.Time) {
 func (v *verifier) compare(id string) {
 	v.t.Helper()
 	p, row := v.mine[id], v.rows[id]
-	at, there := v.arrived[id]
+	at, found := v.arrived[id]
 	v.count[row.State]++
 	switch {
 	case p.cancelled && row.State != "CANCELLED":
@@ -185,9 +185,9 @@ func (v *verifier) compare(id string) {
 		return // nobody knows whether the network has the message
 	case row.State == "CANCELLED" && !p.cancelled && !p.asked:
 		v.t.Errorf("message %s is CANCELLED and nobody asked for that", id)
-	case row.State != "COMPLETED" && there:
+	case row.State != "COMPLETED" && found:
 		v.t.Errorf("message %s is %s (%s) and the network has it", id, row.State, row.Response)
-	case row.State == "COMPLETED" && !there:
+	case row.State == "COMPLETED" && !found:
 		v.t.Errorf("message %s is COMPLETED and the network does not have it", id)
 	case row.State == "PENDING" && p.after < far, row.State == "FAILED", row.State == "BLACKLISTED", row.State == "RESCHEDULED":
 		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
@@ -202,7 +202,7 @@ func (v *verifier) compare(id string) {
 	if v.sent[id] != want {
 		v.t.Errorf("message %s is %s and listed as sent %d times", id, row.State, v.sent[id])
 	}
-	if !there {
+	if !found {
 		return
 	}
 	due := v.due(p, row)

@@ -115,11 +115,11 @@ func messageReason(t puntuale.EventType, m *puntuale.MessageDetail) string {
 	case m.ID == 0 || state == puntuale.Completed || state != m.State:
 		return ""
 	case t != puntuale.EventMessageUncertain:
-		return catalogue.Italian.Say(m.Response())
+		return catalogue.Italian.Sentence(m.Response())
 	case m.Detail.IsZero():
-		return catalogue.Italian.Say(puntuale.Because(puntuale.ReasonUncertain))
+		return catalogue.Italian.Sentence(puntuale.Because(puntuale.ReasonUncertain))
 	}
-	return catalogue.Italian.Say(m.Detail)
+	return catalogue.Italian.Sentence(m.Detail)
 }
 
 var effects = map[puntuale.ReplyEffect]string{puntuale.ReplyStopped: "stopped", puntuale.ReplyOptOut: "opt_out", puntuale.ReplyOptIn: "opt_in"}
@@ -174,7 +174,7 @@ func detailOf(e *puntuale.Event, known object) (all object) {
 			continue
 		}
 		if text, ok := m.value.(string); ok && m.name == "reason" {
-			m.value = textOrNull(catalogue.Italian.Say(puntuale.ParseReason(text)))
+			m.value = textOrNull(catalogue.Italian.Sentence(puntuale.ParseReason(text)))
 		}
 		all = append(all, m)
 	}

@@ -62,13 +62,13 @@ func parse(text string) (all object) {
 
 // bounded writes an object that around makes from data. It cuts the longest texts of data until the result is short
 // enough.
-func bounded(data object, around func(object) object) []byte {
+func bounded(data object, multipartBody func(object) object) []byte {
 	for cut := false; ; cut = true {
 		shown := data
 		if cut {
 			shown = append(slices.Clone(data), pair{truncated, true})
 		}
-		if text := encode(around(shown)); len(text) <= puntuale.MaxEvent {
+		if text := encode(multipartBody(shown)); len(text) <= puntuale.MaxEvent {
 			return text
 		}
 		shorten(data)
@@ -88,10 +88,10 @@ func encode(o object) []byte {
 // shorten cuts the value that takes the most bytes. It cuts a text by a quarter, and replaces any other value by
 // null.
 func shorten(data object) {
-	longest, most := 0, 0
+	longest, bestCount := 0, 0
 	for i, m := range data {
-		if n := len(encode(object{m})); n > most {
-			longest, most = i, n
+		if n := len(encode(object{m})); n > bestCount {
+			longest, bestCount = i, n
 		}
 	}
 	value := &data[longest].value

@@ -102,7 +102,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request) (automation.HookR
 	if err := admission.CheckLength(r, puntuale.MaxHookBody); err != nil {
 		return none, err
 	}
-	pass.Rest() // other requests may have the seat while the body arrives
+	pass.LeaveSeat() // other requests may have the seat while the body arrives
 	release := admission.ReadWithin(w, r, bodyWithin)
 	defer release()
 	body, err := admission.ReadBody(w, r, puntuale.MaxHookBody, budget)

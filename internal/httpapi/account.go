@@ -127,7 +127,7 @@ type quotasAnswer struct {
 
 func quotasOf(q puntuale.Quotas) quotasAnswer {
 	return quotasAnswer{
-		q.Of(puntuale.QuotaSessions), q.Of(puntuale.QuotaSequences), q.Of(puntuale.QuotaTemplates), q.Of(puntuale.QuotaUsers), q.Of(puntuale.QuotaKeys),
+		q.Get(puntuale.QuotaSessions), q.Get(puntuale.QuotaSequences), q.Get(puntuale.QuotaTemplates), q.Get(puntuale.QuotaUsers), q.Get(puntuale.QuotaKeys),
 	}
 }
 
@@ -212,14 +212,14 @@ func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeIn
 	if err != nil {
 		return account.Snapshot{}, err
 	}
-	asked := readChange(body)
-	body.only(changeBody{})
+	requested := readChange(body)
+	body.refuseUndocumented(changeBody{})
 	if err := body.err(); err != nil {
 		return account.Snapshot{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(*body.refused, faults...)
-	changed, err := p.ChangeClient(ctx, q.ID, asked)
+	requested.Known, requested.Faults = known, append(*body.refused, faults...)
+	changed, err := p.ChangeClient(ctx, q.ID, requested)
 	if err != nil {
 		return account.Snapshot{}, err
 	}
@@ -269,7 +269,7 @@ func quotasChange(o *object) map[puntuale.Quota]*int64 {
 			changes[q] = nil
 		}
 	}
-	inner.only(quotasBody{})
+	inner.refuseUndocumented(quotasBody{})
 	return changes
 }
 
@@ -302,7 +302,7 @@ func textsChange(o *object, name string) puntuale.Change[[]string] {
 	raws := o.list(name)
 	texts := each(raws, func(raw json.RawMessage) string {
 		if raw[0] != '"' {
-			o.wrong(name, faultCallMustBeStrings)
+			o.addFault(name, faultCallMustBeStrings)
 			return ""
 		}
 		return unquote(raw)

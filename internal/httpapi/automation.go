@@ -17,7 +17,7 @@ func registerAutomations(a *api) {
 	missing := []int{http.StatusNotFound}
 	client(a, operation{id: "listAutomations", method: http.MethodGet, path: all, strict: true,
 		summary: "List the automations, by id. The path of a hook is only in the answer for one automation"}, a.listAutomations)
-	client(a, operation{id: "createAutomation", method: http.MethodPost, path: all, creates: always, body: automationBody{}, closed: true, idempotent: true,
+	client(a, operation{id: "createAutomation", method: http.MethodPost, path: all, creates: createsAlways, body: automationBody{}, closed: true, idempotent: true,
 		summary: "Create an automation: when something happens, and conditions hold, it acts", refusals: []int{http.StatusConflict}}, a.createAutomation)
 	client(a, operation{id: "getAutomation", method: http.MethodGet, path: one, versioned: true, summary: "Get an automation", refusals: missing}, a.getAutomation)
 	client(a, operation{id: "replaceAutomation", method: http.MethodPut, path: one, body: automationBody{}, closed: true, versioned: true,
@@ -135,15 +135,15 @@ func automationOf(r automation.Rule) AutomationAnswer {
 }
 
 func firingOf(f puntuale.Firing) firingAnswer {
-	why := puntuale.Because(f.Reason)
+	reason := puntuale.Because(f.Reason)
 	if f.Reason == "" {
-		why = puntuale.Reason{}
+		reason = puntuale.Reason{}
 	} else if f.Detail != "" {
-		why = puntuale.Colon(why, puntuale.ParseReason(f.Detail))
+		reason = puntuale.Colon(reason, puntuale.ParseReason(f.Detail))
 	}
 	return firingAnswer{
 		At: stamp(f.At), Phone: textOrNull(f.Phone), Occurrence: textOrNull(f.Occurrence), Acted: f.Acted, Code: textOrNull(string(f.Reason)),
-		Why: textOrNull(catalogue.Italian.Say(why)), English: textOrNull(catalogue.English.Say(why)), Messages: each(f.Messages, puntuale.MessageID.String),
+		Why: textOrNull(catalogue.Italian.Sentence(reason)), English: textOrNull(catalogue.English.Sentence(reason)), Messages: each(f.Messages, puntuale.MessageID.String),
 	}
 }
 
@@ -202,11 +202,11 @@ func (a *api) switchAutomation(ctx context.Context, c *control.Client, in *call,
 		return AutomationAnswer{}, err
 	}
 	body.need("active")
-	on := body.flag("active")
+	active := body.flag("active")
 	if err := body.err(); err != nil {
 		return AutomationAnswer{}, err
 	}
-	body.only(automationSwitchBody{})
+	body.refuseUndocumented(automationSwitchBody{})
 	known, faults := in.known()
 	if faults = append(faults, *body.refused...); len(faults) > 0 {
 		if _, err := a.rules(c, in).Rule(ctx, p.ID); err != nil {
@@ -214,7 +214,7 @@ func (a *api) switchAutomation(ctx context.Context, c *control.Client, in *call,
 		}
 		return AutomationAnswer{}, puntuale.Invalid(faults...)
 	}
-	switched, err := a.rules(c, in).Switch(ctx, p.ID, *on, known...)
+	switched, err := a.rules(c, in).Switch(ctx, p.ID, *active, known...)
 	return tagged(in, switched, err)
 }
 
@@ -253,8 +253,8 @@ func readAutomation(in *call) (automation.Draft, error) {
 		return automation.Draft{}, err
 	}
 	d := automation.Draft{Automation: puntuale.Automation{Name: body.text("name"), Active: true}}
-	if on := body.flag("active"); on != nil {
-		d.Active = *on
+	if active := body.flag("active"); active != nil {
+		d.Active = *active
 	}
 	if body.need("trigger") {
 		d.Trigger = readTrigger(body.object("trigger"))
@@ -265,14 +265,14 @@ func readAutomation(in *call) (automation.Draft, error) {
 	if body.need("actions") {
 		d.Actions = readActions(body)
 	}
-	body.only(automationBody{})
+	body.refuseUndocumented(automationBody{})
 	d.Faults = *body.refused
 	return d, body.err()
 }
 
 func readTrigger(o *object) puntuale.Trigger {
 	t := puntuale.Trigger{
-		Kind: puntuale.TriggerKind(o.text("kind")), Words: o.texts("words"), Sequence: puntuale.SequenceChoice(o.id("sequence")), Hours: o.whole("hours"),
+		Kind: puntuale.TriggerKind(o.text("kind")), Words: o.texts("words"), Sequence: puntuale.SequenceChoice(o.id("sequence")), Hours: o.wholeNumber("hours"),
 		Field: o.text("field"), Repeat: puntuale.Repeat(o.text("repeat")), Is: puntuale.OutcomeStatus(o.text("is")),
 	}
 	if first := o.flag("first"); first != nil {
@@ -284,23 +284,23 @@ func readTrigger(o *object) puntuale.Trigger {
 			t.Map[name] = m.text(name)
 		}
 	}
-	o.only(triggerBody{})
+	o.refuseUndocumented(triggerBody{})
 	return t
 }
 
 func readConditions(o *object) puntuale.Conditions {
 	k := puntuale.Conditions{
-		Tags: o.texts("tags"), Session: o.id("id_sessione"), Window: readWindow(o), NotIn: puntuale.SequenceChoice(o.id("not_in")), CooldownHours: o.whole("cooldown_hours"),
+		Tags: o.texts("tags"), Session: o.id("id_sessione"), Window: readWindow(o), NotIn: puntuale.SequenceChoice(o.id("not_in")), CooldownHours: o.wholeNumber("cooldown_hours"),
 	}
 	if n := len(o.list("fields")); n > puntuale.MaxConditionFields {
 		k.Fields = make([]puntuale.FieldCondition, n) // refused for their number
 	} else if n > 0 {
 		for _, f := range o.objects("fields") {
 			k.Fields = append(k.Fields, puntuale.FieldCondition{Name: f.text("name"), Op: puntuale.FieldOperator(f.text("op")), Value: f.id("value")})
-			f.only(fieldConditionBody{})
+			f.refuseUndocumented(fieldConditionBody{})
 		}
 	}
-	o.only(conditionsBody{})
+	o.refuseUndocumented(conditionsBody{})
 	return k
 }
 
@@ -314,7 +314,7 @@ func readActions(body *object) []puntuale.Action {
 			Kind: puntuale.ActionKind(o.text("kind")), Sequence: puntuale.SequenceChoice(o.id("sequence")), Text: o.text("text"), Media: o.text("media"), MediaName: o.text("media_name"),
 			Latitude: o.number("latitude"), Longitude: o.number("longitude"), Template: o.text("template"), Purpose: o.text("purpose"), Add: o.texts("add"), Remove: o.texts("remove"),
 		}
-		o.only(actionBody{})
+		o.refuseUndocumented(actionBody{})
 		return x
 	})
 }

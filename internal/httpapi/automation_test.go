@@ -57,9 +57,9 @@ func TestAutomations(t *testing.T) {
 				t.Errorf("%s of a former version: %d %s", method, got.status, got.body)
 			}
 		}
-		on := s.must(nil, "PATCH", "/api/automations/"+hook.ID, a.Key, `{"active":true}`, "If-Match", changed.header.Get("ETag"))
-		if !strings.Contains(on.body, `"active":true`) {
-			t.Errorf("switched on: %s", on.body)
+		active := s.must(nil, "PATCH", "/api/automations/"+hook.ID, a.Key, `{"active":true}`, "If-Match", changed.header.Get("ETag"))
+		if !strings.Contains(active.body, `"active":true`) {
+			t.Errorf("switched on: %s", active.body)
 		}
 		s.refusedAt(http.StatusUnprocessableEntity, "PATCH", "/api/automations/"+hook.ID, a.Key, `{"name":"x"}`, "body.active", "body.name")
 		var rotated madeAutomation

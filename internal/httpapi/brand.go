@@ -50,10 +50,10 @@ func (a *api) labelAt(r *http.Request) (name, style string) {
 // writeNamed writes the document with this name in place of the product's. It makes no copy of the document, because
 // many callers may read it slowly at the same time.
 func writeNamed(w io.Writer, document []byte, name string) {
-	ours, _ := json.Marshal(productName) // a string always has a JSON form
+	product, _ := json.Marshal(productName) // a string always has a JSON form
 	theirs, _ := json.Marshal(name)
 	title := []byte(`"title":`)
-	before, after, _ := bytes.Cut(document, append(title, ours...))
+	before, after, _ := bytes.Cut(document, append(title, product...))
 	for _, part := range [][]byte{before, title, theirs, after} {
 		_, _ = w.Write(part) // this fails only if the caller has hung up
 	}

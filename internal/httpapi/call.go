@@ -55,7 +55,7 @@ func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 // unhurried prepares a call whose verb reads and writes very much. The call gives its seat back, and its time does not
 // count as waiting for the server.
 func (c *call) unhurried(ctx context.Context) context.Context {
-	c.pass.Rest()
+	c.pass.LeaveSeat()
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))
 }
 
@@ -78,12 +78,12 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
 		if plausible { // a key without the right form is refused, and the store is not asked
-			who, found := a.callerKeys.of(hash)
+			caller, found := a.callerKeys.callerOf(hash)
 			if !found {
-				who, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
+				caller, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
 			}
 			if err == nil {
-				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.priority())
+				pass, patient, err = a.admits.Gate.Enter(r.Context(), caller, op.priority())
 			}
 			if err != nil {
 				a.turnAway(w, r, err)
@@ -94,7 +94,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		c, err := a.admit(patient, r, key, side, op)
 		a.callerKeys.found(hash, c, err)
 		if err != nil {
-			pass.Rest() // a refusal may be delayed, and other calls need the seat
+			pass.LeaveSeat() // a refusal may be delayed, and other calls need the seat
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
 			a.turnAway(w, r, err)
@@ -121,17 +121,17 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 		ctx = puntuale.WithMemoryGrant(ctx, c.account)
 	}
 	if op.upload > 0 {
-		c.pass.Rest() // each of its transactions waits for a seat of its own
+		c.pass.LeaveSeat() // each of its transactions waits for a seat of its own
 		c.file = admission.ReadOn(w, r, a.now)
 		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
 	}
-	if err := admission.CheckLength(r, op.most()); err != nil {
+	if err := admission.CheckLength(r, op.bodyLimit()); err != nil {
 		return ctx, err
 	}
-	c.pass.Rest()
+	c.pass.LeaveSeat()
 	if err := c.read(w, r, op, known); err != nil {
 		return ctx, err
 	}
@@ -145,7 +145,7 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	default:
 		err = c.confirmed(ctx, err)
 	}
-	c.pass.Rest()
+	c.pass.LeaveSeat()
 	a.refuse(w, r, err)
 }
 
@@ -254,7 +254,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 			return err
 		}
 	default:
-		body, err := admission.ReadBody(w, r, op.most(), c.account)
+		body, err := admission.ReadBody(w, r, op.bodyLimit(), c.account)
 		if err != nil {
 			return err
 		}
@@ -323,12 +323,12 @@ func presentedKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// always reports true. It is the creates function of calls that always create or send.
-func always(*http.Request) bool { return true }
+// createsAlways reports true. It is the creates function of calls that always create or send.
+func createsAlways(*http.Request) bool { return true }
 
 func unreadable(faults ...puntuale.Fault) error {
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallUnreadable), Faults: faults}
 }
 
-// most returns how many bytes the operation's body may have.
-func (op *operation) most() int64 { return cmp.Or(op.bodyBytes, admission.MaxBody) }
+// bodyLimit returns how many bytes the operation's body may have.
+func (op *operation) bodyLimit() int64 { return cmp.Or(op.bodyBytes, admission.MaxBody) }

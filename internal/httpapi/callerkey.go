@@ -21,12 +21,12 @@ type callerKeys struct {
 // call waits together with the calls of unknown callers.
 const mostCallerKeys = 1 << 16
 
-// The method of returns the caller of an API key, if the key was used recently.
-func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
+// callerOf returns the caller of an API key, if the key was used recently.
+func (s *callerKeys) callerOf(key puntuale.KeyHash) (caller admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	who, found = s.owner[key]
-	return who, found
+	caller, found = s.owner[key]
+	return caller, found
 }
 
 // found notes which caller a key belongs to. If err says that the key is not valid, found forgets the key.

@@ -29,7 +29,7 @@ func registerCampaigns(a *api) {
 	known := []int{http.StatusNotFound, http.StatusConflict}
 	client(a, operation{id: "listCampaigns", method: http.MethodGet, path: all, strict: true,
 		summary: "List the campaigns, newest first; without the counts of their messages"}, listCampaigns)
-	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: always, body: campaignBody{}, bodyBytes: maxInline, strict: true,
+	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: createsAlways, body: campaignBody{}, bodyBytes: maxInline, strict: true,
 		summary: "Make a campaign: a draft, or with start=true one that runs", refusals: []int{http.StatusConflict}}, createCampaign)
 	client(a, operation{id: "getCampaign", method: http.MethodGet, path: one,
 		summary: "Get a campaign, with how far it is", refusals: []int{http.StatusNotFound}}, getCampaign)
@@ -51,7 +51,7 @@ func registerCampaigns(a *api) {
 		summary: "Download the refused recipients as CSV", refusals: []int{http.StatusNotFound}}
 	client(a, refused, a.listRefused)
 	documentCSV(a, refused)
-	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: always, body: digestBody{},
+	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: createsAlways, body: digestBody{},
 		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, startCampaign)
 	for _, verb := range []struct {
 		id, path, summary string
@@ -68,7 +68,7 @@ func registerCampaigns(a *api) {
 				return campaignOf(changed), err
 			})
 	}
-	client(a, operation{id: "retryCampaign", method: http.MethodPost, path: one + "/retry", creates: always, body: retryBody{}, optional: true,
+	client(a, operation{id: "retryCampaign", method: http.MethodPost, path: one + "/retry", creates: createsAlways, body: retryBody{}, optional: true,
 		summary: "Send the failed messages of a campaign again, and count one call", refusals: known}, retryCampaign)
 }
 
@@ -235,14 +235,14 @@ func listCampaigns(ctx context.Context, c *control.Client, in *call, p *ListInpu
 }
 
 func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaignInput) (CampaignAnswer, error) {
-	asked, recipients, err := readCampaign(in)
+	requested, recipients, err := readCampaign(in)
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
-	if asked.From != nil {
+	if requested.From != nil {
 		ctx = in.unhurried(ctx)
 	}
-	made, err := c.CreateCampaign(ctx, asked, recipients, once(in, &p.OnceInput, campaignOf))
+	made, err := c.CreateCampaign(ctx, requested, recipients, once(in, &p.OnceInput, campaignOf))
 	if err != nil || p.Start != "true" {
 		return campaignOf(made), err
 	}
@@ -277,17 +277,17 @@ const (
 )
 
 func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {
-	asked, recipients, err := readCampaign(in)
+	requested, recipients, err := readCampaign(in)
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
 	if len(recipients) > 0 {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
 	}
-	if asked.From != nil {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.from", Code: faultNotChangedHere})
+	if requested.From != nil {
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "body.from", Code: faultNotChangedHere})
 	}
-	changed, err := c.UpdateCampaign(ctx, p.ID, asked)
+	changed, err := c.UpdateCampaign(ctx, p.ID, requested)
 	return campaignOf(changed), err
 }
 
@@ -297,7 +297,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	if err != nil {
 		return control.NewCampaign{}, nil, err
 	}
-	asked := control.NewCampaign{
+	requested := control.NewCampaign{
 		Name: body.text("name"), Purpose: body.text("purpose"), Reference: body.id("reference"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
 		StartAt: body.text("start_at"), IfRunning: body.text("if_running"), Timezone: body.text("timezone"), Canary: body.wholeOrNil("canary"),
 		Fields: readFields(body.object("fields")),
@@ -305,32 +305,32 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	template := body.text("template")
 	content := body.object("content")
 	if content != nil || template != "" {
-		asked.Step = &puntuale.Step{Template: template}
+		requested.Step = &puntuale.Step{Template: template}
 	}
 	if content != nil && template != "" {
 		body.refuse("template", puntuale.FaultGoesWithout, nil, "content")
 	}
 	if content != nil {
-		*asked.Step = puntuale.Step{
+		*requested.Step = puntuale.Step{
 			Text: content.text("text"), Media: content.text("media"), MediaName: content.text("media_name"),
 			Latitude: content.number("latitude"), Longitude: content.number("longitude"), OnUncertain: puntuale.OnUncertain(content.text("on_uncertain")),
 		}
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
-		if asked.PerMinute = pace.whole("per_minute"); asked.PerMinute < 1 {
-			asked.PerMinute = -1 // control refuses this number, together with all other faults
+		if requested.PerMinute = pace.wholeNumber("per_minute"); requested.PerMinute < 1 {
+			requested.PerMinute = -1 // control refuses this number, together with all other faults
 		}
 	}
 	if w := body.object("window"); w != nil {
-		asked.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
+		requested.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
 	}
 	recipients := readRecipients(body)
-	asked.From = readFrom(body)
+	requested.From = readFrom(body)
 	if err := body.err(); err != nil {
-		return asked, nil, err
+		return requested, nil, err
 	}
-	asked.Faults = *body.refused
-	return asked, recipients, nil
+	requested.Faults = *body.refused
+	return requested, recipients, nil
 }
 
 // readRecipients reads the recipients in a body. It also accepts JSON numbers where texts are expected.
@@ -344,7 +344,7 @@ func readFrom(body *object) []string {
 	if from == nil {
 		return nil
 	}
-	from.only(fromBody{})
+	from.refuseUndocumented(fromBody{})
 	return append([]string{}, from.texts("tags")...)
 }
 
@@ -475,8 +475,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 			return retriedAnswer{}, err
 		}
 	}
-	again, err := c.RetryCampaign(ctx, p.ID, uncertain)
-	return retriedAnswer{again}, err
+	retried, err := c.RetryCampaign(ctx, p.ID, uncertain)
+	return retriedAnswer{retried}, err
 }
 
 // listRefused writes the refused rows page by page, because there may be a million. While it writes, it holds no seat,
@@ -515,7 +515,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 		Recipients: size, Fields: c.Draft.Fields, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
 		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
 	}
-	if c.State.Holds() {
+	if c.State.HoldsBack() {
 		out.Paused = stampOrNull(c.Paused)
 	}
 	if out.Fields == nil {

@@ -58,7 +58,7 @@ type ChatwootAnswer struct {
 func chatwootOf(l puntuale.ChatwootLink) ChatwootAnswer {
 	out := ChatwootAnswer{
 		Session: l.Session.String(), BaseURL: l.URL, Account: strconv.FormatInt(l.Chatwoot.Account, 10), Active: l.Active,
-		Reason: textOrNull(catalogue.Italian.Say(l.Reason)), LastSuccess: stampOrNull(l.LastSuccess), FailingFrom: stampOrNull(l.FailingFrom),
+		Reason: textOrNull(catalogue.Italian.Sentence(l.Reason)), LastSuccess: stampOrNull(l.LastSuccess), FailingFrom: stampOrNull(l.FailingFrom),
 	}
 	if l.Chatwoot.Inbox != 0 {
 		out.Inbox = new(strconv.FormatInt(l.Chatwoot.Inbox, 10))
@@ -72,12 +72,12 @@ func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInp
 	if err != nil {
 		return ChatwootAnswer{}, err
 	}
-	asked := webhook.NewLink{BaseURL: body.text("base_url"), Token: body.text("api_access_token"), Account: body.id("account_id"), Inbox: body.id("inbox_id")}
+	requested := webhook.NewLink{BaseURL: body.text("base_url"), Token: body.text("api_access_token"), Account: body.id("account_id"), Inbox: body.id("inbox_id")}
 	if err := body.err(); err != nil {
 		return ChatwootAnswer{}, err
 	}
-	body.only(chatwootBody{})
-	asked.Faults = *body.refused
-	l, err := links.Link(in.unhurried(ctx), p.ID, asked)
+	body.refuseUndocumented(chatwootBody{})
+	requested.Faults = *body.refused
+	l, err := links.Link(in.unhurried(ctx), p.ID, requested)
 	return chatwootOf(l), err
 }

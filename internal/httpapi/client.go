@@ -42,15 +42,15 @@ func createClient(ctx context.Context, p *account.Partner, in *call, q *OnceInpu
 	if err != nil {
 		return clientAnswer{}, err
 	}
-	asked := account.NewClient{
+	requested := account.NewClient{
 		Name: body.text("name"), Email: body.text("email"), Password: body.text("password"), Phone: body.phone("phone"),
 		Type: body.text("account_type"), Sandbox: body.flag("sandbox"),
 	}
 	if err := body.err(); err != nil {
 		return clientAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	created, err := p.CreateClient(ctx, asked, once(in, q, createdOf))
+	requested.Faults = *body.refused
+	created, err := p.CreateClient(ctx, requested, once(in, q, createdOf))
 	if err != nil {
 		return clientAnswer{}, err
 	}

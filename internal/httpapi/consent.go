@@ -78,11 +78,11 @@ func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	if err != nil {
 		return consentRecord{}, err
 	}
-	asked := control.ConsentCall{Phone: body.phone("phone"), Purpose: body.text("purpose"), Change: body.text("change"), Source: body.text("source"), Words: body.text("words")}
+	requested := control.ConsentCall{Phone: body.phone("phone"), Purpose: body.text("purpose"), Change: body.text("change"), Source: body.text("source"), Words: body.text("words")}
 	if err := body.err(); err != nil {
 		return consentRecord{}, err
 	}
-	entered, err := c.AddConsent(ctx, asked, once(in, p, consentOf), *body.refused...)
+	entered, err := c.AddConsent(ctx, requested, once(in, p, consentOf), *body.refused...)
 	if err != nil {
 		return consentRecord{}, err
 	}
@@ -121,7 +121,7 @@ func (a *api) csvPages(ctx context.Context, in *call, name string, header []stri
 		w := csv.NewWriter(out.BodyWriter())
 		_ = w.Write(header)
 		for {
-			in.pass.Rest()
+			in.pass.LeaveSeat()
 			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			_ = w.WriteAll(rows)
 			if w.Error() != nil || next == "" {

@@ -23,14 +23,14 @@ func registerContactList(a *api) {
 	const all, one = "/api/contacts", "/api/contacts/{id}"
 	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
 		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
-	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: always, body: contactBody{}, closed: true,
+	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: createsAlways, body: contactBody{}, closed: true,
 		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, addContact)
 	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
 	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{}, closed: true,
 		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, changeContact)
 	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
 		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
-	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: always,
+	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: createsAlways,
 		summary: "Merge the contacts of a file: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row"}, importContacts)
 	documentUpload(a, all+"/import")
 	export := operation{id: "exportContacts", method: http.MethodGet, path: all + "/export", strict: true,
@@ -125,14 +125,14 @@ func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	if err != nil {
 		return ContactAnswer{}, err
 	}
-	body.only(contactBody{})
-	asked := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
+	body.refuseUndocumented(contactBody{})
+	requested := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
 		Fields: readValues(body), Tags: body.texts("tags")}
 	if err := body.err(); err != nil {
 		return ContactAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	added, err := c.AddContact(ctx, asked, once(in, p, contactOf))
+	requested.Faults = *body.refused
+	added, err := c.AddContact(ctx, requested, once(in, p, contactOf))
 	if err != nil {
 		return ContactAnswer{}, err
 	}
@@ -170,10 +170,10 @@ func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput
 	if err != nil {
 		return ContactAnswer{}, err
 	}
-	body.only(contactChangeBody{})
+	body.refuseUndocumented(contactChangeBody{})
 	change := control.ContactChange{Fields: readValues(body), AddTags: body.texts("add_tags"), RemoveTags: body.texts("remove_tags")}
 	for name, text := range map[string]**string{"name": &change.Name, "language": &change.Language, "source": &change.Source} {
-		if _, there := body.members[name]; there {
+		if _, found := body.members[name]; found {
 			*text = new(body.text(name))
 		}
 	}
@@ -201,11 +201,11 @@ func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput)
 }
 
 func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
-	asked := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	requested := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
 	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
+		requested.Faults = append(requested.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
 	}
-	done, err := c.ImportContacts(ctx, in.file, in.kind, asked)
+	done, err := c.ImportContacts(ctx, in.file, in.kind, requested)
 	if err != nil {
 		return importedAnswer{}, err
 	}
@@ -238,7 +238,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 		if next == "" || len(names) > mostExportFields {
 			break
 		}
-		in.pass.Rest()
+		in.pass.LeaveSeat()
 		if ctx, err = in.pass.Return(ctx); err == nil {
 			rows, next, err = contactPage(ctx, c, q, next, nil)
 		}
@@ -261,7 +261,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 		w := csv.NewWriter(out.BodyWriter())
 		_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 		for {
-			in.pass.Rest()
+			in.pass.LeaveSeat()
 			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			for _, r := range rows {
 				_ = w.Write(contactCells(r, fields))

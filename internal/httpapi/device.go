@@ -123,7 +123,7 @@ func registerLink(a *api) {
 	}, func(ctx context.Context, _ *struct{}) (*answer[linkAnswer], error) {
 		c := callOf(ctx)
 		body, err := linkDevice(ctx, a.control, c)
-		c.pass.Rest()
+		c.pass.LeaveSeat()
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
@@ -137,19 +137,19 @@ func (a *api) enterUnknownCaller(op operation) func(huma.Context, func(huma.Cont
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
-		who := httpkit.UnknownCaller(r)
-		if err := a.admits.UnknownCallers.Take(who); err != nil {
+		caller := httpkit.UnknownCaller(r)
+		if err := a.admits.UnknownCallers.Take(caller); err != nil {
 			httpkit.Quieten(r.Context())
 			a.refuse(w, r, err)
 			return
 		}
-		pass, patient, err := a.admits.Gate.Enter(r.Context(), who, op.priority())
+		pass, patient, err := a.admits.Gate.Enter(r.Context(), caller, op.priority())
 		if err != nil {
 			a.turnAway(w, r, err)
 			return
 		}
 		defer pass.Leave()
-		c := &call{pass: pass, account: a.admits.Budget.Open(who), header: w.Header()}
+		c := &call{pass: pass, account: a.admits.Budget.Open(caller), header: w.Header()}
 		defer c.account.Close()
 		if patient, err = a.read(patient, w, r, c, op, map[string]bool{}); err != nil {
 			a.refuseRead(patient, w, r, c, err)
@@ -164,20 +164,20 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	if err != nil {
 		return linkAnswer{}, err
 	}
-	asked := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: is(body.flag("dedupes")), Assisted: is(body.flag("assisted"))}
+	requested := control.NewDevice{Code: body.text("code"), Name: body.text("name"), Dedupes: isTrue(body.flag("dedupes")), Assisted: isTrue(body.flag("assisted"))}
 	if err := body.err(); err != nil {
 		return linkAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	d, token, err := c.LinkDevice(ctx, asked)
+	requested.Faults = *body.refused
+	d, token, err := c.LinkDevice(ctx, requested)
 	if err != nil {
 		return linkAnswer{}, err
 	}
 	return linkAnswer{token, linkedOf(d)}, nil
 }
 
-// The function is reads a flag that may be nil. nil counts as false.
-func is(flag *bool) bool { return flag != nil && *flag }
+// isTrue reads a flag that may be nil. nil counts as false.
+func isTrue(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
 	ID   string `json:"id"`
@@ -272,23 +272,23 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	if err != nil {
 		return takeAnswer{}, err
 	}
-	asked := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
-	wait := body.whole("wait")
+	requested := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
+	wait := body.wholeNumber("wait")
 	if wait < 0 || wait > maxWait {
 		body.refuse("wait", puntuale.FaultMustBeInSeconds, wait, "0", "30")
 	}
 	if err := body.err(); err != nil {
 		return takeAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	held, err := d.Take(ctx, asked)
+	requested.Faults = *body.refused
+	held, err := d.Take(ctx, requested)
 	for ; err == nil && len(held) == 0 && wait > 0; wait-- {
-		in.pass.Rest()
+		in.pass.LeaveSeat()
 		if !d.Wait(ctx) {
 			break
 		}
 		if ctx, err = in.pass.Return(ctx); err == nil {
-			held, err = d.Take(ctx, asked)
+			held, err = d.Take(ctx, requested)
 		}
 	}
 	if err != nil {
@@ -326,8 +326,8 @@ func renew(ctx context.Context, d *control.Device, in *call, _ *struct{}) (renew
 	if err != nil {
 		return renewAnswer{}, err
 	}
-	until := stamp(r.Until)
-	return renewAnswer{each(r.Attempts, func(attempt string) renewedMessage { return renewedMessage{attempt, until} }), each(r.Lost, func(s string) string { return s })}, nil
+	holdUntil := stamp(r.Until)
+	return renewAnswer{each(r.Attempts, func(attempt string) renewedMessage { return renewedMessage{attempt, holdUntil} }), each(r.Lost, func(s string) string { return s })}, nil
 }
 
 type oneReport struct {

@@ -41,7 +41,7 @@ func eraseContact(ctx context.Context, c *control.Client, in *call, _ *struct{})
 	if err := body.err(); err != nil {
 		return erasedAnswer{}, err
 	}
-	body.only(eraseBody{})
+	body.refuseUndocumented(eraseBody{})
 	done, err := c.Erase(ctx, phone, append(in.unknown, *body.refused...)...)
 	if err != nil {
 		return erasedAnswer{}, err

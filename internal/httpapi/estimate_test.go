@@ -181,7 +181,7 @@ func TestBill(t *testing.T) {
 		s.must(nil, "POST", "/api/campaigns/"+id+"/start", a.Key, `{"digest":"`+s.checkCampaign(a.Key, id)+`"}`)
 		client, sessionID := idsOf(t, a, session)
 		kind := puntuale.MessageKind{Country: "IT", Category: "marketing"}
-		var told []puntuale.DeliveryReceipt
+		var receipts []puntuale.DeliveryReceipt
 		fed := s.fed(a, id)
 		if len(fed) != 4 {
 			t.Fatalf("%d were fed", len(fed))
@@ -190,12 +190,12 @@ func TestBill(t *testing.T) {
 			t.Errorf("they are not sent by the template: %+v, %v", d[0].Content, err)
 		}
 		for i, m := range fed[:3] { // Meta reported nothing about the fourth
-			told = append(told, puntuale.DeliveryReceipt{
+			receipts = append(receipts, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.ReceiptDelivered, At: s.clock.Now(),
 				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
 			})
 		}
-		if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), told); err != nil {
+		if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), receipts); err != nil {
 			t.Fatal(err)
 		}
 		row := func(n int, amount string) string {
@@ -246,7 +246,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		s.limited(e, "cold_per_minute", 10, 0, 0, 3*time.Minute)
 		client, known := idsOf(t, a, real)
 		for i := range 120 {
-			if err := s.owner.store.Met(t.Context(), client, known, estimatedPhone(i), s.clock.Now().Add(-48*time.Hour)); err != nil {
+			if err := s.owner.store.NoteKnown(t.Context(), client, known, estimatedPhone(i), s.clock.Now().Add(-48*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -40,7 +40,7 @@ func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *ev
 	}
 	all, next, err := feed.Read(ctx)
 	for err == nil && len(all) == 0 && feed.Wait > 0 {
-		in.pass.Rest()
+		in.pass.LeaveSeat()
 		if !feed.Pause(ctx) {
 			break
 		}

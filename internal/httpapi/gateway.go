@@ -30,12 +30,12 @@ func setGateway(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := readGateway(body)
+	requested := readGateway(body)
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	found, err := c.SetGateway(ctx, p.ID, *asked)
+	requested.Faults = *body.refused
+	found, err := c.SetGateway(ctx, p.ID, *requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}

@@ -118,7 +118,7 @@ func (w *walker) string() (text string, whole bool) {
 		case unit >= 0xDC00 && unit <= 0xDFFF:
 			whole = false
 		case unit >= 0xD800 && unit <= 0xDBFF:
-			if low := w.low(); low {
+			if low := w.secondHalfFollows(); low {
 				w.i += 6
 			} else {
 				whole = false
@@ -133,8 +133,8 @@ func (w *walker) string() (text string, whole bool) {
 	return text, whole
 }
 
-// low reports whether an escape for the second half of a character follows the escape that ends at w.i.
-func (w *walker) low() bool {
+// secondHalfFollows reports whether an escape for the second half of a character follows the escape that ends at w.i.
+func (w *walker) secondHalfFollows() bool {
 	if w.text[w.i+1] != '\\' || w.text[w.i+2] != 'u' {
 		return false
 	}
@@ -158,10 +158,10 @@ func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const most = 200 // how many characters of a location the answer shows
+	const limit = 200 // how many characters of a location the answer shows
 	location := "body"
 	for _, t := range w.path {
-		if len(location) > most {
+		if len(location) > limit {
 			break
 		}
 		if t.entry >= 0 {

@@ -192,12 +192,12 @@ func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
 func detailOf(m *puntuale.MessageDetail) MessageDetail {
 	return MessageDetail{
 		Origin: string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),
-		Planned: stamp(m.Planned()), Left: stampOrNull(m.Left()), Phone: m.Phone, State: m.State.String(),
+		Planned: stamp(m.Planned()), Left: stampOrNull(m.LeftAt()), Phone: m.Phone, State: m.State.String(),
 		Client: m.ClientName, Sequence: textOrNull(m.SequenceName), Template: textOrNull(m.Content.Template),
 		Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
-		Response: catalogue.Italian.Say(m.Response()), Detail: textOrNull(catalogue.Italian.Say(m.Detail)), Removed: m.Blanked,
+		Response: catalogue.Italian.Sentence(m.Response()), Detail: textOrNull(catalogue.Italian.Sentence(m.Detail)), Removed: m.Blanked,
 		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read), Reference: m.Reference,
 	}
 }

@@ -85,7 +85,7 @@ func (o *object) text(name string) string {
 		return ""
 	}
 	if raw[0] != '"' {
-		o.wrong(name, faultCallMustBeString)
+		o.addFault(name, faultCallMustBeString)
 		return ""
 	}
 	return unquote(raw)
@@ -100,7 +100,7 @@ func (o *object) id(name string) string {
 	}
 	text, ok := idText(raw)
 	if !ok {
-		o.wrong(name, faultCallMustBeStringOrNumber)
+		o.addFault(name, faultCallMustBeStringOrNumber)
 	}
 	return text
 }
@@ -150,8 +150,8 @@ func (o *object) has(name string) bool {
 }
 
 func (o *object) null(name string) bool {
-	_, there := o.members[name]
-	return there && !o.has(name)
+	_, found := o.members[name]
+	return found && !o.has(name)
 }
 
 // need reports whether a member is present. If not, it notes a fault.
@@ -166,8 +166,8 @@ func (o *object) need(name string) bool {
 	return ok
 }
 
-// only notes a fault for each member that is not a field of documented, which is the type that documents the body.
-func (o *object) only(documented any) {
+// refuseUndocumented notes a fault for each member that is not a field of documented, which is the type that documents the body.
+func (o *object) refuseUndocumented(documented any) {
 	known := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // also the fields of embedded types
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -190,7 +190,7 @@ func (o *object) ids(name string) []string {
 	for i, raw := range raws {
 		text, ok := idText(raw)
 		if !ok {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeStringOrNumber)
+			o.addFault(name+"["+strconv.Itoa(i)+"]", faultCallMustBeStringOrNumber)
 		}
 		ids[i] = text
 	}
@@ -209,19 +209,19 @@ func (o *object) flag(name string) *bool {
 	case "false":
 		return new(false)
 	}
-	o.wrong(name, faultCallMustBeBool)
+	o.addFault(name, faultCallMustBeBool)
 	return nil
 }
 
-// whole reads a whole number. It returns 0 if there is none.
-func (o *object) whole(name string) int {
+// wholeNumber reads a whole number. It returns 0 if there is none.
+func (o *object) wholeNumber(name string) int {
 	raw, ok := o.member(name)
 	if !ok {
 		return 0
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil {
-		o.wrong(name, faultCallMustBeWhole)
+		o.addFault(name, faultCallMustBeWhole)
 	}
 	return n
 }
@@ -231,7 +231,7 @@ func (o *object) wholeOrNil(name string) *int {
 	if _, ok := o.member(name); !ok {
 		return nil
 	}
-	return new(o.whole(name))
+	return new(o.wholeNumber(name))
 }
 
 // texts reads a list of strings.
@@ -239,7 +239,7 @@ func (o *object) texts(name string) []string {
 	var all []string
 	for i, raw := range o.list(name) {
 		if raw[0] != '"' {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeString)
+			o.addFault(name+"["+strconv.Itoa(i)+"]", faultCallMustBeString)
 			continue
 		}
 		all = append(all, unquote(raw))
@@ -255,7 +255,7 @@ func (o *object) whole64(name string) int64 {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		o.wrong(name, faultCallMustBeWhole)
+		o.addFault(name, faultCallMustBeWhole)
 	}
 	return n
 }
@@ -266,7 +266,7 @@ func (o *object) wholes(name string) []int {
 	for i, raw := range o.list(name) {
 		n, err := strconv.Atoi(string(raw))
 		if err != nil {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeWhole)
+			o.addFault(name+"["+strconv.Itoa(i)+"]", faultCallMustBeWhole)
 		}
 		ns = append(ns, n)
 	}
@@ -281,7 +281,7 @@ func (o *object) number(name string) *float64 {
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		o.wrong(name, faultCallMustBeNumber)
+		o.addFault(name, faultCallMustBeNumber)
 	}
 	return &n
 }
@@ -307,7 +307,7 @@ func (o *object) objects(name string) []*object {
 func (o *object) inner(name string, raw json.RawMessage) *object {
 	inner := &object{at: o.at + "." + name, faults: o.faults, refused: o.refused}
 	if raw[0] != '{' || json.Unmarshal(raw, &inner.members) != nil {
-		o.wrong(name, faultCallMustBeObject)
+		o.addFault(name, faultCallMustBeObject)
 	}
 	return inner
 }
@@ -320,7 +320,7 @@ func (o *object) list(name string) []json.RawMessage {
 	}
 	entries := []json.RawMessage{}
 	if raw[0] != '[' || json.Unmarshal(raw, &entries) != nil {
-		o.wrong(name, faultCallMustBeArray)
+		o.addFault(name, faultCallMustBeArray)
 		return nil
 	}
 	return entries
@@ -333,7 +333,7 @@ func (o *object) member(name string) (json.RawMessage, bool) {
 	return raw, ok && len(raw) > 0 && raw[0] != 'n'
 }
 
-func (o *object) wrong(name string, code puntuale.ReasonCode) {
+func (o *object) addFault(name string, code puntuale.ReasonCode) {
 	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Code: code})
 }
 

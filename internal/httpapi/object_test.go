@@ -52,7 +52,7 @@ func TestObjectReads(t *testing.T) {
 		if !*o.flag("f") || *o.flag("g") || o.flag("z") != nil || o.flag("absent") != nil {
 			t.Error("flags")
 		}
-		if o.whole("w") != 12 || o.whole("z") != 0 || *o.number("x") != -150 || o.number("z") != nil {
+		if o.wholeNumber("w") != 12 || o.wholeNumber("z") != 0 || *o.number("x") != -150 || o.number("z") != nil {
 			t.Error("numbers")
 		}
 		if o.object("o").text("s") != "in" || o.object("z") != nil || len(o.objects("os")) != 2 || o.objects("os")[1].text("s") != "2" {
@@ -81,7 +81,7 @@ func TestObjectNamesEveryFault(t *testing.T) {
 		o.flag("b")
 		o.id("c")
 		o.text("d")
-		o.whole("e")
+		o.wholeNumber("e")
 		o.number("f")
 		o.object("g").object("h").text("i")
 		for _, inner := range o.objects("j") {
@@ -186,7 +186,7 @@ func FuzzReadObject(f *testing.F) {
 			o.phone(name)
 			o.phones(name)
 			o.flag(name)
-			o.whole(name)
+			o.wholeNumber(name)
 			o.wholes(name)
 			o.number(name)
 			for _, inner := range append(o.objects(name), o.object(name)) {

@@ -43,12 +43,12 @@ func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInp
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
+	requested := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	found, err := c.SetKeys(ctx, p.ID, asked)
+	requested.Faults = *body.refused
+	found, err := c.SetKeys(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}
@@ -73,7 +73,7 @@ type templatesStatus struct {
 }
 
 func templatesStatusOf(t puntuale.NetworkTemplates) templatesStatus {
-	out := templatesStatus{Number: t.Number, Account: t.Account, Problem: catalogue.Italian.Say(t.Problem), English: catalogue.English.Say(t.Problem)}
+	out := templatesStatus{Number: t.Number, Account: t.Account, Problem: catalogue.Italian.Sentence(t.Problem), English: catalogue.English.Sentence(t.Problem)}
 	if !t.Synced.IsZero() {
 		out.Synced = stamp(t.Synced)
 	}
@@ -85,7 +85,7 @@ func testSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	if err != nil {
 		return testAnswer{}, err
 	}
-	return testAnswer{OK: t.OK, Message: catalogue.Italian.Say(t.Message), English: catalogue.English.Say(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
+	return testAnswer{OK: t.OK, Message: catalogue.Italian.Sentence(t.Message), English: catalogue.English.Sentence(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
 }
 
 // networkTemplateAnswer is a template, as Meta lists it.
@@ -143,7 +143,7 @@ func listNetworkTemplates(ctx context.Context, c *control.Client, in *call, p *n
 func networkTemplateOf(t puntuale.NetworkTemplate) networkTemplateAnswer {
 	use, why := t.Status.Use()
 	return networkTemplateAnswer{
-		Name: t.Name, Language: t.Language, ID: t.ID, Status: string(t.Status), Usable: use == puntuale.TemplateUsable, Why: catalogue.Italian.Say(why), English: catalogue.English.Say(why),
+		Name: t.Name, Language: t.Language, ID: t.ID, Status: string(t.Status), Usable: use == puntuale.TemplateUsable, Why: catalogue.Italian.Sentence(why), English: catalogue.English.Sentence(why),
 		Category: t.Category, Quality: t.Quality, Reason: t.Reason, Named: t.Named, Parts: each(t.Parts, partOf), Changed: stamp(t.Changed),
 	}
 }

@@ -69,8 +69,8 @@ const eitherSide puntuale.Side = "client or partner"
 // ownerVerb answers one call about webhooks.
 type ownerVerb[I, T any] func(context.Context, *webhook.Owner, *call, *I) (T, error)
 
-// either registers a call about webhooks. The key decides whether they are a client's or a partner's.
-func either[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
+// registerOwned registers a call about webhooks. The key decides whether they are a client's or a partner's.
+func registerOwned[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
 	register(a, eitherSide, op, func(ctx context.Context, c *call, in *I) (out T, err error) {
 		owner, err := c.owner(a)
 		if err != nil {
@@ -119,7 +119,7 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
 		body, err := verb(ctx, c, in)
-		c.pass.Rest() // the answer holds no seat, because the reader may be slow
+		c.pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}

@@ -75,7 +75,7 @@ func outcomeOf(o puntuale.MessageOutcome) messageOutcome {
 	if o.Sent {
 		return messageOutcome{ID: int64(o.ID), Status: "SENT"}
 	}
-	reason := catalogue.Italian.Say(o.Reason)
+	reason := catalogue.Italian.Sentence(o.Reason)
 	return messageOutcome{int64(o.ID), "FAILED", &reason}
 }
 

@@ -44,11 +44,11 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	close(quiet)
 	o.manager = session.New(session.Config{
 		Keeper: s,
-		Linker: func(of puntuale.Session) puntuale.Linker {
+		Linker: func(one puntuale.Session) puntuale.Linker {
 			switch {
-			case of.Sandbox:
+			case one.Sandbox:
 				return out
-			case of.Type == puntuale.Official:
+			case one.Type == puntuale.Official:
 				return meta
 			}
 			return nil

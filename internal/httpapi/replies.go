@@ -121,7 +121,7 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 	if len(in.unknown) > 0 {
 		return nil, puntuale.Invalid(in.unknown...)
 	}
-	in.pass.Rest() // the network may take long to send the file
+	in.pass.LeaveSeat() // the network may take long to send the file
 	file, err := c.OpenMedia(ctx, y)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 func registerResend(a *api) {
 	clientOnce(a, operation{
-		id: "rescheduleMessages", method: http.MethodPost, path: "/api/messages/reschedule/all", creates: always,
+		id: "rescheduleMessages", method: http.MethodPost, path: "/api/messages/reschedule/all", creates: createsAlways,
 		summary: "Send messages again, all or none", body: resendBody{},
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resend)
@@ -44,14 +44,14 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 	if len(dry) > 0 {
 		p = &OnceInput{} // a dry run must not get the kept answer of a real call
 	}
-	asked := control.ResendCall{
+	requested := control.ResendCall{
 		IDs: body.needIDs("id"), Date: body.text("date"), Time: body.text("time"), Once: once(in, p, resentOf),
 	}
 	if err := body.err(); err != nil {
 		return resendAnswer{}, err
 	}
-	asked.Faults = slices.Concat(*body.refused, dry)
-	resent, err := c.Resend(ctx, asked)
+	requested.Faults = slices.Concat(*body.refused, dry)
+	resent, err := c.Resend(ctx, requested)
 	if err != nil {
 		return resendAnswer{}, err
 	}

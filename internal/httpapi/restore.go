@@ -14,7 +14,7 @@ func registerRestore(a *api) {
 		summary: "After a restore from a backup: list the messages that may have left already, by id, until you send them again or close them",
 	}, listUnknown)
 	client(a, operation{
-		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: always, body: unknownBody{}, strict: true, closed: true,
+		id: "resendUnknownMessages", method: http.MethodPost, path: "/api/messages/unknown/resend", creates: createsAlways, body: unknownBody{}, strict: true, closed: true,
 		summary:  "Send messages of that list again, now; they may arrive twice. Repeated, the call sends nothing more",
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resendUnknown)
@@ -67,27 +67,27 @@ func unknownCall(in *call) (control.UnknownCall, error) {
 		return control.UnknownCall{}, err
 	}
 	all := body.flag("all")
-	asked := control.UnknownCall{All: all != nil && *all}
+	requested := control.UnknownCall{All: all != nil && *all}
 	switch {
-	case !asked.All:
-		asked.IDs = body.needIDs("id")
+	case !requested.All:
+		requested.IDs = body.needIDs("id")
 	case body.has("id"):
 		body.refuse("id", puntuale.FaultGoesWithout, nil, "all")
 	}
 	if err := body.err(); err != nil {
-		return asked, err
+		return requested, err
 	}
-	body.only(unknownBody{})
-	asked.Faults = append(in.unknown, *body.refused...)
-	return asked, nil
+	body.refuseUndocumented(unknownBody{})
+	requested.Faults = append(in.unknown, *body.refused...)
+	return requested, nil
 }
 
 func resendUnknown(ctx context.Context, c *control.Client, in *call, _ *struct{}) (resendAnswer, error) {
-	asked, err := unknownCall(in)
+	requested, err := unknownCall(in)
 	if err != nil {
 		return resendAnswer{}, err
 	}
-	ids, err := c.ResendUnknown(ctx, asked)
+	ids, err := c.ResendUnknown(ctx, requested)
 	if err != nil {
 		return resendAnswer{}, err
 	}
@@ -100,11 +100,11 @@ type closedAnswer struct {
 }
 
 func closeUnknown(ctx context.Context, c *control.Client, in *call, _ *struct{}) (closedAnswer, error) {
-	asked, err := unknownCall(in)
+	requested, err := unknownCall(in)
 	if err != nil {
 		return closedAnswer{}, err
 	}
-	n, err := c.CloseUnknown(ctx, asked)
+	n, err := c.CloseUnknown(ctx, requested)
 	if err != nil {
 		return closedAnswer{}, err
 	}

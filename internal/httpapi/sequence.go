@@ -15,7 +15,7 @@ func registerSequences(a *api) {
 	const all, one = "/api/sequences", "/api/sequences/{id}"
 	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sequences, by id; those with a name, or all"}, listSequences)
-	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
+	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: createsAlways, body: sequenceBody{},
 		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, createSequence)
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
@@ -105,11 +105,11 @@ func listSequences(ctx context.Context, c *control.Client, in *call, p *sequence
 }
 
 func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sequenceAnswer, error) {
-	asked, err := readSequence(in)
+	requested, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
-	created, err := c.CreateSequence(ctx, asked, once(in, p, sequenceOf))
+	created, err := c.CreateSequence(ctx, requested, once(in, p, sequenceOf))
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -126,13 +126,13 @@ func getSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 }
 
 func replaceSequence(ctx context.Context, c *control.Client, in *call, p *changeInput) (sequenceAnswer, error) {
-	asked, err := readSequence(in)
+	requested, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(asked.Faults, faults...)
-	replaced, err := c.ReplaceSequence(ctx, p.ID, asked)
+	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
+	replaced, err := c.ReplaceSequence(ctx, p.ID, requested)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -157,7 +157,7 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 		out.Session = new(s.Session.String())
 	}
 	for _, w := range s.Warnings {
-		out.Warnings = append(out.Warnings, warningAnswer{w.Step, catalogue.Italian.Say(w.Reason), catalogue.English.Say(w.Reason)})
+		out.Warnings = append(out.Warnings, warningAnswer{w.Step, catalogue.Italian.Sentence(w.Reason), catalogue.English.Sentence(w.Reason)})
 	}
 	return out
 }
@@ -179,15 +179,15 @@ func readSequence(in *call) (control.NewSequence, error) {
 	if err != nil {
 		return control.NewSequence{}, err
 	}
-	asked := control.NewSequence{
+	requested := control.NewSequence{
 		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"), Purpose: body.text("purpose"),
 		Steps: readSteps(body),
 	}
 	if flag := body.flag("stop_on_reply"); flag != nil {
-		asked.StopOnReply = *flag
+		requested.StopOnReply = *flag
 	}
-	asked.Faults = *body.refused
-	return asked, body.err()
+	requested.Faults = *body.refused
+	return requested, body.err()
 }
 
 // readSteps reads the steps of a sequence. If there are too many, it reads no step, because the call is refused for
@@ -213,7 +213,7 @@ func readStep(o *object) puntuale.Step {
 
 func readTiming(o *object) puntuale.Timing {
 	t := puntuale.Timing{
-		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.whole("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
+		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.wholeNumber("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
 	}
 	if strings.TrimSpace(t.Anchor) == "" {
 		t.Anchor = puntuale.AnchorStart // a valid anchor, so that the rest of the step can be checked
@@ -223,7 +223,7 @@ func readTiming(o *object) puntuale.Timing {
 		offset := o.object("offset")
 		offset.need("amount")
 		t.Offset = puntuale.Offset{
-			Amount: offset.whole("amount"), Unit: puntuale.Unit(offset.text("unit")),
+			Amount: offset.wholeNumber("amount"), Unit: puntuale.Unit(offset.text("unit")),
 			Direction: puntuale.Direction(offset.text("direction")),
 		}
 	}
@@ -247,5 +247,5 @@ func (o *object) validity() *puntuale.Validity {
 	if valid == nil {
 		return nil
 	}
-	return &puntuale.Validity{Amount: valid.whole("amount"), Unit: puntuale.Unit(valid.text("unit"))}
+	return &puntuale.Validity{Amount: valid.wholeNumber("amount"), Unit: puntuale.Unit(valid.text("unit"))}
 }

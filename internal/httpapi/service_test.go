@@ -100,7 +100,7 @@ func newService(t *testing.T, o options) *service {
 	s.tenants = operator
 	s.control = control.New(control.Config{
 		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
-		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
+		Links: func(session puntuale.Session) bool { return session.Sandbox || session.Type == puntuale.Official },
 		Take:  s.intake.Take, Opener: o.opener,
 		Wakeup: func(id puntuale.SessionID, due time.Time) {
 			s.wakeups.take(id, due)

@@ -13,21 +13,21 @@ func registerSessions(a *api) {
 	const all, one = "/api/sessions", "/api/sessions/{id}"
 	client(a, operation{id: "listSessions", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sessions, by id"}, listSessions)
-	clientOnce(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: always, body: sessionBody{},
+	clientOnce(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: createsAlways, body: sessionBody{},
 		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
 	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{}, versioned: true,
 		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, updateSession)
-	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: always, body: pairingBody{},
+	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: createsAlways, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
-	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: always,
+	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: createsAlways,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
-	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: keysBody{},
+	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: createsAlways, body: keysBody{},
 		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
-	client(a, operation{id: "setGateway", method: http.MethodPut, path: one + "/gateway", creates: always, body: gatewayKeysBody{},
+	client(a, operation{id: "setGateway", method: http.MethodPut, path: one + "/gateway", creates: createsAlways, body: gatewayKeysBody{},
 		summary: "Replace what a Send_app session needs to reach its gateway, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setGateway)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
 		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong. Of Official ones this reads the templates, too", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
@@ -90,20 +90,20 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
+	requested := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
 	if inner := body.object("official"); inner != nil {
-		asked.Keys = readKeys(inner)
+		requested.Keys = readKeys(inner)
 	}
 	if inner := body.object("gateway"); inner != nil {
-		asked.Gateway = readGateway(inner)
+		requested.Gateway = readGateway(inner)
 	}
-	asked.Devices = body.object("device") != nil
-	asked.Pace = readPace(body)
+	requested.Devices = body.object("device") != nil
+	requested.Pace = readPace(body)
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	created, err := c.CreateSession(ctx, asked, once(in, p, sessionOf))
+	requested.Faults = *body.refused
+	created, err := c.CreateSession(ctx, requested, once(in, p, sessionOf))
 	if err != nil {
 		return sessionAnswer{}, err
 	}
@@ -122,7 +122,7 @@ func getSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 func sessionOf(s control.Session) sessionAnswer {
 	a := sessionAnswer{
 		ID: s.ID.String(), Name: s.Name, Type: string(s.Type), Sandbox: s.Sandbox, Default: s.Default,
-		State: s.Word(), Created: stamp(s.Created), Number: s.Number, Detail: catalogue.Italian.Say(s.Detail), Hint: catalogue.Italian.Say(s.Hint), Pace: paceOf(s.Pace),
+		State: s.Word(), Created: stamp(s.Created), Number: s.Number, Detail: catalogue.Italian.Sentence(s.Detail), Hint: catalogue.Italian.Sentence(s.Hint), Pace: paceOf(s.Pace),
 	}
 	if s.Code == nil && !s.Until.IsZero() {
 		a.Until = stamp(s.Until)
@@ -159,12 +159,12 @@ func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
+	requested := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
-	linking, err := c.Pair(ctx, p.ID, asked)
+	requested.Faults = *body.refused
+	linking, err := c.Pair(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}

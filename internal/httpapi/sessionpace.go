@@ -50,16 +50,16 @@ func updateSession(ctx context.Context, c *control.Client, in *call, p *changeIn
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.SessionChange{Pace: readPace(body)}
+	requested := control.SessionChange{Pace: readPace(body)}
 	if body.has("name") {
-		asked.Name = new(body.text("name"))
+		requested.Name = new(body.text("name"))
 	}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(*body.refused, faults...)
-	found, err := c.ChangeSession(ctx, p.ID, asked)
+	requested.Known, requested.Faults = known, append(*body.refused, faults...)
+	found, err := c.ChangeSession(ctx, p.ID, requested)
 	if err != nil {
 		return sessionAnswer{}, err
 	}

@@ -64,7 +64,7 @@ func changeSettings(ctx context.Context, c *control.Client, in *call, _ *struct{
 	if err := body.err(); err != nil {
 		return settingsAnswer{}, err
 	}
-	body.only(settingsBody{})
+	body.refuseUndocumented(settingsBody{})
 	s, err := c.UpdateSettings(ctx, patch, append(in.unknown, *body.refused...)...)
 	if err != nil {
 		return settingsAnswer{}, err

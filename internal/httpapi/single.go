@@ -12,7 +12,7 @@ import (
 func registerSingle(a *api) {
 	const all = "/api/messages"
 	client(a, operation{
-		id: "sendMessage", method: http.MethodPost, path: all, body: singleBody{}, creates: always, idempotent: true,
+		id: "sendMessage", method: http.MethodPost, path: all, body: singleBody{}, creates: createsAlways, idempotent: true,
 		summary: "Send one message, now or at a date", refusals: []int{http.StatusConflict},
 	}, sendSingle)
 	client(a, operation{
@@ -50,14 +50,14 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 	if err != nil {
 		return startAnswer{}, err
 	}
-	asked := control.SingleCall{
+	requested := control.SingleCall{
 		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Purpose: body.text("purpose"), Timezone: body.text("timezone"),
 		Reference: control.Reference{Query: p.Reference, Body: body.id("reference")},
 		ValidFor:  body.validity(), Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
-	if len(asked.Faults) > 0 {
-		asked.Key = "" // a dry run must not get the kept answer of a real call
+	if len(requested.Faults) > 0 {
+		requested.Key = "" // a dry run must not get the kept answer of a real call
 	}
 	for _, name := range []string{"text", "media", "media_name"} {
 		body.text(name) // this only checks the type; the planner reads the value
@@ -65,8 +65,8 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 	if err := body.err(); err != nil {
 		return startAnswer{}, err
 	}
-	asked.Faults = append(asked.Faults, *body.refused...)
-	sent, err := c.Send(ctx, asked)
+	requested.Faults = append(requested.Faults, *body.refused...)
+	sent, err := c.Send(ctx, requested)
 	if err != nil {
 		return startAnswer{}, err
 	}

@@ -127,7 +127,7 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	if err != nil {
 		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
-	asked := control.StartCall{
+	requested := control.StartCall{
 		Sequence: p.Sequence, Phone: body.phone("phone"), Fields: body.members, Timezone: p.Timezone,
 		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Reference: control.Reference{Query: p.Reference, Body: body.id("reference")}, Body: in.body, Scope: in.scope, Key: p.Key,
 	}
@@ -135,12 +135,12 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
 	dry, faults := wantsDry(in.query)
-	asked.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running", "reference"))
+	requested.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running", "reference"))
 	if dry || len(faults) > 0 {
-		preview, err := c.Preview(ctx, asked)
+		preview, err := c.Preview(ctx, requested)
 		return startedOrPreview{preview: previewOf(preview)}, err
 	}
-	started, err := c.Start(ctx, asked)
+	started, err := c.Start(ctx, requested)
 	if err != nil {
 		return startedOrPreview{}, err
 	}
@@ -211,7 +211,7 @@ func previewOf(p control.Preview) *previewAnswer {
 func skippedOf(skipped []puntuale.SkippedStep) []skippedStep {
 	var steps []skippedStep
 	for _, s := range skipped {
-		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Say(s.Reason)})
+		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Sentence(s.Reason)})
 	}
 	return steps
 }

@@ -13,7 +13,7 @@ func registerTemplates(a *api) {
 	missing, clash := http.StatusNotFound, http.StatusConflict
 	client(a, operation{id: "listTemplates", method: http.MethodGet, path: all, strict: true,
 		summary: "List the templates, by id"}, listTemplates)
-	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: always, body: templateBody{},
+	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: createsAlways, body: templateBody{},
 		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, createTemplate)
 	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a template", refusals: []int{missing}}, getTemplate)
@@ -83,11 +83,11 @@ func listTemplates(ctx context.Context, c *control.Client, in *call, p *ListInpu
 }
 
 func createTemplate(ctx context.Context, c *control.Client, in *call, p *OnceInput) (templateAnswer, error) {
-	asked, err := readTemplate(in)
+	requested, err := readTemplate(in)
 	if err != nil {
 		return templateAnswer{}, err
 	}
-	created, err := c.CreateTemplate(ctx, asked, once(in, p, templateOf))
+	created, err := c.CreateTemplate(ctx, requested, once(in, p, templateOf))
 	if err != nil {
 		return templateAnswer{}, err
 	}
@@ -104,13 +104,13 @@ func getTemplate(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 }
 
 func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *changeInput) (templateAnswer, error) {
-	asked, err := readTemplate(in)
+	requested, err := readTemplate(in)
 	if err != nil {
 		return templateAnswer{}, err
 	}
 	known, faults := in.known()
-	asked.Known, asked.Faults = known, append(asked.Faults, faults...)
-	replaced, err := c.ReplaceTemplate(ctx, p.ID, asked)
+	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
+	replaced, err := c.ReplaceTemplate(ctx, p.ID, requested)
 	if err != nil {
 		return templateAnswer{}, err
 	}
@@ -131,22 +131,22 @@ func readTemplate(in *call) (control.NewTemplate, error) {
 	if err != nil {
 		return control.NewTemplate{}, err
 	}
-	asked := control.NewTemplate{Template: puntuale.Template{
+	requested := control.NewTemplate{Template: puntuale.Template{
 		Name: body.text("name"), Text: body.text("text"), Media: body.text("media"), MediaName: body.text("media_name"),
 		Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 	}}
 	if inner := body.object("official"); inner != nil {
-		asked.Official = &puntuale.Approved{
+		requested.Official = &puntuale.Approved{
 			Name: inner.text("name"), Language: inner.text("language"),
 			Header: readParameters(inner, "header"), Body: readParameters(inner, "body"),
 		}
 		for _, b := range inner.objects("buttons") {
 			b.need("index")
-			asked.Official.Buttons = append(asked.Official.Buttons, puntuale.Button{Index: b.whole("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
+			requested.Official.Buttons = append(requested.Official.Buttons, puntuale.Button{Index: b.wholeNumber("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
 		}
 	}
-	asked.Faults = *body.refused
-	return asked, body.err()
+	requested.Faults = *body.refused
+	return requested, body.err()
 }
 
 func readParameters(o *object, name string) (all []puntuale.Parameter) {

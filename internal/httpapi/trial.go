@@ -61,10 +61,10 @@ func actionPlanOf(p automation.ActionPlan) actionPlan {
 	out := actionPlan{
 		Action: p.Action, Name: textOrNull(p.Sequence.Name), Messages: preview.Messages, Skipped: preview.Skipped, Code: textOrNull(string(p.Reason)),
 		Errors: each(p.Faults, func(f puntuale.Fault) planFault {
-			return planFault{strings.TrimPrefix(f.Location, "body."), string(f.Code), catalogue.Italian.Say(f.Reason()), catalogue.English.Say(f.Reason())}
+			return planFault{strings.TrimPrefix(f.Location, "body."), string(f.Code), catalogue.Italian.Sentence(f.Reason()), catalogue.English.Sentence(f.Reason())}
 		}),
 		Warnings: each(p.Warnings, func(w control.Warning) planWarning {
-			return planWarning{w.Step, string(w.Reason.Code), catalogue.Italian.Say(w.Reason), catalogue.English.Say(w.Reason)}
+			return planWarning{w.Step, string(w.Reason.Code), catalogue.Italian.Sentence(w.Reason), catalogue.English.Sentence(w.Reason)}
 		}),
 	}
 	if p.Sequence.ID != 0 {
@@ -75,7 +75,7 @@ func actionPlanOf(p automation.ActionPlan) actionPlan {
 	}
 	if p.Reason != "" {
 		why := puntuale.Because(p.Reason)
-		out.Why, out.English = new(catalogue.Italian.Say(why)), new(catalogue.English.Say(why))
+		out.Why, out.English = new(catalogue.Italian.Sentence(why)), new(catalogue.English.Sentence(why))
 	}
 	return out
 }
@@ -103,7 +103,7 @@ func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p 
 	if err := body.err(); err != nil {
 		return TrialAnswer{}, err
 	}
-	body.only(tryBody{})
+	body.refuseUndocumented(tryBody{})
 	trial.Faults = *body.refused
 	v, err := a.rules(c, in).Try(ctx, p.ID, trial)
 	if err != nil {
@@ -120,7 +120,7 @@ func conditionOf(h automation.Condition) conditionAnswer {
 	out := conditionAnswer{Condition: string(h.Reason), Held: h.Held, Value: textOrNull(h.Value)}
 	if !h.Held {
 		why := puntuale.Because(h.Reason)
-		out.Message, out.English = new(catalogue.Italian.Say(why)), new(catalogue.English.Say(why))
+		out.Message, out.English = new(catalogue.Italian.Sentence(why)), new(catalogue.English.Sentence(why))
 	}
 	return out
 }

@@ -15,24 +15,24 @@ import (
 func registerWebhooks(a *api) {
 	const all, one = "/api/webhooks", "/api/webhooks/{id}"
 	missing := []int{http.StatusNotFound}
-	either(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
+	registerOwned(a, operation{id: "listWebhooks", method: http.MethodGet, path: all,
 		summary: "List webhooks, by id; a client's key lists the client's, a partner's key those for all its clients"}, listWebhooks)
-	either(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, closed: true, idempotent: true,
+	registerOwned(a, operation{id: "createWebhook", method: http.MethodPost, path: all, body: webhookBody{}, closed: true, idempotent: true,
 		summary: "Make a webhook; its secret is shown only now", refusals: []int{http.StatusConflict}}, createWebhook)
-	either(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
-	either(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{}, closed: true,
+	registerOwned(a, operation{id: "getWebhook", method: http.MethodGet, path: one, summary: "Read a webhook", refusals: missing}, getWebhook)
+	registerOwned(a, operation{id: "changeWebhook", method: http.MethodPatch, path: one, body: webhookPatchBody{}, closed: true,
 		summary: "Change some members of a webhook; active true also enables a disabled one", refusals: missing}, changeWebhook)
-	either(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
+	registerOwned(a, operation{id: "deleteWebhook", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a webhook; what waits for it is not delivered any more", refusals: missing}, deleteWebhook)
-	either(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
+	registerOwned(a, operation{id: "testWebhook", method: http.MethodPost, path: one + "/test",
 		summary: "Send a test event now, and see the answer", refusals: missing}, testWebhook)
-	either(a, operation{id: "rotateWebhook", method: http.MethodPost, path: one + "/rotate",
+	registerOwned(a, operation{id: "rotateWebhook", method: http.MethodPost, path: one + "/rotate",
 		summary: "Replace the secret; the one before signs too, for 24 hours", refusals: missing}, rotateWebhook)
-	either(a, operation{id: "listDeliveries", method: http.MethodGet, path: one + "/deliveries", strict: true,
+	registerOwned(a, operation{id: "listDeliveries", method: http.MethodGet, path: one + "/deliveries", strict: true,
 		summary: "List the deliveries of the last 30 days, newest first", refusals: missing}, listDeliveries)
-	either(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
+	registerOwned(a, operation{id: "getDelivery", method: http.MethodGet, path: one + "/deliveries/{seq}", strict: true,
 		summary: "Read the body of a delivery, as it would be sent now", refusals: missing}, getDelivery)
-	either(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true, closed: true,
+	registerOwned(a, operation{id: "replayDeliveries", method: http.MethodPost, path: one + "/replay", body: replayBody{}, optional: true, closed: true,
 		summary: "Deliver again: some events, those of a time, or all that failed", refusals: missing}, replayDeliveries)
 }
 
@@ -81,7 +81,7 @@ type issuedWebhookAnswer struct {
 func webhookOf(w puntuale.Webhook) WebhookAnswer {
 	out := WebhookAnswer{
 		ID: w.ID.String(), URL: w.URL, Types: each(w.Types.Types(), puntuale.EventType.String), Description: w.Description, Active: w.Active,
-		Disabled: stampOrNull(w.Disabled), Reason: textOrNull(catalogue.Italian.Say(w.Reason)), Created: stamp(w.Created),
+		Disabled: stampOrNull(w.Disabled), Reason: textOrNull(catalogue.Italian.Sentence(w.Reason)), Created: stamp(w.Created),
 		LastSuccess: stampOrNull(w.LastSuccess), FailingFrom: stampOrNull(w.FailingFrom),
 	}
 	if w.Session != 0 {
@@ -103,11 +103,11 @@ func listWebhooks(ctx context.Context, o *webhook.Owner, _ *call, _ *struct{}) (
 }
 
 func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput) (reply[issuedWebhookAnswer], error) {
-	asked, err := readWebhook(in, webhookBody{})
+	requested, err := readWebhook(in, webhookBody{})
 	if err != nil {
 		return reply[issuedWebhookAnswer]{}, err
 	}
-	made, err := o.Create(ctx, asked, once(in, p, issuedWebhookOf))
+	made, err := o.Create(ctx, requested, once(in, p, issuedWebhookOf))
 	return replyOf(in, issuedWebhookOf(made), err)
 }
 
@@ -117,25 +117,25 @@ func readWebhook(in *call, documented any) (webhook.NewWebhook, error) {
 	if err != nil {
 		return webhook.NewWebhook{}, err
 	}
-	asked := webhook.NewWebhook{Types: body.texts("types"), Active: body.flag("active")}
-	if asked.Types == nil && body.has("types") {
-		asked.Types = []string{}
+	requested := webhook.NewWebhook{Types: body.texts("types"), Active: body.flag("active")}
+	if requested.Types == nil && body.has("types") {
+		requested.Types = []string{}
 	}
 	if text := body.text("url"); body.has("url") {
-		asked.URL = &text
+		requested.URL = &text
 	}
 	if text := body.id("id_sessione"); body.has("id_sessione") {
-		asked.Session = &text
+		requested.Session = &text
 	}
 	if text := body.text("description"); body.has("description") {
-		asked.Description = &text
+		requested.Description = &text
 	}
 	if err := body.err(); err != nil {
-		return asked, err
+		return requested, err
 	}
-	body.only(documented)
-	asked.Faults = *body.refused
-	return asked, nil
+	body.refuseUndocumented(documented)
+	requested.Faults = *body.refused
+	return requested, nil
 }
 
 func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (WebhookAnswer, error) {
@@ -147,11 +147,11 @@ func getWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (We
 }
 
 func changeWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (WebhookAnswer, error) {
-	asked, err := readWebhook(in, webhookPatchBody{})
+	requested, err := readWebhook(in, webhookPatchBody{})
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
-	w, err := o.Update(ctx, p.ID, asked)
+	w, err := o.Update(ctx, p.ID, requested)
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
@@ -172,11 +172,11 @@ type rotatedWebhookAnswer struct {
 }
 
 func rotateWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (rotatedWebhookAnswer, error) {
-	made, until, err := o.Rotate(ctx, p.ID)
+	made, oldValidUntil, err := o.Rotate(ctx, p.ID)
 	if err != nil {
 		return rotatedWebhookAnswer{}, err
 	}
-	return rotatedWebhookAnswer{webhookOf(made.Webhook), made.Secret, stamp(until)}, nil
+	return rotatedWebhookAnswer{webhookOf(made.Webhook), made.Secret, stamp(oldValidUntil)}, nil
 }
 
 type attemptAnswer struct {
@@ -206,7 +206,7 @@ func answerOf(status int, text string) (answer, why *string) {
 	if status != 0 {
 		return &text, nil
 	}
-	return nil, textOrNull(catalogue.Italian.Say(puntuale.ParseReason(text)))
+	return nil, textOrNull(catalogue.Italian.Sentence(puntuale.ParseReason(text)))
 }
 
 type deliveriesInput struct {
@@ -291,20 +291,20 @@ type replayAnswer struct {
 }
 
 func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (replayAnswer, error) {
-	var asked webhook.ReplayCall
+	var requested webhook.ReplayCall
 	if in.body != nil {
 		body, err := in.object()
 		if err != nil {
 			return replayAnswer{}, err
 		}
-		asked = webhook.ReplayCall{Failed: is(body.flag("failed")), Client: body.id("id_client")}
+		requested = webhook.ReplayCall{Failed: isTrue(body.flag("failed")), Client: body.id("id_client")}
 		for _, n := range body.wholes("seqs") {
-			asked.Seqs = append(asked.Seqs, int64(n))
+			requested.Seqs = append(requested.Seqs, int64(n))
 		}
-		if asked.Seqs == nil && body.has("seqs") {
-			asked.Seqs = []int64{}
+		if requested.Seqs == nil && body.has("seqs") {
+			requested.Seqs = []int64{}
 		}
-		for name, bound := range map[string]*[]request.Bound{"from": &asked.Period.Start, "to": &asked.Period.End} {
+		for name, bound := range map[string]*[]request.Bound{"from": &requested.Period.Start, "to": &requested.Period.End} {
 			if text := body.text(name); text != "" {
 				*bound = []request.Bound{{Name: name, Text: text}}
 			}
@@ -312,9 +312,9 @@ func replayDeliveries(ctx context.Context, o *webhook.Owner, in *call, p *oneInp
 		if err := body.err(); err != nil {
 			return replayAnswer{}, err
 		}
-		body.only(replayBody{})
-		asked.Faults = *body.refused
+		body.refuseUndocumented(replayBody{})
+		requested.Faults = *body.refused
 	}
-	n, err := o.Replay(ctx, p.ID, asked)
+	n, err := o.Replay(ctx, p.ID, requested)
 	return replayAnswer{n}, err
 }

@@ -77,7 +77,7 @@ func (h *Health) Probe(ctx context.Context) *puntuale.Error {
 	defer h.mu.Unlock()
 	if now := h.cfg.Now(); h.checked.IsZero() || now.Sub(h.checked) >= probeHolds || now.Before(h.checked) {
 		problem, err := h.examine(context.WithoutCancel(ctx))
-		h.tell(problem, err)
+		h.logChange(problem, err)
 		h.problem, h.checked = problem, h.cfg.Now()
 	}
 	return h.problem
@@ -110,13 +110,13 @@ func (h *Health) note(part string, ready bool) {
 	}
 }
 
-func notReady(why puntuale.ReasonCode) *puntuale.Error {
-	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(why), RetryAfter: time.Second}
+func notReady(reason puntuale.ReasonCode) *puntuale.Error {
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(reason), RetryAfter: time.Second}
 }
 
-// tell logs what changed since the last probe. It does not log each probe, because the log would fill with lines that
+// logChange logs what changed since the last probe. It does not log each probe, because the log would fill with lines that
 // say the same.
-func (h *Health) tell(problem *puntuale.Error, cause error) {
+func (h *Health) logChange(problem *puntuale.Error, cause error) {
 	switch {
 	case problem == nil && h.problem != nil:
 		h.cfg.Logger.Warn("ready again")

@@ -152,8 +152,8 @@ func TestUnreadAnswer(t *testing.T) {
 			gone <- err
 		}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now})} //nolint:gosec // the deadline is what is tested
 		go func() { _ = server.Serve(l) }()
-		here, there := net.Pipe()
-		l.conn <- there
+		here, remote := net.Pipe()
+		l.conn <- remote
 		began := time.Now()
 		_, _ = io.WriteString(here, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		select {

@@ -8,8 +8,8 @@ const MaxValues = 20_000
 // allocates no memory.
 func TooManyValues(text []byte) bool { return MoreValues(text, MaxValues) }
 
-// MoreValues reports whether a text has more than most values, as TooManyValues does.
-func MoreValues(text []byte, most int) bool {
+// MoreValues reports whether a text has more than limit values, as TooManyValues does.
+func MoreValues(text []byte, limit int) bool {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -21,5 +21,5 @@ func MoreValues(text []byte, most int) bool {
 			n++
 		}
 	}
-	return n > most
+	return n > limit
 }

@@ -35,11 +35,11 @@ func BenchmarkReplies(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := next.Add(1)
-					told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
+					reported := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
 						Client: c.ID, Session: c.Session, Phone: fmt.Sprintf("+39333%07d", i%1000), At: storetest.Begin, ID: fmt.Sprint("m", i),
 						Kind: puntuale.ReplyText, Text: "Grazie, a domani!",
 					}}}
-					if err := in.Take(context.Background(), c.Session, told); err != nil {
+					if err := in.Take(context.Background(), c.Session, reported); err != nil {
 						b.Error(err)
 						return
 					}

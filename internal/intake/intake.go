@@ -54,26 +54,26 @@ type sessionLog func() *slog.Logger
 
 // Take stores what a session's network reported. After an error, some of it may be stored, and the network should
 // repeat everything.
-func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
+func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
-	if len(told.Aliases) > 0 { // first, because the code below uses the aliases
-		if err := in.cfg.Store.KeepAliases(ctx, told.Aliases); err != nil {
+	if len(reported.Aliases) > 0 { // first, because the code below uses the aliases
+		if err := in.cfg.Store.KeepAliases(ctx, reported.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(told.Messages) > 0 { // before receipts, because sessions may wait for the window that a message opens
-		if err := in.takeMessages(ctx, now, log, told.Messages); err != nil {
+	if len(reported.Messages) > 0 { // before receipts, because sessions may wait for the window that a message opens
+		if err := in.takeMessages(ctx, now, log, reported.Messages); err != nil {
 			return err
 		}
 	}
-	if len(told.Receipts) > 0 {
-		for i := range told.Receipts {
-			if c := &told.Receipts[i].Charge; c.Category != "" {
+	if len(reported.Receipts) > 0 {
+		for i := range reported.Receipts {
+			if c := &reported.Receipts[i].Charge; c.Category != "" {
 				c.Country = in.cfg.Country(c.Phone)
 			}
 		}
-		unknown, err := in.cfg.Store.KeepReceipts(ctx, now, told.Receipts)
+		unknown, err := in.cfg.Store.KeepReceipts(ctx, now, reported.Receipts)
 		if err != nil {
 			return fmt.Errorf("keep evidence: %w", err)
 		}
@@ -81,12 +81,12 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 			log().Info("the network told of messages that are not this session's", "messages", unknown)
 		}
 	}
-	for _, p := range told.Preferences {
+	for _, p := range reported.Preferences {
 		if err := in.preference(ctx, now, log, p); err != nil {
 			return err
 		}
 	}
-	for _, n := range told.Templates {
+	for _, n := range reported.Templates {
 		if err := in.template(ctx, log, n); err != nil {
 			return err
 		}

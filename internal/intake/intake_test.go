@@ -36,7 +36,7 @@ func TestTake(t *testing.T) {
 			prefer := func(phone string) puntuale.Preference {
 				return puntuale.Preference{Client: c.ID, Session: c.Session, Phone: phone, Stop: true, At: storetest.Begin, Reason: "non vuole"}
 			}
-			told := puntuale.InboundBatch{
+			reported := puntuale.InboundBatch{
 				Receipts: []puntuale.DeliveryReceipt{
 					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[0]}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
 					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
@@ -45,7 +45,7 @@ func TestTake(t *testing.T) {
 				Preferences: []puntuale.Preference{prefer(phone)},
 			}
 			for range 2 {
-				if err := in.Take(ctx, c.Session, told); err != nil {
+				if err := in.Take(ctx, c.Session, reported); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,8 +55,8 @@ func TestTake(t *testing.T) {
 			if d := c.Detail(ids[1]); d.State != puntuale.Cancelled {
 				t.Errorf("after the reply: %v", d.State)
 			}
-			if until, err := w.WindowUntil(ctx, c.ID, c.Session, phone); err != nil || !until.Equal(storetest.Begin.Add(24*time.Hour)) {
-				t.Errorf("the window: %v, %v", until, err)
+			if windowEnd, err := w.ReplyWindowEnd(ctx, c.ID, c.Session, phone); err != nil || !windowEnd.Equal(storetest.Begin.Add(24*time.Hour)) {
+				t.Errorf("the window: %v, %v", windowEnd, err)
 			}
 			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 0 {
 				t.Errorf("%d entries in the blacklist: a preference speaks of marketing only", n)
@@ -75,7 +75,7 @@ func TestTake(t *testing.T) {
 			w.DB.Clock.Advance(time.Hour)
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
-			for _, part := range []puntuale.InboundBatch{{Receipts: told.Receipts}, {Messages: told.Messages}, {Preferences: told.Preferences}} {
+			for _, part := range []puntuale.InboundBatch{{Receipts: reported.Receipts}, {Messages: reported.Messages}, {Preferences: reported.Preferences}} {
 				if err := in.Take(ctx, c.Session, part); err == nil {
 					t.Errorf("what was not kept is taken as kept: %+v", part)
 				}

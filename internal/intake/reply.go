@@ -172,7 +172,7 @@ func optOutReason(words string) string {
 
 // enter changes the consent of a person under each of their names, and returns what changed. After a withdrawal it
 // cancels pending marketing.
-func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
+func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, names []string, e puntuale.ConsentEntry) (result puntuale.ConsentResult, err error) {
 	if e.At.After(now) {
 		e.At = now
 	}
@@ -181,10 +181,10 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 		e.Mark = in.cfg.Mark(e.Client, e.Phone)
 		r, err := in.cfg.Store.EnterConsent(ctx, e)
 		if err != nil {
-			return did, fmt.Errorf("enter what a person agreed to: %w", err)
+			return result, fmt.Errorf("enter what a person agreed to: %w", err)
 		}
-		if r.Changed || did.Change == 0 {
-			did = r
+		if r.Changed || result.Change == 0 {
+			result = r
 		}
 		if r.Changed {
 			log().Info("a person changed their consent", "change", r.Change.String())
@@ -194,13 +194,13 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 		}
 		cancelled, err := in.cfg.Store.CancelMarketing(ctx, e.Client, e.Phone, now)
 		if err != nil {
-			return did, fmt.Errorf("cancel marketing: %w", err)
+			return result, fmt.Errorf("cancel marketing: %w", err)
 		}
 		if cancelled > 0 {
 			log().Info("an opt-out cancelled messages", "messages", cancelled)
 		}
 	}
-	return did, nil
+	return result, nil
 }
 
 // preference takes a person's wish that the person set in WhatsApp. The wish concerns only marketing, so a stop adds

@@ -82,8 +82,8 @@ func newWorld(t *testing.T, driver storetest.Driver) *world {
 		},
 		Confirm: func(ctx context.Context, c intake.Confirmation) error {
 			w.confirms++
-			if until, err := w.Store.WindowUntil(ctx, c.Client, c.Session, c.Phone); err != nil || until.IsZero() {
-				t.Errorf("an answer would not leave: the window is open until %v, %v", until, err)
+			if windowEnd, err := w.Store.ReplyWindowEnd(ctx, c.Client, c.Session, c.Phone); err != nil || windowEnd.IsZero() {
+				t.Errorf("an answer would not leave: the window is open until %v, %v", windowEnd, err)
 			}
 			w.confirmed[c.Key] = c
 			return nil
@@ -118,13 +118,13 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			phone := fmt.Sprintf("+39333000100%d", i)
 			ids := w.c.MustStart(phone, storetest.Begin.Add(time.Hour), 2)
 			w.Exec("update message set purpose = 1 where client_id = $1 and id = $2", w.c.ID, int64(ids[0]))
-			told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
+			reported := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
 			w.store.at = at
-			if err := w.in.Take(ctx, w.c.Session, told); (err != nil) != (at != "") {
+			if err := w.in.Take(ctx, w.c.Session, reported); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
 			for range 2 { // the network repeats the message, and then once more
-				if err := w.in.Take(ctx, w.c.Session, told); err != nil {
+				if err := w.in.Take(ctx, w.c.Session, reported); err != nil {
 					t.Fatal(err)
 				}
 			}

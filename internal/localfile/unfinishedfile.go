@@ -24,7 +24,7 @@ func (u *Unfinished) Target() string { return u.name }
 // Create begins a file that gets the name once it is complete. A file of this name must not exist yet, unless the caller wants to replace
 // it. Create also removes what killed programs left of the same file.
 func Create(name string, replace bool) (*Unfinished, error) {
-	if there, err := os.Stat(name); err == nil && !there.Mode().IsRegular() {
+	if existing, err := os.Stat(name); err == nil && !existing.Mode().IsRegular() {
 		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // for example /dev/null, if root runs the command
 	}
 	if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
@@ -52,15 +52,15 @@ func unfinished(name string) string { return "." + filepath.Base(name) + ".unfin
 // remainsAge protects a file that was just made and is not locked yet from being removed.
 const remainsAge = time.Minute
 
-// removeRemains removes what killed programs left of the same file. A file that is being written is locked. Files that cannot be removed do
-// no harm.
+// removeRemains removes the unfinished copies of this file that killed programs left. A copy that a program still
+// writes is locked, and stays. If a copy cannot be removed, it does no harm.
 func (u *Unfinished) removeRemains() {
 	own, err := u.File.Stat()
 	if err != nil {
 		return
 	}
-	there, _ := os.ReadDir(filepath.Dir(u.name))
-	for _, entry := range there {
+	files, _ := os.ReadDir(filepath.Dir(u.name))
+	for _, entry := range files {
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(entry.Name(), unfinished(u.name)) || own.ModTime().Sub(info.ModTime()) < remainsAge {
 			continue

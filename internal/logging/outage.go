@@ -57,8 +57,8 @@ func (o *Outage) Stopped() {
 	}
 }
 
-func (o *Outage) end(now time.Time, what string) {
-	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable "what" has one of two constants
+func (o *Outage) end(now time.Time, task string) {
+	o.logger.Warn(task, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable "what" has one of two constants
 	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
 }
 

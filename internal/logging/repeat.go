@@ -65,17 +65,17 @@ func (s *seen) write(line string) (held int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	if was := s.lines[line]; was != nil {
-		if age := now.Sub(was.written); age >= 0 && age < quietFor {
-			was.held++
+	if before := s.lines[line]; before != nil {
+		if age := now.Sub(before.written); age >= 0 && age < quietFor {
+			before.held++
 			return 0, false
 		}
-		held, was.held, was.written = was.held, 0, now
+		held, before.held, before.written = before.held, 0, now
 		return held, true
 	}
 	if len(s.lines) >= mostSeen {
-		for line, was := range s.lines {
-			if now.Sub(was.written) >= quietFor {
+		for line, before := range s.lines {
+			if now.Sub(before.written) >= quietFor {
 				delete(s.lines, line)
 			}
 		}

@@ -103,7 +103,7 @@ func (w layoutTable) content(l puntuale.Letter) (content, error) {
 	}
 	in := saying[l.Language]
 	for _, n := range l.Notices {
-		s.Notices = append(s.Notices, noticeContent{oneLine(in.Say(n.Title)), oneLine(in.Say(n.Text)), n.Link, n.At.Format(in.moment)})
+		s.Notices = append(s.Notices, noticeContent{oneLine(in.Sentence(n.Title)), oneLine(in.Sentence(n.Text)), n.Link, n.At.Format(in.moment)})
 	}
 	s.Ink = inkOn(s.Colour)
 	c := content{Sender: s.Brand}

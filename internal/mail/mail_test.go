@@ -50,7 +50,7 @@ func newWorld(t *testing.T, address string, how mailtest.Options) *world {
 		t.Fatal(err)
 	}
 	w.Mailer, err = mail.New(mail.Config{
-		Store: w.queue, Server: server.Through(w.Dial, w.Roots()), From: from, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(w.logged, nil)),
+		Store: w.queue, Server: server.WithDialer(w.Dial, w.Roots()), From: from, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(w.logged, nil)),
 		Letter: func(_ context.Context, m puntuale.Mail) (puntuale.Letter, bool, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -345,7 +345,7 @@ func TestUntrusted(t *testing.T) {
 				return shortened{conn}, err
 			}
 			out, err := mail.New(mail.Config{
-				Store: w.queue, Server: server.Through(dial, roots), From: from, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(w.logged, nil)), Observe: func(string) {},
+				Store: w.queue, Server: server.WithDialer(dial, roots), From: from, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(w.logged, nil)), Observe: func(string) {},
 				Letter: func(context.Context, puntuale.Mail) (puntuale.Letter, bool, error) { return w.letters[1], true, nil },
 			})
 			if err != nil {
@@ -377,7 +377,7 @@ func TestNotNeeded(t *testing.T) {
 	delete(w.letters, 1)
 	w.round()
 	w.is(0, 0, 0)
-	w.clock.Advance(puntuale.MailHold)
+	w.clock.Advance(puntuale.MailClaimTime)
 	if all, err := w.queue.ClaimMails(t.Context(), w.clock.Now(), 10); err != nil || len(all) != 0 {
 		t.Errorf("%d e-mails wait, %v", len(all), err)
 	}
@@ -391,7 +391,7 @@ func TestNotNeeded(t *testing.T) {
 	if err := troubled.Round(t.Context()); err == nil {
 		t.Error("the trouble is not reported")
 	}
-	w.clock.Advance(puntuale.MailHold)
+	w.clock.Advance(puntuale.MailClaimTime)
 	w.round()
 	w.is(1, 0, 0)
 }

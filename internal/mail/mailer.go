@@ -103,15 +103,15 @@ func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bo
 
 // failed plans the next attempt, or gives up. It returns the error if the mail server is away.
 func (m *Mailer) failed(ctx context.Context, one puntuale.Mail, cause error) error {
-	again := m.cfg.Clock.Now().Add(min(firstWait<<min(one.Attempts-1, 10), longWait))
+	retryAt := m.cfg.Clock.Now().Add(min(firstWait<<min(one.Attempts-1, 10), longWait))
 	answer, answered := errors.AsType[refusal](cause)
-	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || again.After(one.Queued.Add(puntuale.MailPatience)) {
+	if final := answered && answer.final() && !errors.Is(cause, errAway); final || errors.Is(cause, errAddress) || retryAt.After(one.Queued.Add(puntuale.MailPatience)) {
 		m.cfg.Observe(GivenUp)
 		m.cfg.Logger.Warn("an e-mail is given up", "mail_id", int64(one.ID), "kind", int8(one.Kind), "partner_id", int64(one.Partner), "attempts", one.Attempts, "error", cause)
 		return m.end(ctx, one, time.Time{})
 	}
 	m.cfg.Observe(Failed)
-	if err := m.end(ctx, one, again); err != nil {
+	if err := m.end(ctx, one, retryAt); err != nil {
 		return err
 	}
 	if errors.Is(cause, errAway) {
@@ -123,16 +123,17 @@ func (m *Mailer) failed(ctx context.Context, one puntuale.Mail, cause error) err
 	return nil
 }
 
-func (m *Mailer) end(ctx context.Context, one puntuale.Mail, again time.Time) error {
+func (m *Mailer) end(ctx context.Context, one puntuale.Mail, retryAt time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWrite)
 	defer cancel()
-	if err := m.cfg.Store.EndMail(ctx, one, again); err != nil {
+	if err := m.cfg.Store.EndMail(ctx, one, retryAt); err != nil {
 		return fmt.Errorf("record how an e-mail ended: %w", err)
 	}
 	return nil
 }
 
-// errSkipped says that an e-mail was not tried, because the mail server took no other of its claim.
+// errSkipped says that an e-mail was not tried, because the mail server had just refused another e-mail of the same
+// claim.
 var errSkipped = errors.New("the mail server took no other e-mail")
 
 // errAddress says that no e-mail can go to an address as it is written.

@@ -68,9 +68,9 @@ func ParseServer(address string) (*Server, error) {
 	return s, nil
 }
 
-// Through sets another way to the server. One of the roots has signed the server's certificate; nil stands for the
+// WithDialer sets another way to the server. One of the roots has signed the server's certificate; nil stands for the
 // system's roots.
-func (s *Server) Through(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
+func (s *Server) WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
 	s.dial, s.tls.RootCAs = dial, roots
 	return s
 }

@@ -28,8 +28,8 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	defer leave()
 	left := f.cfg.Total
 	for hops := 0; ; hops++ {
-		if why := forbidden(u, f.cfg.Ports); why != "" {
-			return final(puntuale.ReasonFileAddress, why, nil)
+		if refusal := forbidden(u, f.cfg.Ports); refusal != "" {
+			return final(puntuale.ReasonFileAddress, refusal, nil)
 		}
 		if hops > maxRedirects {
 			return final(puntuale.ReasonFileAddress, reasonRedirects, nil, strconv.Itoa(maxRedirects))

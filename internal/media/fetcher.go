@@ -121,8 +121,8 @@ func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale
 	if err != nil {
 		return nil, final(puntuale.ReasonFileAddress, reasonNoAddress, err)
 	}
-	if why := forbidden(u, f.cfg.Ports); why != "" {
-		return nil, final(puntuale.ReasonFileAddress, why, nil)
+	if refusal := forbidden(u, f.cfg.Ports); refusal != "" {
+		return nil, final(puntuale.ReasonFileAddress, refusal, nil)
 	}
 	if ctx.Err() != nil {
 		return nil, given(context.Cause(ctx))
@@ -188,7 +188,7 @@ func (f *Fetcher) run(m *file, u *url.URL) {
 		m.failed = asSendError(m.ctx, err)
 		f.forget(m)
 	}
-	m.until = f.cfg.Clock.Now().Add(f.cfg.Age)
+	m.keptUntil = f.cfg.Clock.Now().Add(f.cfg.Age)
 	m.cancel(nil)
 	close(m.done)
 	f.release(m)

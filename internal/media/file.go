@@ -22,16 +22,16 @@ type key struct {
 // file is one fetch and its result. The fetcher's lock guards the fields above data. Only the fetch uses the others
 // until done is closed, and they do not change afterwards.
 type file struct {
-	key    key
-	ctx    context.Context // the context of the fetch; it ends when no caller waits any more
-	cancel context.CancelCauseFunc
-	users  int           // callers who wait or read
-	done   chan struct{} // closed when the fetch has ended
-	failed *puntuale.SendError
-	until  time.Time // the file is kept until then
-	listed bool      // the file is in the fetcher's files
-	room   int64     // bytes taken of the budget
-	gone   bool      // the file was dropped
+	key       key
+	ctx       context.Context // the context of the fetch; it ends when no caller waits any more
+	cancel    context.CancelCauseFunc
+	users     int           // callers who wait or read
+	done      chan struct{} // closed when the fetch has ended
+	failed    *puntuale.SendError
+	keptUntil time.Time // the file is kept until then
+	listed    bool      // the file is in the fetcher's files
+	room      int64     // bytes taken of the budget
+	gone      bool      // the file was dropped
 
 	data *os.File
 	name string // the name of data in the fetcher's folder
@@ -47,7 +47,7 @@ func (f *Fetcher) take(k key, u *url.URL) (*file, error) {
 		return nil, given(errClosed)
 	}
 	m := f.files[k]
-	if m != nil && m.ended() && !f.cfg.Clock.Now().Before(m.until) {
+	if m != nil && m.ended() && !f.cfg.Clock.Now().Before(m.keptUntil) {
 		f.forget(m)
 		f.release(m)
 		m = nil
@@ -120,7 +120,7 @@ func (f *Fetcher) drop(m *file) {
 func (f *Fetcher) evict() bool {
 	var oldest *file
 	for _, m := range f.files {
-		if m.users == 0 && m.ended() && (oldest == nil || m.until.Before(oldest.until)) {
+		if m.users == 0 && m.ended() && (oldest == nil || m.keptUntil.Before(oldest.keptUntil)) {
 			oldest = m
 		}
 	}
@@ -168,7 +168,7 @@ func (f *Fetcher) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.files {
-		if m.ended() && !now.Before(m.until) {
+		if m.ended() && !now.Before(m.keptUntil) {
 			f.forget(m)
 			f.release(m)
 		}

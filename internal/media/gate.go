@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// gate lets up to most callers pass at once for each key, in no particular order.
+// gate lets up to limit callers pass at once for each key, in no particular order.
 type gate[K comparable] struct {
-	most int
+	limit int
 
 	mu    sync.Mutex
 	lines map[K]*line
@@ -19,8 +19,8 @@ type line struct {
 	users int
 }
 
-func newGate[K comparable](most int) *gate[K] {
-	return &gate[K]{most: most, lines: map[K]*line{}}
+func newGate[K comparable](limit int) *gate[K] {
+	return &gate[K]{limit: limit, lines: map[K]*line{}}
 }
 
 // enter waits for a slot, and returns the function that gives it back. If the context ends first, it returns the context's cause.
@@ -28,7 +28,7 @@ func (g *gate[K]) enter(ctx context.Context, key K) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.lines[key]
 	if l == nil {
-		l = &line{slots: make(chan struct{}, g.most)}
+		l = &line{slots: make(chan struct{}, g.limit)}
 		g.lines[key] = l
 	}
 	l.users++

@@ -26,7 +26,7 @@ var kinds = map[string]string{
 
 // kindOf takes the type that the host names. If the host names no type, the extension decides. First it looks at the
 // address where the file was found, then at the address in the request. Otherwise the file's beginning decides.
-func kindOf(header string, found *url.URL, asked string, first []byte) string {
+func kindOf(header string, found *url.URL, requested string, first []byte) string {
 	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
 		return kind
 	}
@@ -36,7 +36,7 @@ func kindOf(header string, found *url.URL, asked string, first []byte) string {
 		return seen
 	}
 	addresses := []*url.URL{found}
-	if u, err := url.Parse(asked); err == nil {
+	if u, err := url.Parse(requested); err == nil {
 		addresses = append(addresses, u)
 	}
 	for _, u := range addresses {

@@ -21,22 +21,22 @@ const (
 // Opener opens the files of replies. The file comes from the connector of the reply's session. Many goroutines may use
 // an Opener at once.
 type Opener struct {
-	of      func(puntuale.Session) puntuale.MediaOpener
-	all     *gate[struct{}]
-	clients *gate[puntuale.ClientID]
+	openerOf func(puntuale.Session) puntuale.MediaOpener
+	all      *gate[struct{}]
+	clients  *gate[puntuale.ClientID]
 }
 
 var _ puntuale.MediaOpener = (*Opener)(nil)
 
 // NewOpener returns an opener. of chooses the connector of a session, nil where its network has no files.
-func NewOpener(of func(puntuale.Session) puntuale.MediaOpener) *Opener {
-	return &Opener{of: of, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
+func NewOpener(openerOf func(puntuale.Session) puntuale.MediaOpener) *Opener {
+	return &Opener{openerOf: openerOf, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
 }
 
 // OpenMedia fetches the file; see [puntuale.MediaOpener]. A client cannot take all slots.
 func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
-	by := o.of(s)
-	if by == nil {
+	opener := o.openerOf(s)
+	if opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: errors.New("no network has the file")}
 	}
 	leave, err := o.enter(ctx, s.Client)
@@ -45,7 +45,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTakes)
 	defer cancel() // the file is whole when OpenMedia returns
-	f, err := by.OpenMedia(ctx, s, m)
+	f, err := opener.OpenMedia(ctx, s, m)
 	if err != nil {
 		leave()
 		return nil, err

@@ -39,8 +39,8 @@ func TestOpener(t *testing.T) {
 			}
 			return nil
 		})
-		open := func(client puntuale.ClientID, of puntuale.ConnectionType) (*puntuale.ReplyFile, error) {
-			return o.OpenMedia(t.Context(), puntuale.Session{Client: client, Type: of}, puntuale.ReplyMedia{})
+		open := func(client puntuale.ClientID, connection puntuale.ConnectionType) (*puntuale.ReplyFile, error) {
+			return o.OpenMedia(t.Context(), puntuale.Session{Client: client, Type: connection}, puntuale.ReplyMedia{})
 		}
 		if _, err := open(1, puntuale.SendApp); puntuale.CodeOf(err) != puntuale.CodeGone {
 			t.Errorf("a network without files: %v", err)

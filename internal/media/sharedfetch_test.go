@@ -264,11 +264,11 @@ func TestFetchesAreBounded(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var now, most atomic.Int64
+			var now, peak atomic.Int64
 			step := make(chan struct{})
 			h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
 				n := now.Add(1)
-				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				for old := peak.Load(); n > old && !peak.CompareAndSwap(old, n); old = peak.Load() {
 				}
 				<-step
 				now.Add(-1)
@@ -293,7 +293,7 @@ func TestFetchesAreBounded(t *testing.T) {
 				}
 			}
 			all.Wait()
-			if got := most.Load(); got != test.most {
+			if got := peak.Load(); got != test.most {
 				t.Errorf("%d at once, want %d", got, test.most)
 			}
 			if len(f.hosts.lines)+len(f.all.lines)+len(f.clients.lines) != 0 {

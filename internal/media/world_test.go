@@ -123,7 +123,7 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 }
 
 // italian is what people read of a reason.
-var italian = catalogue.Italian.Say
+var italian = catalogue.Italian.Sentence
 
 // fails wants a refusal of a kind with a reason. Its words hold nothing that a caller must not learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {

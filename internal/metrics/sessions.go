@@ -16,12 +16,12 @@ type SessionState struct {
 // numbers shows, whenever the figures are asked for, how many sessions this server owns in each state: the same states
 // that the API shows.
 type numbers struct {
-	count           func(tell func(of SessionState, n int))
+	count           func(report func(state SessionState, n int))
 	real, sandboxes *prometheus.Desc
 }
 
 // WatchSessions shows how many sessions are in each state. It calls count for the numbers each time.
-func (m *Meter) WatchSessions(count func(tell func(of SessionState, n int))) {
+func (m *Meter) WatchSessions(count func(report func(state SessionState, n int))) {
 	labels := []string{"type", "state"}
 	m.registry.MustRegister(&numbers{
 		count,
@@ -36,11 +36,11 @@ func (n *numbers) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (n *numbers) Collect(to chan<- prometheus.Metric) {
-	n.count(func(of SessionState, count int) {
+	n.count(func(state SessionState, count int) {
 		desc := n.real
-		if of.Sandbox {
+		if state.Sandbox {
 			desc = n.sandboxes
 		}
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(count), string(of.Type), of.State)
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(count), string(state.Type), state.State)
 	})
 }

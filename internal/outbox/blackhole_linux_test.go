@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// TestBlackHole: a host that never completes a connection delays for as long as an answer may take, and no longer.
+// TestBlackHole: a host that never completes a connection delays others no longer than an answer may take.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Within = 500 * time.Millisecond })

@@ -68,7 +68,7 @@ func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.
 	if a.taken() {
 		r.State = puntuale.DeliveryDone
 	}
-	r.At, r.Status, r.Took, r.Answer, r.Gone = a.at, a.status, a.took, a.text, a.gone()
+	r.At, r.Status, r.Took, r.Answer, r.Gone = a.at, a.status, a.took, a.text, a.isGone()
 	return r
 }
 
@@ -81,12 +81,12 @@ type answer struct {
 	retryAfter time.Duration // how long the receiver asked us to wait; 0: it did not ask
 }
 
-func (a *answer) taken() bool { return a.status >= 200 && a.status <= 299 }
-func (a *answer) gone() bool  { return a.status == http.StatusGone }
+func (a *answer) taken() bool  { return a.status >= 200 && a.status <= 299 }
+func (a *answer) isGone() bool { return a.status == http.StatusGone }
 
 // attempt posts an event once. It takes at most [CallerConfig].Within, and then at most bodyWithin for the body of
 // the answer.
-func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, again bool) (a answer) {
+func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, repeat bool) (a answer) {
 	a.at = c.cfg.Clock.Now()
 	secrets, err := c.secrets(t, a.at)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		return a
 	}
 	if t.Chatwoot.Inbox != 0 {
-		c.tell(ctx, t, e, string(secrets[0]), again, &a)
+		c.tell(ctx, t, e, string(secrets[0]), repeat, &a)
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
@@ -127,12 +127,12 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 }
 
 // tell tells an event to Chatwoot, which takes several calls.
-func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, again bool, a *answer) {
+func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, repeat bool, a *answer) {
 	if c.cfg.Chatwoot == nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookUnreachable).Stored()
 		return
 	}
-	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e, again)
+	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e, repeat)
 	now := c.cfg.Clock.Now()
 	a.took = now.Sub(a.at)
 	if err != nil {
@@ -187,8 +187,8 @@ func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 // secrets returns the keys that sign: the present one, and also the earlier one while it still signs.
 func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte, err error) {
 	sealed := [][]byte{t.Secret.Present}
-	if len(t.Secret.Before) > 0 && now.Before(t.Secret.Until) {
-		sealed = append(sealed, t.Secret.Before)
+	if len(t.Secret.FormerSecret) > 0 && now.Before(t.Secret.Until) {
+		sealed = append(sealed, t.Secret.FormerSecret)
 	}
 	for _, s := range sealed {
 		key, err := c.cfg.Unseal(&t.Webhook, s)

@@ -122,7 +122,7 @@ func TestSignature(t *testing.T) {
 	if want := `{"type":"campaign.done","timestamp":"2026-11-25T09:00:00.000000Z","data":{"campaign":"3","name":"Natale","seq":41}}`; string(body) != want {
 		t.Errorf("body: %s", body)
 	}
-	to.Secret.Before, to.Secret.Until = append([]byte("sealed:"), old...), time.Now().Add(time.Hour)
+	to.Secret.FormerSecret, to.Secret.Until = append([]byte("sealed:"), old...), time.Now().Add(time.Hour)
 	c.Call(t.Context(), to, sent)
 	if err := errors.Join(verify(key), verify(old)); err != nil {
 		t.Errorf("while both sign: %v", err)

@@ -26,8 +26,8 @@ type health struct {
 
 // failure describes a part that fails now.
 type failure struct {
-	err         error
-	since, told time.Time
+	err           error
+	since, logged time.Time
 }
 
 func newHealth(cfg *Config) *health { return &health{cfg: cfg, fails: map[string]failure{}} }
@@ -50,13 +50,13 @@ func (h *health) note(part string, err error) {
 		return
 	}
 	h.cfg.Meter.TaskFailed(taskName)
-	f := failure{err: err, since: now, told: now}
+	f := failure{err: err, since: now, logged: now}
 	if failed {
-		f.since, f.told = before.since, before.told
+		f.since, f.logged = before.since, before.logged
 	}
-	if !failed || now.Sub(before.told) >= failsLong {
+	if !failed || now.Sub(before.logged) >= failsLong {
 		level := slog.LevelWarn
-		if f.told = now; now.Sub(f.since) >= failsLong {
+		if f.logged = now; now.Sub(f.since) >= failsLong {
 			level = slog.LevelError
 		}
 		h.cfg.Logger.Log(context.Background(), level, "events do not go out; they are tried again", "part", part, "error", err, "since", f.since)

@@ -33,8 +33,8 @@ func (r *receiver) slow(now time.Time) bool {
 	return !r.proven || r.failures >= patientFor || r.average > longAttempt || len(r.begun) > 0 && now.Sub(r.begun[0]) > longAttempt
 }
 
-// most returns how many attempts the receiver may have in flight.
-func (r *receiver) most() int {
+// inFlightLimit returns how many attempts the receiver may have in flight.
+func (r *receiver) inFlightLimit() int {
 	switch {
 	case !r.proven || r.failures >= patientFor:
 		return 1
@@ -69,15 +69,15 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 			r.average = a.took
 		}
 		r.average = (7*r.average + a.took) / 8
-	case a.gone():
+	case a.isGone():
 		r.failures, r.proven = patientFor, false // the store disables this webhook
-		r.resting = now.Add(rest(r.failures+2, 0, random))
+		r.resting = now.Add(retryWait(r.failures+2, 0, random))
 	default:
 		r.failures++
 		if r.failures >= patientFor {
 			r.proven = false
 		}
-		r.resting = now.Add(rest(r.failures, a.retryAfter, random))
+		r.resting = now.Add(retryWait(r.failures, a.retryAfter, random))
 	}
 }
 
@@ -142,7 +142,7 @@ type account struct {
 
 // pick returns the account's next receiver for which may is true, or nil if there is none. empty reports that none of
 // its receivers has a delivery.
-func (a *account) pick(may func(*receiver) bool) (picked *receiver, empty bool) {
+func (a *account) pick(allowed func(*receiver) bool) (picked *receiver, empty bool) {
 	empty = true
 	for range a.receivers {
 		r := a.receivers[a.next%len(a.receivers)]
@@ -150,7 +150,7 @@ func (a *account) pick(may func(*receiver) bool) (picked *receiver, empty bool) 
 		if r.queue.size == 0 {
 			continue
 		}
-		if empty = false; may(r) {
+		if empty = false; allowed(r) {
 			return r, false
 		}
 	}

@@ -51,7 +51,7 @@ func (r *recorder) fails() bool {
 	return r.failing
 }
 
-func (r *recorder) take() (batch []puntuale.DeliveryResult, over bool) {
+func (r *recorder) take() (batch []puntuale.DeliveryResult, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.waiting), mostRecorded)
@@ -66,9 +66,9 @@ func (r *recorder) take() (batch []puntuale.DeliveryResult, over bool) {
 func (r *recorder) run(ctx context.Context) {
 	defer close(r.done)
 	for {
-		batch, over := r.take()
+		batch, ended := r.take()
 		switch {
-		case over:
+		case ended:
 			return
 		case len(batch) == 0:
 			select {

@@ -24,7 +24,7 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 	switch {
 	case a.taken():
 		return puntuale.DeliveryDone, time.Time{}
-	case a.gone() || attempts >= len(puntuale.WebhookRetries):
+	case a.isGone() || attempts >= len(puntuale.WebhookRetries):
 		return puntuale.DeliveryFailed, time.Time{}
 	}
 	wait := puntuale.WebhookRetries[attempts]
@@ -32,18 +32,18 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 	return puntuale.DeliveryWaiting, now.Add(max(wait, a.retryAfter))
 }
 
-// rest returns how long a receiver gets no attempt, after a number of failures in a row. asked is the wait that the
+// retryWait returns how long a receiver gets no attempt, after a number of failures in a row. requested is the wait that the
 // receiver asked for.
-func rest(failures int, asked time.Duration, random float64) time.Duration {
-	asked = min(asked, askedRest)
+func retryWait(failures int, requested time.Duration, random float64) time.Duration {
+	requested = min(requested, askedRest)
 	if failures < patientFor {
-		return asked
+		return requested
 	}
 	wait := longestRest
 	if doubled := failures - patientFor; doubled < 6 {
 		wait = min(wait, firstRest<<doubled)
 	}
-	return max(asked, wait+time.Duration(float64(wait)*jitter*random))
+	return max(requested, wait+time.Duration(float64(wait)*jitter*random))
 }
 
 // retryAfter reads the header Retry-After: seconds, or a moment (RFC 9110, 10.2.3). It returns how long to wait.

@@ -65,7 +65,7 @@ func TestRests(t *testing.T) {
 	t.Parallel()
 	var before time.Duration
 	for failures := range 20 {
-		got := rest(failures, 0, 0)
+		got := retryWait(failures, 0, 0)
 		if failures < patientFor && got != 0 || failures >= patientFor && (got < firstRest || got > longestRest || got < before) {
 			t.Errorf("%d failures: %v", failures, got)
 		}
@@ -74,7 +74,7 @@ func TestRests(t *testing.T) {
 	if before != longestRest {
 		t.Errorf("at last %v", before)
 	}
-	if got := rest(1, 24*time.Hour, 0); got != askedRest {
+	if got := retryWait(1, 24*time.Hour, 0); got != askedRest {
 		t.Errorf("a receiver rests for %v", got)
 	}
 }

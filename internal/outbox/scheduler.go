@@ -141,17 +141,17 @@ func (l *scheduler) begin(now time.Time) {
 			quick += len(r.begun)
 		}
 	}
-	may := func(r *receiver) bool {
+	allowed := func(r *receiver) bool {
 		used := quick
 		if r.slow(now) {
 			used = slow
 		}
 		free := poolSize - used
-		return free > 0 && len(r.begun) < min(r.most(), max(1, free/perFree)) && !now.Before(r.resting)
+		return free > 0 && len(r.begun) < min(r.inFlightLimit(), max(1, free/perFree)) && !now.Before(r.resting)
 	}
 	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
 		l.turn %= len(l.active)
-		r, empty := l.active[l.turn].pick(may)
+		r, empty := l.active[l.turn].pick(allowed)
 		switch {
 		case empty:
 			l.active[l.turn].active = false
@@ -194,7 +194,7 @@ func (l *scheduler) end(e *endedAttempt) {
 		}
 		l.cut(r, now)
 	}
-	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.gone()}
+	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.isGone()}
 	result.State, result.Next = ending(d.Attempts, a, now, cfg.Random())
 	cfg.Meter.Attempted(word(&result))
 	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)
@@ -249,7 +249,7 @@ func (l *scheduler) release(k deliveryKey) {
 type reading struct {
 	at       time.Time // when the store was asked
 	owned    []puntuale.WebhookTarget
-	asked    bool // ask also asked which webhooks this node owns
+	asked    bool // the last ask also read which webhooks this node owns
 	ownError error
 	due      []puntuale.DueDelivery
 	limit    int
@@ -410,13 +410,13 @@ func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 func (l *scheduler) arrange() {
 	byClient := map[puntuale.ClientID]*account{}
 	for _, r := range slices.SortedFunc(maps.Values(l.receivers), func(a, b *receiver) int { return cmp.Compare(a.target.ID, b.target.ID) }) {
-		of := byClient[r.target.Client]
-		if of == nil || r.target.Client == 0 {
-			of = &account{}
-			byClient[r.target.Client] = of
+		own := byClient[r.target.Client]
+		if own == nil || r.target.Client == 0 {
+			own = &account{}
+			byClient[r.target.Client] = own
 		}
-		of.receivers = append(of.receivers, r)
-		r.account = of
+		own.receivers = append(own.receivers, r)
+		r.account = own
 	}
 	l.active = l.active[:0]
 	for _, r := range l.receivers {

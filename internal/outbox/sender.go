@@ -118,29 +118,29 @@ func (s *Sender) Start() {
 	})
 	s.stop = func(ctx context.Context) error {
 		end()
-		over := make(chan struct{})
-		go func() { parts.Wait(); close(over) }()
+		ended := make(chan struct{})
+		go func() { parts.Wait(); close(ended) }()
 		defer giveUp()
 		defer cut()
-		if s.within(ctx, over, stopLongest) {
+		if s.within(ctx, ended, stopLongest) {
 			return nil
 		}
 		cut()
-		if s.within(ctx, over, recordWithin) {
+		if s.within(ctx, ended, recordWithin) {
 			return nil
 		}
 		giveUp()
-		<-over
+		<-ended
 		return fmt.Errorf("record what receivers answered: %w", context.DeadlineExceeded)
 	}
 }
 
-// The method within waits until over is closed, but not longer than most. It reports whether over was closed.
-func (s *Sender) within(ctx context.Context, over <-chan struct{}, most time.Duration) bool {
-	late, release := s.cfg.Clock.After(most)
+// The method within waits until ended is closed, but not longer than maxWait. It reports whether ended was closed.
+func (s *Sender) within(ctx context.Context, ended <-chan struct{}, maxWait time.Duration) bool {
+	late, release := s.cfg.Clock.After(maxWait)
 	defer release()
 	select {
-	case <-over:
+	case <-ended:
 		return true
 	case <-late:
 	case <-ctx.Done():

@@ -198,13 +198,13 @@ func (l *receiver) has(n int, within time.Duration) {
 	eventually(l.t, within, fmt.Sprintf("%d events at a receiver", n), func() bool { return len(l.ledger()) >= n })
 }
 
-// exactly checks that the client's events from 1 to n came, each at least once. most limits how often each came.
-func (l *receiver) exactly(client puntuale.ClientID, n, most int) {
+// exactly checks that the client's events from 1 to n came, each at least once. limit is how often each may come.
+func (l *receiver) exactly(client puntuale.ClientID, n, limit int) {
 	l.t.Helper()
 	got := l.ledger()
 	for seq := 1; seq <= n; seq++ {
 		id := fmt.Sprintf("evt_%d_%d", client, seq)
-		if got[id] < 1 || got[id] > most {
+		if got[id] < 1 || got[id] > limit {
 			l.t.Errorf("%s came %d times", id, got[id])
 		}
 		delete(got, id)
@@ -227,12 +227,12 @@ func (w *world) settled(done int) {
 	})
 }
 
-func eventually(t testing.TB, within time.Duration, what string, is func() bool) {
+func eventually(t testing.TB, within time.Duration, what string, condition func() bool) {
 	t.Helper()
 	if raced {
 		within *= 3
 	}
-	for deadline := time.Now().Add(within); !is(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(within); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %v: %s", within, what)
 		}

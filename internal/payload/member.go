@@ -14,25 +14,25 @@ type Member struct{ Path, Text string }
 
 // Members lists the values that [Payload.Text] finds, at most this many, in the order of their names. If a list allows it, its entries are
 // named by what they hold. Such a path stays right when other entries are missing.
-func (p Payload) Members(most int) []Member {
-	l := memberList{most: most}
+func (p Payload) Members(limit int) []Member {
+	l := memberList{limit: limit}
 	l.add("", p.root)
 	return l.all
 }
 
 type memberList struct {
-	most int
-	all  []Member
+	limit int
+	all   []Member
 }
 
 func (l *memberList) add(path string, value any) {
-	if len(l.all) >= l.most {
+	if len(l.all) >= l.limit {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			l.add(under(path, name), v[name])
+			l.add(memberPath(path, name), v[name])
 		}
 	case []any:
 		l.list(path, v)
@@ -55,7 +55,7 @@ func (l *memberList) list(path string, entries []any) {
 			at = fmt.Sprintf("%s/%d", path, i)
 		} else if telling != "" {
 			within, _ := ParsePath(telling) // one of ours
-			at = fmt.Sprintf("%s[%s=%s]", path, telling, textOf(within.in(entry)))
+			at = fmt.Sprintf("%s[%s=%s]", path, telling, textOf(within.lookUp(entry)))
 		}
 		l.add(at, entry)
 	}
@@ -70,7 +70,7 @@ func tellingMember(entries []any) string {
 		within, _ := ParsePath(name) // one of ours
 		seen := map[string]bool{}
 		for _, entry := range entries {
-			text, _ := within.in(entry).(string)
+			text, _ := within.lookUp(entry).(string)
 			if text == "" || len(text) > 60 || strings.ContainsAny(text, "]\n") {
 				break
 			}
@@ -85,8 +85,8 @@ func tellingMember(entries []any) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// The function under is the path of a member. A name that dots or brackets would break makes the path a JSON Pointer.
-func under(path, name string) string {
+// memberPath is the path of a member. A name that dots or brackets would break makes the path a JSON Pointer.
+func memberPath(path, name string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
 		return path + "/" + escape.Replace(name)

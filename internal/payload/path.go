@@ -105,8 +105,8 @@ func bracket(text string) (step, string, error) {
 	return step{within: within, match: true, value: value}, rest, nil
 }
 
-// The method in follows the path; nil: there is nothing at the path.
-func (p Path) in(value any) any {
+// lookUp follows the path; nil: there is nothing at the path.
+func (p Path) lookUp(value any) any {
 	for _, s := range p.steps {
 		switch v := value.(type) {
 		case map[string]any:
@@ -125,7 +125,7 @@ func (p Path) in(value any) any {
 
 func (s step) entry(list []any) any {
 	if s.match {
-		if i := slices.IndexFunc(list, func(entry any) bool { return textOf(s.within.in(entry)) == s.value }); i >= 0 {
+		if i := slices.IndexFunc(list, func(entry any) bool { return textOf(s.within.lookUp(entry)) == s.value }); i >= 0 {
 			return list[i]
 		}
 		return nil

@@ -167,8 +167,8 @@ func (f *form) put(name string, values []string) {
 	}
 	at := f.root
 	for _, key := range keys[:len(keys)-1] {
-		inner, there := at[key]
-		if !there {
+		inner, found := at[key]
+		if !found {
 			made := map[string]any{}
 			at[key], at = made, made
 			continue
@@ -219,7 +219,7 @@ func keysOf(name string) []string {
 
 // Text returns what stands at a path: a text, a number as it is written, true or false. A list of such values is one text, with commas
 // between them. It is "" for anything else, and where nothing stands.
-func (p Payload) Text(path Path) string { return textOf(path.in(p.root)) }
+func (p Payload) Text(path Path) string { return textOf(path.lookUp(p.root)) }
 
 func textOf(value any) string {
 	switch v := value.(type) {

@@ -34,10 +34,10 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	}
 	c := checker{where: location, alone: true}
 	if !approvedName.MatchString(a.Name) {
-		c.at("name", faultTemplateMetaName, clip(a.Name))
+		c.addCode("name", faultTemplateMetaName, clip(a.Name))
 	}
 	if !approvedLanguage.MatchString(a.Language) {
-		c.at("language", faultTemplateLanguage, clip(a.Language))
+		c.addCode("language", faultTemplateLanguage, clip(a.Language))
 	}
 	named := 0
 	for _, part := range []struct {
@@ -45,7 +45,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 		places []puntuale.Parameter
 	}{{"header", a.Header}, {"body", a.Body}} {
 		if len(part.places) > puntuale.MaxParameters {
-			c.at(part.name, puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxParameters))
+			c.addCode(part.name, puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxParameters))
 			return c.faults
 		}
 		for i, p := range part.places {
@@ -55,16 +55,16 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 			case approvedPlaceholder.MatchString(p.Name):
 				named++
 			default:
-				c.at(at+".name", faultTemplatePlaceName, clip(p.Name))
+				c.addCode(at+".name", faultTemplatePlaceName, clip(p.Name))
 			}
 			if isBlank(p.Text) {
-				c.at(at+".text", puntuale.FaultRequired, nil)
+				c.addCode(at+".text", puntuale.FaultRequired, nil)
 			}
 			c.template(at+".text", p.Text, puntuale.MaxCaption)
 		}
 	}
 	if all := len(a.Header) + len(a.Body); named > 0 && named < all {
-		c.at("", faultTemplateNamesForAll, nil)
+		c.addCode("", faultTemplateNamesForAll, nil)
 	}
 	c.buttons(a.Buttons)
 	return c.faults
@@ -76,27 +76,27 @@ var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL
 
 func (c *checker) buttons(all []puntuale.Button) {
 	if len(all) > puntuale.MaxButtons {
-		c.at("buttons", puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxButtons))
+		c.addCode("buttons", puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxButtons))
 		return
 	}
 	seen := map[int]bool{}
 	for i, b := range all {
 		at := fmt.Sprintf("buttons[%d]", i)
-		most, known := buttonMost[b.Kind]
+		limit, known := buttonMost[b.Kind]
 		switch {
 		case !known:
-			c.at(at+".type", puntuale.FaultNotOneOf, clip(string(b.Kind)), "url, quick_reply, copy_code")
-			most = puntuale.MaxURL
+			c.addCode(at+".type", puntuale.FaultNotOneOf, clip(string(b.Kind)), "url, quick_reply, copy_code")
+			limit = puntuale.MaxURL
 		case b.Index < 0 || b.Index >= puntuale.MaxButtons:
-			c.at(at+".index", puntuale.FaultNotWholeInRange, b.Index, "0", strconv.Itoa(puntuale.MaxButtons-1))
+			c.addCode(at+".index", puntuale.FaultNotWholeInRange, b.Index, "0", strconv.Itoa(puntuale.MaxButtons-1))
 		case seen[b.Index]:
-			c.at(at+".index", faultTemplateButtonTwice, b.Index)
+			c.addCode(at+".index", faultTemplateButtonTwice, b.Index)
 		}
 		seen[b.Index] = true
 		if isBlank(b.Text) {
-			c.at(at+".text", puntuale.FaultRequired, nil)
+			c.addCode(at+".text", puntuale.FaultRequired, nil)
 		}
-		c.template(at+".text", b.Text, most)
+		c.template(at+".text", b.Text, limit)
 	}
 }
 
@@ -120,10 +120,10 @@ func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []p
 	return out
 }
 
-func (b *builder) value(i int, text string, most int, t *timing) string {
+func (b *builder) value(i int, text string, limit int, t *timing) string {
 	text, good := b.render(i, "template", text, t)
-	if good && utf8.RuneCountInString(text) > most {
-		b.stepFault(i, "template", faultTemplateValueTooLong, strconv.Itoa(most))
+	if good && utf8.RuneCountInString(text) > limit {
+		b.stepFault(i, "template", faultTemplateValueTooLong, strconv.Itoa(limit))
 	}
 	if good && isBlank(text) {
 		b.stepFault(i, "template", faultTemplateValueEmpty)

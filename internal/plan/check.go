@@ -105,13 +105,13 @@ func (c *checker) add(location string, code puntuale.ReasonCode, value any, args
 	c.faults = append(c.faults, puntuale.Because(code, args...).At(location, value))
 }
 
-// The method at adds a fault in a part of the present step.
-func (c *checker) at(part string, code puntuale.ReasonCode, value any, args ...string) {
-	c.because(part, puntuale.Because(code, args...), value)
+// addCode adds a fault in a part of the present step.
+func (c *checker) addCode(part string, code puntuale.ReasonCode, value any, args ...string) {
+	c.addReason(part, puntuale.Because(code, args...), value)
 }
 
-// because adds a fault with this reason in a part of the present step.
-func (c *checker) because(part string, reason puntuale.Reason, value any) {
+// addReason adds a fault with this reason in a part of the present step.
+func (c *checker) addReason(part string, reason puntuale.Reason, value any) {
 	if part != "" {
 		part = "." + part
 	}
@@ -141,7 +141,7 @@ func (c *checker) content(step *puntuale.Step) {
 	c.template("media_name", step.MediaName, puntuale.MaxMediaName)
 	if fixedMedia && !strings.Contains(step.MediaName, "{{") {
 		if fault := mediaFault(strings.TrimSpace(step.Media), strings.TrimSpace(step.MediaName), c.extensions); !fault.IsZero() {
-			c.because("media", fault, clip(step.Media))
+			c.addReason("media", fault, clip(step.Media))
 		}
 	}
 	if hasLocation {
@@ -153,44 +153,44 @@ func (c *checker) content(step *puntuale.Step) {
 	switch step.OnUncertain {
 	case "", puntuale.UncertainNever, puntuale.UncertainResend:
 	default:
-		c.at("on_uncertain", faultMustBeOneOf, string(step.OnUncertain), "never, resend")
+		c.addCode("on_uncertain", faultMustBeOneOf, string(step.OnUncertain), "never, resend")
 	}
 	switch {
 	case step.Template != "" && (!isBlank(step.Text) || hasMedia || hasLocation):
-		c.at("template", faultSequenceTemplateAlone, nil)
+		c.addCode("template", faultSequenceTemplateAlone, nil)
 	case hasLocation && hasMedia:
-		c.at("media", puntuale.FaultSequenceMediaWithLocation, nil)
+		c.addCode("media", puntuale.FaultSequenceMediaWithLocation, nil)
 	case c.alone && isBlank(step.Text) && !hasMedia && !hasLocation:
-		c.at("", puntuale.FaultSequenceNothingToShow, nil)
+		c.addCode("", puntuale.FaultSequenceNothingToShow, nil)
 	case step.Template == "" && isBlank(step.Text) && !hasMedia && !hasLocation:
-		c.at("", puntuale.FaultSequenceNothingToShowOrTemplate, nil)
+		c.addCode("", puntuale.FaultSequenceNothingToShowOrTemplate, nil)
 	}
 }
 
 // template checks the placeholders of a text, and the length of the text without them.
 func (c *checker) template(part, text string, limit int) {
 	if hasNUL(text) {
-		c.at(part, faultMustNotHoldNUL, nil)
+		c.addCode(part, faultMustNotHoldNUL, nil)
 	}
 	if tooLong(text, puntuale.MaxRawText) {
-		c.at(part, faultSequenceLongerWithFields, nil, strconv.Itoa(puntuale.MaxRawText))
+		c.addCode(part, faultSequenceLongerWithFields, nil, strconv.Itoa(puntuale.MaxRawText))
 		return
 	}
 	literal := 0
 	for s := scan(text); s.next(); {
 		literal += utf8.RuneCountInString(s.literal)
 		if !s.fault.IsZero() {
-			c.because(part, s.fault, nil)
+			c.addReason(part, s.fault, nil)
 		}
 		if s.fault.IsZero() && strings.ContainsAny(s.field.fallback, "{}") {
-			c.at(part, faultSequenceFallbackBraces, clip(s.field.fallback), s.field.name)
+			c.addCode(part, faultSequenceFallbackBraces, clip(s.field.fallback), s.field.name)
 		}
 		if tooLong(s.field.fallback, puntuale.MaxField) {
-			c.at(part, faultSequenceFallbackTooLong, nil, strconv.Itoa(puntuale.MaxField))
+			c.addCode(part, faultSequenceFallbackTooLong, nil, strconv.Itoa(puntuale.MaxField))
 		}
 	}
 	if literal > limit {
-		c.at(part, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
+		c.addCode(part, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
 	}
 }
 
@@ -198,9 +198,9 @@ func (c *checker) location(step *puntuale.Step) {
 	coordinate := func(part string, value *float64, limit float64) {
 		switch {
 		case value == nil:
-			c.at(part, faultSequenceLatitudeAndLongitude, nil)
+			c.addCode(part, faultSequenceLatitudeAndLongitude, nil)
 		case !(*value >= -limit && *value <= limit): // true for NaN, too
-			c.at(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
+			c.addCode(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}
 	coordinate("latitude", step.Latitude, 90)
@@ -210,29 +210,29 @@ func (c *checker) location(step *puntuale.Step) {
 func (c *checker) timing(t *puntuale.Timing) {
 	fromField := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
 	if fromField && (!isFieldName(t.Anchor) || isReserved(t.Anchor)) {
-		c.at("timing.anchor", faultSequenceAnchor, clip(t.Anchor))
+		c.addCode("timing.anchor", faultSequenceAnchor, clip(t.Anchor))
 	}
 	c.offset(t.Offset, fromField)
 	if t.At != "" {
 		c.timeOfDay(t)
 	}
 	for _, f := range t.Window.Check() {
-		c.because("timing.window."+f.Location, f.Reason(), f.Value)
+		c.addReason("timing.window."+f.Location, f.Reason(), f.Value)
 	}
 	if t.Jitter < 0 || t.Jitter > puntuale.MaxJitter {
-		c.at("timing.jitter", faultMustBeSeconds, t.Jitter, "0", strconv.Itoa(puntuale.MaxJitter))
+		c.addCode("timing.jitter", faultMustBeSeconds, t.Jitter, "0", strconv.Itoa(puntuale.MaxJitter))
 	}
 	switch t.IfPast {
 	case "", puntuale.PastSkip, puntuale.PastSend, puntuale.PastReject:
 	default:
-		c.at("timing.if_past", faultMustBeOneOf, string(t.IfPast), "skip, send_now, reject")
+		c.addCode("timing.if_past", faultMustBeOneOf, string(t.IfPast), "skip, send_now, reject")
 	}
 	if v := t.ValidFor; v != nil {
 		limit, known := validityLimits[v.Unit]
 		if !known {
-			c.at("timing.valid_for.unit", faultMustBeOneOf, string(v.Unit), unitWords)
+			c.addCode("timing.valid_for.unit", faultMustBeOneOf, string(v.Unit), unitWords)
 		} else if v.Amount < 1 || v.Amount > limit {
-			c.because("timing.valid_for.amount", amountReason(1, limit, v.Unit), v.Amount)
+			c.addReason("timing.valid_for.amount", amountReason(1, limit, v.Unit), v.Amount)
 		}
 	}
 }
@@ -241,40 +241,40 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 	limit, known := offsetLimits[o.Unit]
 	switch {
 	case o.Unit == "" && o.Amount != 0:
-		c.at("timing.offset.unit", puntuale.FaultRequired, nil)
+		c.addCode("timing.offset.unit", puntuale.FaultRequired, nil)
 	case !known && o.Unit != "":
-		c.at("timing.offset.unit", faultMustBeOneOf, string(o.Unit), unitWords)
+		c.addCode("timing.offset.unit", faultMustBeOneOf, string(o.Unit), unitWords)
 	case known && (o.Amount < 0 || o.Amount > limit):
-		c.because("timing.offset.amount", amountReason(0, limit, o.Unit), o.Amount)
+		c.addReason("timing.offset.amount", amountReason(0, limit, o.Unit), o.Amount)
 	}
 	switch o.Direction {
 	case puntuale.After:
 	case puntuale.Before:
 		if !fromField {
-			c.at("timing.offset.direction", faultSequenceBeforeNeedsDate, string(o.Direction))
+			c.addCode("timing.offset.direction", faultSequenceBeforeNeedsDate, string(o.Direction))
 		}
 	case "":
 		if fromField && o.Amount != 0 {
-			c.at("timing.offset.direction", faultSequenceBeforeOrAfter, nil)
+			c.addCode("timing.offset.direction", faultSequenceBeforeOrAfter, nil)
 		}
 	default:
-		c.at("timing.offset.direction", faultSequenceBeforeOrAfter, string(o.Direction))
+		c.addCode("timing.offset.direction", faultSequenceBeforeOrAfter, string(o.Direction))
 	}
 }
 
 // amountReason returns the reason that names the smallest and the largest amount of a unit.
-func amountReason(least, most int, unit puntuale.Unit) puntuale.Reason {
+func amountReason(least, maximum int, unit puntuale.Unit) puntuale.Reason {
 	if unit == puntuale.Seconds {
-		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(most))
+		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(maximum))
 	}
-	return puntuale.Because(faultMustBeUnits, strconv.Itoa(least), strconv.Itoa(most), string(unit))
+	return puntuale.Because(faultMustBeUnits, strconv.Itoa(least), strconv.Itoa(maximum), string(unit))
 }
 
 func (c *checker) timeOfDay(t *puntuale.Timing) {
 	if _, err := puntuale.ParseTimeOfDay(t.At); err != nil {
-		c.at("timing.at", puntuale.FaultMustBeTime, clip(t.At))
+		c.addCode("timing.at", puntuale.FaultMustBeTime, clip(t.At))
 	}
 	if _, short := elapsed(t.Offset.Unit); short {
-		c.at("timing.at", faultSequenceAtNeedsDays, t.At)
+		c.addCode("timing.at", faultSequenceAtNeedsDays, t.At)
 	}
 }

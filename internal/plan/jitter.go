@@ -68,9 +68,9 @@ func (t *timing) latest(due time.Time) time.Time {
 	}
 	// The end of the window is outside. So the latest moment is one microsecond before it, which is the precision of
 	// moments.
-	most := time.Duration(t.Jitter) * time.Second
-	latest := due.Add(most)
-	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
+	maximum := time.Duration(t.Jitter) * time.Second
+	latest := due.Add(maximum)
+	if end := t.window.Until(due, t.loc, maximum+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
 		latest = end
 	}
 	if last := t.anchor.Add(-time.Microsecond); t.before && last.Before(latest) {

@@ -166,9 +166,9 @@ func (r *reader) zone() *time.Location {
 }
 
 // number reads a number. least and most limit how many digits it has.
-func (r *reader) number(least, most int) int {
+func (r *reader) number(least, maximum int) int {
 	n, digits := 0, 0
-	for digits < most && digits < len(r.rest) && isDigit(r.rest[digits]) {
+	for digits < maximum && digits < len(r.rest) && isDigit(r.rest[digits]) {
 		n = n*10 + int(r.rest[digits]-'0')
 		digits++
 	}

@@ -111,9 +111,9 @@ func isReserved(name string) bool { return name == fieldPhone || name == fieldTi
 
 // clip shortens a text to at most 80 bytes, so that an error message can repeat it.
 func clip(text string) string {
-	const most = 80
+	const limit = 80
 	for i := range text {
-		if i > most {
+		if i > limit {
 			return text[:i] + "…"
 		}
 	}

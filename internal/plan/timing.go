@@ -215,15 +215,15 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 		if t.anchor.Before(m) {
 			m = t.anchor
 		}
-		return t.back(m)
+		return t.lastOpen(m)
 	}
 	return fitted, ok
 }
 
-// back returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
+// lastOpen returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
 // if it is in that opening and before m. Otherwise it is the last whole minute before m. back returns false if there
 // is no opening within two years.
-func (t *timing) back(m time.Time) (time.Time, bool) {
+func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {
 		return last, ok
@@ -245,27 +245,27 @@ func (t *timing) atAgain(from, moved time.Time) time.Time {
 	if before, _ := local(from, t.loc); before == day {
 		return moved
 	}
-	if again := day.At(t.at, t.loc); !again.Before(moved) && t.window.Contains(again, t.loc) {
-		return again
+	if sameTime := day.At(t.at, t.loc); !sameTime.Before(moved) && t.window.Contains(sameTime, t.loc) {
+		return sameTime
 	}
 	return moved
 }
 
 // validUntil returns the moment after which the message must not be sent. For a step before its anchor, it is never after the anchor.
 func (t *timing) validUntil(due time.Time) time.Time {
-	until := due.Add(defaultValidity)
+	end := due.Add(defaultValidity)
 	if v := t.ValidFor; v != nil {
 		if length, ok := elapsed(v.Unit); ok {
-			until = due.Add(time.Duration(v.Amount) * length)
+			end = due.Add(time.Duration(v.Amount) * length)
 		} else {
 			day, timeOfDay := local(due, t.loc)
-			until = addCalendar(day, v.Amount, v.Unit).At(timeOfDay, t.loc)
+			end = addCalendar(day, v.Amount, v.Unit).At(timeOfDay, t.loc)
 		}
 	}
-	if t.before && t.anchor.Before(until) {
+	if t.before && t.anchor.Before(end) {
 		return t.anchor
 	}
-	return until
+	return end
 }
 
 func beyondHorizon(moment time.Time) puntuale.Reason {

@@ -85,11 +85,11 @@ func (x *reading) row(cells []string) {
 	case len(cells) != 2:
 		x.fault("before the line that begins with country, a line has a name and a value")
 	default:
-		x.about(cells[0], cells[1])
+		x.readHeader(cells[0], cells[1])
 	}
 }
 
-func (x *reading) about(name, value string) {
+func (x *reading) readHeader(name, value string) {
 	var err error
 	switch name {
 	case "currency":
@@ -146,11 +146,11 @@ func (x *reading) country(cells []string) {
 func (x *reading) end() (*Table, error) {
 	t := x.table
 	for _, missing := range []struct {
-		so   bool
-		what string
+		isMissing bool
+		name      string
 	}{{t.Currency == "", "currency"}, {t.Date.IsZero(), "date"}, {t.Source == "", "source"}, {x.categories == nil, "country"}} {
-		if missing.so && len(x.faults) == 0 {
-			x.faults = append(x.faults, fmt.Errorf("no line begins with %s", missing.what))
+		if missing.isMissing && len(x.faults) == 0 {
+			x.faults = append(x.faults, fmt.Errorf("no line begins with %s", missing.name))
 		}
 	}
 	if n := len(x.faults); n > mostFaults {

@@ -74,7 +74,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 		var sending errgroup.Group
 		sending.SetLimit(atOnce)
 		for _, p := range all {
-			sending.Go(func() error { return n.tell(ctx, p) })
+			sending.Go(func() error { return n.sendPush(ctx, p) })
 		}
 		if err := errors.Join(err, sending.Wait()); err != nil || len(all) < claimed || ctx.Err() != nil {
 			return err
@@ -82,10 +82,10 @@ func (n *Notifier) Round(ctx context.Context) error {
 	}
 }
 
-// tell sends one push and records how it ended.
-func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
+// sendPush sends one push and records how it ended.
+func (n *Notifier) sendPush(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
-	again := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
+	retryAt := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
 	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushUnsubscribed: Gone, puntuale.PushFailed: Failed}[end]
 	n.cfg.Observe(result)
 	if end != puntuale.PushArrived {
@@ -93,7 +93,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWrite)
 	defer cancel()
-	return n.cfg.Store.EndPush(ctx, p, end, again)
+	return n.cfg.Store.EndPush(ctx, p, end, retryAt)
 }
 
 // send makes one try to send a push. It returns the result, and how long the push service asks to wait.

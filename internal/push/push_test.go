@@ -86,19 +86,19 @@ func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 	return w
 }
 
-func (w *world) ClaimPushes(_ context.Context, _ time.Time, most int) ([]puntuale.Push, error) {
+func (w *world) ClaimPushes(_ context.Context, _ time.Time, limit int) ([]puntuale.Push, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(most, len(w.due))
+	n := min(limit, len(w.due))
 	claimed := w.due[:n]
 	w.due = w.due[n:]
 	return claimed, nil
 }
 
-func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOutcome, again time.Time) error {
+func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOutcome, retryAt time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended[p.Device], w.again[p.Device] = end, again.Sub(w.clock.Now())
+	w.ended[p.Device], w.again[p.Device] = end, retryAt.Sub(w.clock.Now())
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (w *world) round(t *testing.T) {
 
 func direct(w *world) http.RoundTripper { return w.Transport() }
 
-// TestPush: a strict push service takes each push, and what the browser reads names the session alone.
+// TestPush: a strict push service takes each push. The text that the browser decrypts names only the session.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, direct)
@@ -182,7 +182,7 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileTargets: strangers may write any target. No target leads into our network or stops another push, and no
+// TestHostileTargets: an unknown caller may write any target. No target leads into our network or stops another push, and no
 // address is logged.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()

@@ -42,14 +42,14 @@ func openCSV(r io.Reader) (*csvSource, error) {
 	}
 	c.row.delimiter = c.separator()
 	if c.row.delimiter == 0 {
-		c.row.delimiter = delimiter(c.rest())
+		c.row.delimiter = delimiter(c.unparsed())
 	}
 	return c, nil
 }
 
 func (c *csvSource) Close() error { return nil }
 
-func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
+func (c *csvSource) unparsed() []byte { return c.buf[c.from:c.to] }
 
 // fill reads more into the buffer. Afterwards the buffer has more than MaxLine bytes and the end of a line, or it has
 // the rest of the list.
@@ -57,7 +57,7 @@ func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
 	}
-	c.to = copy(c.buf, c.rest())
+	c.to = copy(c.buf, c.unparsed())
 	c.from = 0
 	for c.to < len(c.buf) && c.err == nil {
 		var n int
@@ -78,7 +78,7 @@ func (c *csvSource) next() (record, error) {
 		return record{}, io.EOF
 	}
 	line := c.line
-	size, lines, problem := c.row.scan(c.rest())
+	size, lines, problem := c.row.scan(c.unparsed())
 	if problem != "" {
 		// Skip only the first line of the row. The next line counts as the next row, even if it was inside the
 		// quotes.
@@ -103,12 +103,12 @@ func (c *csvSource) next() (record, error) {
 // skipLine skips a line of any length.
 func (c *csvSource) skipLine() error {
 	for {
-		if i := bytes.IndexAny(c.rest(), "\r\n"); i >= 0 {
+		if i := bytes.IndexAny(c.unparsed(), "\r\n"); i >= 0 {
 			c.from += i
 			if err := c.fill(); err != nil {
 				return err
 			}
-			c.from += lineEnd(c.rest())
+			c.from += lineEnd(c.unparsed())
 			c.line++
 			return nil
 		}
@@ -121,7 +121,7 @@ func (c *csvSource) skipLine() error {
 
 // separator reads a line such as "sep=;", which tells Excel the delimiter. It returns 0 if there is no such line.
 func (c *csvSource) separator() byte {
-	b := c.rest()
+	b := c.unparsed()
 	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
 		return 0
 	}
@@ -136,18 +136,18 @@ func (c *csvSource) separator() byte {
 // delimiter finds the character between cells: the one that splits most of the first rows into as many cells as the
 // header. It tries the comma last, because lists with another delimiter may have many commas: "Rossi, Anna;333".
 func delimiter(b []byte) byte {
-	best, most := byte(','), 0
+	best, bestCount := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
-		if same := alike(b, candidate); same > most {
-			best, most = candidate, same
+		if same := countAlike(b, candidate); same > bestCount {
+			best, bestCount = candidate, same
 		}
 	}
 	return best
 }
 
-// alike counts how many of the first rows a delimiter splits into as many cells as the header. It returns 0 if the
+// countAlike counts how many of the first rows a delimiter splits into as many cells as the header. It returns 0 if the
 // delimiter does not split the header.
-func alike(b []byte, delimiter byte) (same int) {
+func countAlike(b []byte, delimiter byte) (same int) {
 	s, columns := rowScanner{delimiter: delimiter}, 0
 	for n := 0; n < sampled && len(b) > 0; {
 		size, _, problem := s.scan(b)
@@ -277,14 +277,14 @@ func lineEnd(b []byte) int {
 }
 
 // fromWindows converts a row from Windows-1252 to UTF-8. It appends the text to into, and returns the result.
-func (r *record) fromWindows(into []byte) []byte {
+func (r *record) fromWindows(dst []byte) []byte {
 	from := 0
 	for i, to := range r.ends {
 		for _, b := range r.text[from:to] {
-			into = utf8.AppendRune(into, charmap.Windows1252.DecodeByte(b))
+			dst = utf8.AppendRune(dst, charmap.Windows1252.DecodeByte(b))
 		}
-		from, r.ends[i] = to, len(into)
+		from, r.ends[i] = to, len(dst)
 	}
-	r.text = into
-	return into
+	r.text = dst
+	return dst
 }

@@ -25,16 +25,16 @@ func heap(read func(look func())) int64 {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	before, most := inUse(), int64(0)
-	read(func() { most = max(most, inUse()-before) })
-	return most
+	before, highest := inUse(), int64(0)
+	read(func() { highest = max(highest, inUse()-before) })
+	return highest
 }
 
 // TestMillionRows checks that a million rows are read in little memory, and that one more row is refused. The test is
 // not parallel, because all tests share the heap.
 func TestMillionRows(t *testing.T) {
 	same := func(b []byte, _ int) []byte { return append(b, "x333;Anna;\"1,50\"\r\n"...) }
-	most := heap(func(look func()) {
+	highest := heap(func(look func()) {
 		list, err := roster.Open(t.Context(), &generated{row: same, rows: roster.MaxRows + 2}, csvType, "")
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +54,8 @@ func TestMillionRows(t *testing.T) {
 			t.Errorf("then came %v", again)
 		}
 	})
-	if t.Logf("%d KiB", most>>10); most > 2<<20 {
-		t.Errorf("reading took %d KiB of memory", most>>10)
+	if t.Logf("%d KiB", highest>>10); highest > 2<<20 {
+		t.Errorf("reading took %d KiB of memory", highest>>10)
 	}
 }
 
@@ -77,7 +77,7 @@ func largeWorkbook(t testing.TB, rows, size int) []byte {
 func TestLargeWorkbook(t *testing.T) {
 	const rows = 2_000
 	packed := largeWorkbook(t, rows, 1_000)
-	most := heap(func(look func()) {
+	highest := heap(func(look func()) {
 		list, err := roster.Open(t.Context(), bytes.NewReader(packed), xlsxType, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
@@ -97,8 +97,8 @@ func TestLargeWorkbook(t *testing.T) {
 		}
 	})
 	runtime.KeepAlive(packed)
-	if t.Logf("%d KiB", most>>10); most > 512<<10 { // the texts together have four times as many bytes
-		t.Errorf("reading took %d KiB of memory", most>>10)
+	if t.Logf("%d KiB", highest>>10); highest > 512<<10 { // the texts together have four times as many bytes
+		t.Errorf("reading took %d KiB of memory", highest>>10)
 	}
 }
 
@@ -121,8 +121,8 @@ func TestTooLarge(t *testing.T) {
 			}}
 			o := drain(t, upload, test.format)
 			expectProblem(t, o.end, roster.TooLarge)
-			if most := int64(roster.MaxBytes + 1); upload.read != most {
-				t.Errorf("read %d bytes, want %d", upload.read, most)
+			if limit := int64(roster.MaxBytes + 1); upload.read != limit {
+				t.Errorf("read %d bytes, want %d", upload.read, limit)
 			}
 		})
 	}

@@ -39,8 +39,8 @@ var (
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	found, best := map[string]int{}, 0
 	for i, name := range columns {
-		if is := likeness(name, i, first); is > best {
-			found["phone"], best = i, is
+		if score := likeness(name, i, first); score > best {
+			found["phone"], best = i, score
 		}
 	}
 	for _, field := range fields {
@@ -56,7 +56,7 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 // the cells. An empty column with a name for phones counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
-	filled, phones, is := 0, 0, 0
+	filled, phones, score := 0, 0, 0
 	for _, row := range first {
 		if at < len(row) && row[at] != "" {
 			filled++
@@ -66,7 +66,7 @@ func likeness(name string, at int, first [][]string) int {
 		}
 	}
 	if 2*phones > filled {
-		is = full + phones
+		score = full + phones
 	}
 	words := []string{folded(name)}
 	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -74,13 +74,13 @@ func likeness(name string, at int, first [][]string) int {
 	}
 	for i, word := range phoneWords {
 		if slices.Contains(words, word) {
-			return sure + is + len(phoneWords) - i
+			return sure + score + len(phoneWords) - i
 		}
 	}
-	if (is > 0 || filled == 0) && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(weakWords, w) }) {
-		is += weak
+	if (score > 0 || filled == 0) && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(weakWords, w) }) {
+		score += weak
 	}
-	return is
+	return score
 }
 
 func looksLikePhone(cell string) bool {

@@ -54,8 +54,8 @@ func (m *Manager) look() {
 		m.running[c.ID] = true
 		m.enqueue(p, func(ctx context.Context) { m.perform(ctx, p, node, c) })
 	}
-	for id, under := range m.running {
-		if !under && !seen[id] {
+	for id, running := range m.running {
+		if !running && !seen[id] {
 			delete(m.running, id)
 		}
 	}
@@ -82,7 +82,7 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 		m.complain(ctx, "taking a command failed", c, err)
 		return true
 	}
-	here, cancel := context.WithCancel(ctx) // ends when the session is released
+	sessionCtx, cancel := context.WithCancel(ctx) // ends when the session is released
 	defer cancel()
 	m.mu.Lock()
 	p.cut = cancel
@@ -90,20 +90,20 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 		cancel()
 	}
 	m.mu.Unlock()
-	err = m.carryOut(here, p, node, c)
-	if err != nil && here.Err() != nil {
+	err = m.carryOut(sessionCtx, p, node, c)
+	if err != nil && sessionCtx.Err() != nil {
 		err = errMoved
 	}
 	answer := puntuale.AnswerOf(err)
 	if answer.Code == puntuale.CodeInternal {
 		m.cfg.Logger.Error("a command failed", "verb", string(c.Verb), "session_id", int64(c.Session), "error", err)
 	}
-	return m.answer(ctx, here, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
+	return m.answer(ctx, sessionCtx, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
 // answer stores an answer, and reports whether it is stored. After a failure it tries again, as long as a caller may
 // wait and the node owns the session.
-func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
+func (m *Manager) answer(ctx, sessionCtx context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
 		now := m.cfg.Clock.Now()
@@ -114,15 +114,15 @@ func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c punt
 			return true
 		}
 		m.complain(ctx, "answering a command failed", c, err)
-		if now.Sub(began) > answerKept || m.cfg.Clock.Sleep(here, writeRetry) != nil {
+		if now.Sub(began) > answerKept || m.cfg.Clock.Sleep(sessionCtx, writeRetry) != nil {
 			return false
 		}
 	}
 }
 
-func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command, err error) {
+func (m *Manager) complain(ctx context.Context, problem string, c puntuale.Command, err error) {
 	if err != nil && ctx.Err() == nil {
-		m.cfg.Logger.Warn(what, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // what is one of two constants
+		m.cfg.Logger.Warn(problem, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // what is one of two constants
 	}
 }
 
@@ -175,12 +175,12 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 }
 
 // read unseals a command's detail and decodes it.
-func (m *Manager) read(c puntuale.Command, into any) error {
+func (m *Manager) read(c puntuale.Command, target any) error {
 	plain, err := m.cfg.Open(puntuale.SealedCommand, c.Session.SealPlace(), c.Detail)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(plain, into); err != nil {
+	if err := json.Unmarshal(plain, target); err != nil {
 		return fmt.Errorf("read a command: %w", err)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (m *Manager) read(c puntuale.Command, into any) error {
 // pair begins to link a session. It waits until the first code, or another result, is stored.
 func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.PairOrder) error {
 	m.mu.Lock()
-	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
+	state, before, linker, id, open := p.stateOf(), p.reports, p.linker, p.session.ID, p.open
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
@@ -210,7 +210,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	err := m.await(ctx, p, func() bool {
 		end = p.last
 		code := end.Code.Text != "" && end.Code.Method == order.Method
-		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
+		return p.reports > before && p.stored == p.reports && (end.State != puntuale.LinkPairing || code)
 	})
 	if err == nil && end.State == puntuale.LinkUnlinked {
 		return puntuale.Conflict(faultSessionNotLinkedBecause, end.Detail.Stored())
@@ -253,7 +253,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 		return errMoved
 	}
 	m.note(p, puntuale.LinkReport{Session: id, State: puntuale.LinkUnlinked})
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	m.cfg.Changed(id)
 	return m.await(ctx, p, func() bool { return p.stored >= count })
@@ -277,7 +277,7 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 		return inTime(ctx, err)
 	}
 	m.mu.Lock()
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
@@ -300,14 +300,14 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 		return inTime(ctx, err)
 	}
 	m.mu.Lock()
-	count := p.told
+	count := p.reports
 	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
 // drain keeps new messages of a session from starting until a moment, and waits until none is in flight.
-func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.Time) error {
-	quiet := m.cfg.Rest(id, until)
+func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, deadline time.Time) error {
+	quiet := m.cfg.Rest(id, deadline)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)
 	defer cancel()
 	select {
@@ -319,15 +319,15 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 }
 
 // await waits until the function so returns true for a session. It calls so while it holds the lock.
-func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
+func (m *Manager) await(ctx context.Context, p *managedSession, condition func() bool) error {
 	for {
 		m.mu.Lock()
-		done, gone, changed := so(), !p.owned, p.changed
+		done, released, changed := condition(), !p.owned, p.changed
 		m.mu.Unlock()
 		switch {
 		case done:
 			return nil
-		case gone:
+		case released:
 			return errMoved
 		}
 		select {

@@ -20,7 +20,7 @@ type managedSession struct {
 
 	begun   time.Time           // when the node last began a pairing of the session; zero: never
 	last    puntuale.LinkReport // the latest report
-	told    int                 // number of reports since the session was opened
+	reports int                 // number of reports since the session was opened
 	stored  int                 // number of the last report that is on disk
 	changed chan struct{}       // closed when told or stored changes
 }
@@ -37,7 +37,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 		return false
 	}
 	p.owned, p.session, p.linker = true, *s, m.cfg.Linker(*s)
-	p.begun, p.last, p.told, p.stored = time.Time{}, puntuale.LinkReport{}, 0, 0
+	p.begun, p.last, p.reports, p.stored = time.Time{}, puntuale.LinkReport{}, 0, 0
 	delete(m.unsaved, s.ID)
 	switch {
 	case p.linker == nil:
@@ -86,7 +86,7 @@ func (m *Manager) letGo(p *managedSession, done func()) {
 	if p.cut != nil {
 		p.cut()
 	}
-	m.tell(p)
+	m.notify(p)
 	linker, id := p.linker, p.session.ID
 	m.enqueue(p, func(ctx context.Context) {
 		m.close(ctx, p, linker, id)
@@ -171,8 +171,8 @@ func (m *Manager) end(p *managedSession) {
 	m.rested()
 }
 
-// tell wakes the goroutines that wait for a change of a session. The caller holds the lock.
-func (m *Manager) tell(p *managedSession) {
+// notify wakes the goroutines that wait for a change of a session. The caller holds the lock.
+func (m *Manager) notify(p *managedSession) {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }

@@ -26,7 +26,7 @@ type Config struct {
 	// answers.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open encrypt and decrypt data. purpose says what the data are for, and place says where they belong.
+	// Seal and Open seal and open stored data. purpose says what the data are for, and place says where they belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 
@@ -76,9 +76,9 @@ func New(cfg Config) *Manager {
 	if cfg.Answered == nil {
 		cfg.Answered = func(puntuale.SessionID) {}
 	}
-	for of, want := range map[*time.Duration]time.Duration{&cfg.Poll: time.Second, &cfg.Drain: 15 * time.Second, &cfg.Begin: 15 * time.Second} {
-		if *of <= 0 {
-			*of = want
+	for setting, want := range map[*time.Duration]time.Duration{&cfg.Poll: time.Second, &cfg.Drain: 15 * time.Second, &cfg.Begin: 15 * time.Second} {
+		if *setting <= 0 {
+			*setting = want
 		}
 	}
 	m := &Manager{
@@ -120,7 +120,7 @@ func (m *Manager) States() map[State]int {
 	for _, p := range m.sessions {
 		if p.owned {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
-			if p.told > 0 {
+			if p.reports > 0 {
 				l = puntuale.Link{State: p.last.State, Condition: p.last.Condition}
 			}
 			all[State{p.session.Type, l.Word(), p.session.Sandbox}]++

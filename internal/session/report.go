@@ -31,13 +31,13 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 
 // note keeps a report in memory for storing, unless it equals the last report. The caller holds the lock.
 func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
-	if p.told > 0 && p.last.Equal(r) {
+	if p.reports > 0 && p.last.Equal(r) {
 		return
 	}
 	p.last = r
-	p.told++
+	p.reports++
 	m.unsaved[r.Session] = p
-	m.tell(p)
+	m.notify(p)
 	ring(m.dirty)
 }
 
@@ -85,7 +85,7 @@ func (m *Manager) storeLinks() (int, error) {
 			break
 		}
 		links[id] = m.linkOf(p)
-		batch = append(batch, pendingReport{id, p, p.told})
+		batch = append(batch, pendingReport{id, p, p.reports})
 	}
 	m.mu.Unlock()
 	if len(batch) == 0 || node == 0 {
@@ -102,11 +102,11 @@ func (m *Manager) storeLinks() (int, error) {
 		if m.unsaved[u.id] != u.managed {
 			continue // the session was released meanwhile
 		}
-		if u.managed.told == u.count {
+		if u.managed.reports == u.count {
 			delete(m.unsaved, u.id)
 		}
 		u.managed.stored = max(u.managed.stored, u.count)
-		m.tell(u.managed)
+		m.notify(u.managed)
 	}
 	return len(batch), nil
 }
@@ -135,7 +135,7 @@ func storable(text string) string {
 // stateOf returns the state from a session's last report, or the stored state if there is no report. The caller holds
 // the lock.
 func (p *managedSession) stateOf() puntuale.LinkState {
-	if p.told > 0 {
+	if p.reports > 0 {
 		return p.last.State
 	}
 	return p.session.LinkOf()

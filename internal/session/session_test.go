@@ -195,8 +195,8 @@ func TestDrain(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
 		n := w.newNode()
 		n.owns(0)
-		until := w.DB.Clock.Now().Add(40 * time.Second)
-		if err := w.answer(w.give(n, puntuale.CommandDrain, puntuale.DrainOrder{Until: until}.JSON())); err != nil {
+		deadline := w.DB.Clock.Now().Add(40 * time.Second)
+		if err := w.answer(w.give(n, puntuale.CommandDrain, puntuale.DrainOrder{Until: deadline}.JSON())); err != nil {
 			t.Fatal(err)
 		}
 		if resting, _, _ := n.lines.seen(); !resting {
@@ -224,8 +224,8 @@ func TestDrain(t *testing.T) {
 		}
 		n.lines.mu.Lock()
 		defer n.lines.mu.Unlock()
-		if !n.lines.until.Equal(until) {
-			t.Errorf("it rests until %v, want %v", n.lines.until, until)
+		if !n.lines.until.Equal(deadline) {
+			t.Errorf("it rests until %v, want %v", n.lines.until, deadline)
 		}
 	})
 }
@@ -413,11 +413,11 @@ func (f *forgetful) SetLinks(ctx context.Context, node puntuale.NodeID, now time
 	return f.LinkStore.SetLinks(ctx, node, now, links)
 }
 
-func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
+func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, expiresAt time.Time) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, until)
+	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, expiresAt)
 }
 
 // TestStoreAway checks that the manager keeps the latest report of each session in memory while the store fails. It

@@ -80,10 +80,10 @@ type lines struct {
 	resumed int
 }
 
-func (l *lines) rest(_ puntuale.SessionID, until time.Time) <-chan struct{} {
+func (l *lines) rest(_ puntuale.SessionID, deadline time.Time) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = until
+	l.until = deadline
 	l.resting = true
 	return l.quiet
 }
@@ -272,10 +272,10 @@ func (w *world) answer(id puntuale.CommandID) error {
 }
 
 // eventually calls so repeatedly, until it returns nil.
-func (w *world) eventually(what string, so func() error) {
+func (w *world) eventually(what string, condition func() error) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
-		err := so()
+		err := condition()
 		if err == nil {
 			return
 		}
@@ -315,7 +315,7 @@ const stepsMost = 40
 
 // advance moves the clock in steps of a second, until the given function returns nil. After each step it gives the
 // woken goroutines time to run.
-func (w *world) advance(d time.Duration, until func() error) {
+func (w *world) advance(d time.Duration, deadline func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()
 	w.eventually(fmt.Sprintf("something within steps of %v", d), func() error {
@@ -323,6 +323,6 @@ func (w *world) advance(d time.Duration, until func() error) {
 			w.DB.Clock.Advance(d)
 			steps, next = steps+1, now.Add(50*time.Millisecond)
 		}
-		return until()
+		return deadline()
 	})
 }

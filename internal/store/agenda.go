@@ -81,25 +81,25 @@ func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntu
 	return all, nil
 }
 
-func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, most int) (int, bool, error) {
+func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, limit int) (int, bool, error) {
 	last, floor, err := t.span(ctx, f, puntuale.MaxID+1)
 	if err != nil {
 		return 0, false, engine.PublicError(fmt.Errorf("bound a count of messages: %w", err))
 	}
 	if f.Text != "" {
-		found, reached, err := t.searched(ctx, f, last, floor, most+1)
+		found, reached, err := t.searched(ctx, f, last, floor, limit+1)
 		if err != nil {
 			return 0, false, engine.PublicError(fmt.Errorf("count messages: %w", err))
 		}
-		return min(len(found), most), len(found) <= most && reached == 0, nil
+		return min(len(found), limit), len(found) <= limit && reached == 0, nil
 	}
-	l := t.listing(last, floor, most+1)
+	l := t.listing(last, floor, limit+1)
 	text := `select count(*) from (` + l.found(f) + `) as found`
 	var n int
 	if err := t.lists().Query(ctx, text, l.args, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil {
 		return 0, false, engine.PublicError(fmt.Errorf("count messages: %w", err))
 	}
-	return min(n, most), n <= most && floor == 0, nil
+	return min(n, limit), n <= limit && floor == 0, nil
 }
 
 const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + mostEvents
@@ -143,8 +143,8 @@ const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
 
 func (t tenant) Version(ctx context.Context) (string, error) {
-	var run, done, told, open, sum int64
-	err := t.lists().Query(ctx, clientVersion, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&run, &done, &told, &open, &sum) })
+	var run, done, receipts, open, sum int64
+	err := t.lists().Query(ctx, clientVersion, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&run, &done, &receipts, &open, &sum) })
 	if err != nil {
 		return "", engine.PublicError(fmt.Errorf("look for changes of messages: %w", err))
 	}
@@ -156,7 +156,7 @@ func (t tenant) Version(ctx context.Context) (string, error) {
 	if _, err := engine.QueryOne(ctx, t.lists(), noticesVersion, []any{t.id, engine.Micros(t.s.Config.Clock.Now())}, &notice, &due); err != nil {
 		return "", engine.PublicError(fmt.Errorf("look for new notices: %w", err))
 	}
-	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x.%x.%x", run, done, told, open, sum, reply, unread, notice, due), nil
+	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x.%x.%x", run, done, receipts, open, sum, reply, unread, notice, due), nil
 }
 
 const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.phone, g.content, g.received_at, g.copies

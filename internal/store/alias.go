@@ -58,9 +58,9 @@ order by 1, 2`
 func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
 	for range namesSteps {
 		type asked struct {
-			i    int
-			of   *namedPerson
-			name string
+			i      int
+			person *namedPerson
+			name   string
 		}
 		var fresh []asked
 		for i, p := range all {
@@ -76,8 +76,8 @@ func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error 
 		}
 		if err := a.Query(ctx, otherNames, []any{engine.Columns{
 			engine.Column(fresh, func(x *asked) int64 { return int64(x.i) }),
-			engine.Column(fresh, func(x *asked) int64 { return x.of.client }),
-			engine.Column(fresh, func(x *asked) int64 { return x.of.session }),
+			engine.Column(fresh, func(x *asked) int64 { return x.person.client }),
+			engine.Column(fresh, func(x *asked) int64 { return x.person.session }),
 			engine.Column(fresh, func(x *asked) string { return x.name }),
 		}}, func(r engine.Row) error {
 			var i int
@@ -116,7 +116,7 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 	if p := s.lastAlias.Load(); p != nil {
 		last = *p
 	}
-	var over []aliasKey
+	var outdated []aliasKey
 	n := 0
 	if err := s.MaintenanceReads.Query(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows engine.Row) error {
 		var lone bool
@@ -124,18 +124,18 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 			return err
 		}
 		if n++; lone {
-			over = append(over, last)
+			outdated = append(outdated, last)
 		}
 		return nil
 	}); err != nil {
 		return engine.PublicError(fmt.Errorf("look for names of nobody: %w", err))
 	}
-	if len(over) > 0 {
+	if len(outdated) > 0 {
 		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
  (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, engine.Columns{
-				engine.Column(over, func(k *aliasKey) int64 { return k.client }), engine.Column(over, func(k *aliasKey) int64 { return k.session }),
-				engine.Column(over, func(k *aliasKey) string { return k.alias }), engine.Column(over, func(k *aliasKey) string { return k.phone }),
+				engine.Column(outdated, func(k *aliasKey) int64 { return k.client }), engine.Column(outdated, func(k *aliasKey) int64 { return k.session }),
+				engine.Column(outdated, func(k *aliasKey) string { return k.alias }), engine.Column(outdated, func(k *aliasKey) string { return k.phone }),
 			})
 			return err
 		}), false); err != nil {

@@ -101,12 +101,12 @@ func TestArchiveForgets(t *testing.T) {
 		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 		node := w.MustJoin()
 		refused := puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("a " + number), Detail: puntuale.Quoted(number)}
-		for _, of := range []*storetest.Client{c, other} {
+		for _, client := range []*storetest.Client{c, other} {
 			for range 3 {
-				ids := append(of.MustStart("+"+number, longAgo, 1), of.MustStart(someone, longAgo, 1)...)
-				of.MustEnd(node, longAgo.Add(time.Minute), refused, ids[0])
-				of.MustSend(node, longAgo.Add(time.Minute), ids[1])
-				if err := w.Receive(t.Context(), puntuale.SandboxMessage{Client: of.ID, Message: ids[0], ConnectorID: puntuale.ConnectorID(ids[0], 0), Phone: "+" + number, Received: longAgo}); err != nil {
+				ids := append(client.MustStart("+"+number, longAgo, 1), client.MustStart(someone, longAgo, 1)...)
+				client.MustEnd(node, longAgo.Add(time.Minute), refused, ids[0])
+				client.MustSend(node, longAgo.Add(time.Minute), ids[1])
+				if err := w.Receive(t.Context(), puntuale.SandboxMessage{Client: client.ID, Message: ids[0], ConnectorID: puntuale.ConnectorID(ids[0], 0), Phone: "+" + number, Received: longAgo}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -148,9 +148,9 @@ func TestArchiveForgets(t *testing.T) {
 		if len(a.find(archiver.Search{Client: c.ID})) != 6 || len(a.find(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.find(archiver.Search{Phone: "+" + number})) != 3 {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
-		there, err := os.ReadDir(a.folder)
-		if err != nil || len(there) != 3 { // the folder has its identity file and two files, and no replaced file
-			t.Errorf("%v, %v", there, err)
+		files, err := os.ReadDir(a.folder)
+		if err != nil || len(files) != 3 { // the folder has its identity file and two files, and no replaced file
+			t.Errorf("%v, %v", files, err)
 		}
 	})
 }
@@ -268,8 +268,8 @@ func TestArchiveDamaged(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 		}
-		if there := a.rows(); len(there) != len(was) {
-			t.Errorf("%d rows, were %d", len(there), len(was))
+		if rows := a.rows(); len(rows) != len(was) {
+			t.Errorf("%d rows, were %d", len(rows), len(was))
 		}
 		flaws := 0
 		if err := archiver.ListArchive(a.folder, true, func(f archiver.ArchivedFile) error {
@@ -319,10 +319,10 @@ func TestArchivedYears(t *testing.T) {
 					w.MustRecord(now, item, token, o)
 				}
 			}
-			if err := a.Maintain(t.Context(), now, keep.Before(now)); err != nil {
+			if err := a.Maintain(t.Context(), now, keep.Cutoff(now)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
+			if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, keep.Cutoff(now).Truncate(24*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			sum := int64(0)

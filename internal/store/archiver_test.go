@@ -127,19 +127,19 @@ func (a *attic) kept() map[string]int {
 // whole checks that database and archive together have the rows of was, each row once.
 func (a *attic) whole(was map[string]int) {
 	a.t.Helper()
-	there := a.rows()
+	rows := a.rows()
 	for line, n := range a.kept() {
-		there[line] += n
+		rows[line] += n
 	}
-	if maps.Equal(was, there) {
+	if maps.Equal(was, rows) {
 		return
 	}
 	for line, n := range was {
-		if there[line] != n {
-			a.t.Errorf("%d times, and should be %d: %.300s", there[line], n, line)
+		if rows[line] != n {
+			a.t.Errorf("%d times, and should be %d: %.300s", rows[line], n, line)
 		}
 	}
-	for line, n := range there {
+	for line, n := range rows {
 		if was[line] == 0 {
 			a.t.Errorf("%d times, and was not there: %.300s", n, line)
 		}
@@ -297,12 +297,12 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 				return nil
 			})
 			_, err := worker.Run(t.Context(), nowadays, oldTill)
-			there := a.rows()
+			rows := a.rows()
 			for line, n := range a.kept() {
-				there[line] += n
+				rows[line] += n
 			}
 			for line, n := range was {
-				if there[line] < n {
+				if rows[line] < n {
 					t.Fatalf("after %v: lost: %.300s", steps, line)
 				}
 			}

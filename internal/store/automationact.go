@@ -64,7 +64,7 @@ type actBatch struct {
 	automation.ActTransaction
 	s     *Store
 	tasks []*engine.Task // the starts of all acts
-	of    []*puntuale.AutomationAct
+	acts  []*puntuale.AutomationAct
 }
 
 func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
@@ -77,11 +77,11 @@ func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
 			if st.steps, err = engine.ToJSON(r.Run.Steps); err != nil {
 				return err
 			}
-			x.tasks, x.of = append(x.tasks, engine.Joined(s.kinds.free, len(r.Messages), st)), append(x.of, act)
+			x.tasks, x.acts = append(x.tasks, engine.Joined(s.kinds.free, len(r.Messages), st)), append(x.acts, act)
 		}
 	}
 	t := &engine.Task{Kind: s.kinds.act, Weight: 1, Body: x, Done: make(chan error, 1)}
-	if err := s.FeedWriter.Do(ctx, t.Of(int64(b.Client)), false); err != nil {
+	if err := s.FeedWriter.Do(ctx, t.ForOwner(int64(b.Client)), false); err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
 	return nil
@@ -132,7 +132,7 @@ func (x *actBatch) lockPeople(ctx context.Context) error {
 	if !slices.ContainsFunc(x.Live, func(act *puntuale.AutomationAct) bool { return len(act.Add)+len(act.Remove) > 0 }) {
 		return nil
 	}
-	return x.s.Persons.Of(x.Client, 0).Lock(ctx, x.A)
+	return x.s.Persons.ForClient(x.Client, 0).Lock(ctx, x.A)
 }
 
 // stopped are the messages of one person that a rule stops.
@@ -147,16 +147,16 @@ where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = 
 
 // stop stops sequences before others start.
 func (x *actBatch) stop(ctx context.Context) error {
-	by := map[puntuale.SequenceID][]string{}
+	keysOf := map[puntuale.SequenceID][]string{}
 	for _, act := range x.Live {
 		if act.Reason == "" {
 			for _, id := range act.Stops {
-				by[id] = append(by[id], act.Phone)
+				keysOf[id] = append(keysOf[id], act.Phone)
 			}
 		}
 	}
 	var refs []puntuale.MessageRef
-	for id, phones := range by {
+	for id, phones := range keysOf {
 		some, err := engine.QueryAll(ctx, x.A, stopOfPhone, []any{x.Client, id, engine.Columns{phones}}, queue.ScanRef)
 		if err != nil {
 			return fmt.Errorf("look for messages to stop: %w", err)
@@ -174,7 +174,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 		return nil
 	}
 	for i, t := range x.tasks {
-		if act := x.of[i]; act.Reason != "" || !slices.Contains(x.Live, act) {
+		if act := x.acts[i]; act.Reason != "" || !slices.Contains(x.Live, act) {
 			t.Refused = errNotActing
 		}
 	}
@@ -184,7 +184,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 		}
 	}
 	for i, t := range x.tasks {
-		st, act := t.Body.(*start), x.of[i]
+		st, act := t.Body.(*start), x.acts[i]
 		switch {
 		case errors.Is(t.Refused, errNotActing):
 		case puntuale.CodeOf(t.Refused) == puntuale.CodeNotFound:
@@ -228,7 +228,7 @@ func (x *actBatch) tag(ctx context.Context) error {
 	if len(tags) == 0 {
 		return nil
 	}
-	return x.s.Persons.Of(x.Client, 0).Tag(ctx, x.A, tags, x.Now)
+	return x.s.Persons.ForClient(x.Client, 0).Tag(ctx, x.A, tags, x.Now)
 }
 
 func (x *actBatch) blacklist(ctx context.Context) error {

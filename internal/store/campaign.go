@@ -108,13 +108,13 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 }
 
 // lockCampaign locks a campaign's row. It refuses the change if may returns false for the campaign's state.
-func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
+func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, allowed func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
  where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
 	if err := engine.ThereOr(found, err, puntuale.NoCampaign); err != nil {
 		return c, err
 	}
-	if !may(c.State) {
+	if !allowed(c.State) {
 		return c, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
 	return c, nil
@@ -146,7 +146,7 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads only the index of the messages of a campaign. The campaign's row has the client.
+// campaignCounts reads only the index of a campaign's messages. It checks the client in the campaign's row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
@@ -207,7 +207,7 @@ func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c pu
 			return err
 		}
 		return moveCampaign(ctx, a, t.id, stored, c)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 }
 
 // moveCampaign writes the new state of a campaign whose row is locked.
@@ -249,8 +249,8 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0)
 			return err
 		}
-		var over bool
-		if u, over, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}); err != nil {
+		var exhausted bool
+		if u, exhausted, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}); err != nil {
 			return err
 		}
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
@@ -266,7 +266,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		switch {
 		case check.Digest == "" || check.Digest != c.Digest:
 			return puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
-		case over:
+		case exhausted:
 			t.s.Config.Meter.CapRefused(1)
 			return &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
 		}
@@ -278,12 +278,12 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			return fmt.Errorf("start a campaign: %w", err)
 		}
 		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $1 and c.id = $2`, t.id, id)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 	return u, err
 }
 
 // countOne counts one call, and reports whether the call exceeds the cap.
-func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
+func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageDay) (u puntuale.Usage, exhausted bool, err error) {
 	if t.free {
 		u, err = queue.CountAlways(ctx, a, day, 0)
 		return u, false, err
@@ -296,5 +296,5 @@ func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageD
 	if !ok {
 		return u, false, puntuale.NotFound(puntuale.NoClient)
 	}
-	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, c.Tell(ctx, a, day, c.Used)
+	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, c.Report(ctx, a, day, c.Used)
 }

@@ -42,9 +42,9 @@ func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) er
 // feedChunk is the task that feeds one chunk.
 type feedChunk struct {
 	puntuale.FeedChunk
-	node puntuale.NodeID
-	runs []*engine.Task // one start for each row that is not refused
-	of   []int          // for each start, the index of its row in Rows
+	node  puntuale.NodeID
+	runs  []*engine.Task // one start for each row that is not refused
+	rowOf []int          // for each start, the index of its row in Rows
 
 	a    engine.Querier
 	done bool
@@ -65,10 +65,10 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 		if st.steps, err = engine.ToJSON(r.Start.Run.Steps); err != nil {
 			return false, err
 		}
-		f.runs, f.of = append(f.runs, engine.Joined(s.kinds.free, len(r.Start.Messages), st)), append(f.of, i)
+		f.runs, f.rowOf = append(f.runs, engine.Joined(s.kinds.free, len(r.Start.Messages), st)), append(f.rowOf, i)
 	}
 	t := &engine.Task{Kind: s.kinds.feed, Weight: 1, Body: f, Done: make(chan error, 1)}
-	err := s.FeedWriter.Do(ctx, t.Of(int64(c.Client)), false)
+	err := s.FeedWriter.Do(ctx, t.ForOwner(int64(c.Client)), false)
 	return f.done && err == nil, err
 }
 
@@ -113,11 +113,11 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	if err := b.count(ctx); err != nil {
 		return err
 	}
-	may, err := f.lock(ctx)
+	allowed, err := f.lock(ctx)
 	if err == nil {
 		err = held()
 	}
-	if err != nil || !may {
+	if err != nil || !allowed {
 		return err
 	}
 	if err := b.pass(ctx); err != nil {
@@ -134,7 +134,7 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fed -= f.back(refused)
+	fed -= f.uncount(refused)
 	if err := b.insert(ctx); err != nil {
 		return err
 	}
@@ -172,9 +172,9 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 		return 0, nil
 	}
 	marked := map[int64]bool{}
-	places := engine.Column(f.of, func(i *int) int64 { return f.Rows[*i].N })
+	places := engine.Column(f.rowOf, func(i *int) int64 { return f.Rows[*i].N })
 	err = f.a.Query(ctx, markRecipients, []any{append(ofList(f.Client, f.List, places),
-		engine.Column(f.of, func(i *int) string { return f.Rows[*i].Phone }),
+		engine.Column(f.rowOf, func(i *int) string { return f.Rows[*i].Phone }),
 		engine.Column(f.runs, func(t **engine.Task) int64 { return (*t).Body.(*start).first }),
 	)}, func(rows engine.Row) error {
 		var n int64
@@ -186,7 +186,7 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 		return 0, fmt.Errorf("mark recipients: %w", err)
 	}
 	for k, t := range f.runs {
-		if !marked[f.Rows[f.of[k]].N] {
+		if !marked[f.Rows[f.rowOf[k]].N] {
 			t.Refused = errLeftOut
 		}
 	}
@@ -207,7 +207,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 		if t.Refused == errLeftOut || t.Refused == nil && !t.Later && st.answer.IDs == nil { //nolint:errorlint // errLeftOut is never wrapped
 			continue
 		}
-		r := f.Rows[f.of[k]].Recipient
+		r := f.Rows[f.rowOf[k]].Recipient
 		r.Reason = puntuale.RefusedRunning
 		all = append(all, r)
 		if t.Refused == nil {
@@ -235,9 +235,9 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// back counts the refused rows that mark had first marked as fed.
-func (f *feedChunk) back(refused []int64) (n int) {
-	for _, i := range f.of {
+// uncount counts the refused rows that mark had first marked as fed.
+func (f *feedChunk) uncount(refused []int64) (n int) {
+	for _, i := range f.rowOf {
 		if slices.Contains(refused, f.Rows[i].N) {
 			n++
 		}
@@ -265,8 +265,8 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
-func (s *Store) Ahead(ctx context.Context, session puntuale.SessionID, by time.Time) (n int, err error) {
-	_, err = engine.QueryOne(ctx, s.DispatchReads, aheadOfSession, []any{session, engine.Micros(by), puntuale.CampaignAhead}, &n)
+func (s *Store) CountAhead(ctx context.Context, session puntuale.SessionID, end time.Time) (n int, err error) {
+	_, err = engine.QueryOne(ctx, s.DispatchReads, aheadOfSession, []any{session, engine.Micros(end), puntuale.CampaignAhead}, &n)
 	if err != nil {
 		return 0, engine.PublicError(fmt.Errorf("count what is fed ahead: %w", err))
 	}
@@ -299,7 +299,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 			return err
 		}
 		return do(ctx, a, t, c)
-	}).Of(int64(client)), false)
+	}).ForOwner(int64(client)), false)
 	return still, err
 }
 
@@ -387,14 +387,14 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 		return queue.CompareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
 	})
 	length := c.Resumed.Sub(c.Paused).Microseconds()
-	by, limit := make([]int64, len(all)), make([]int64, len(all))
+	moves, limit := make([]int64, len(all)), make([]int64, len(all))
 	for i, m := range all {
-		by[i] = length
+		moves[i] = length
 		if frozen := steps[m.step.ID]; m.step.Step < len(frozen) && frozen[m.step.Step].Dated {
-			by[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
+			moves[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
 		}
 	}
-	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
+	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), moves, limit)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil

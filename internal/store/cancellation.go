@@ -127,7 +127,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 			}
 			done, err = queue.CancelOpen(ctx, a, part, c.now)
 			return err
-		}).Of(int64(c.t.id))
+		}).ForOwner(int64(c.t.id))
 		if err := c.t.s.TenantWriter(int64(c.t.id)).Do(ctx, task, false); err != nil {
 			return err
 		}
@@ -149,17 +149,17 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
-		there, err := engine.QueryAll(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
+		existing, err := engine.QueryAll(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
 			[]any{queue.RefColumns(refs)}, engine.ScanOne[puntuale.MessageID])
 		if err != nil {
 			return fmt.Errorf("look for messages to cancel: %w", err)
 		}
-		if faults := missing(ids, func(id *puntuale.MessageID) (puntuale.MessageID, bool) { return *id, slices.Contains(there, *id) }); len(faults) > 0 {
+		if faults := missing(ids, func(id *puntuale.MessageID) (puntuale.MessageID, bool) { return *id, slices.Contains(existing, *id) }); len(faults) > 0 {
 			return notFound(puntuale.NoMessage, faults)
 		}
 		done, err = queue.CancelOpen(ctx, a, refs, now)
 		return err
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 	if err != nil {
 		return nil, err
 	}

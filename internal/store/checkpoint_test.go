@@ -86,17 +86,17 @@ func TestChunkBound(t *testing.T) {
 		store.OnMachine(w.Store, fake)
 		c := w.Client(puntuale.AccountFull)
 		fake.Advance(time.Minute)
-		most, calls := w.ChunkBound()
+		limit, calls := w.ChunkBound()
 		if calls {
 			t.Error("calls arrive, although none does")
 		}
 		c.MustStart(someone, storetest.Begin, 1)
-		if rows, calls := w.ChunkBound(); !calls || rows >= most {
-			t.Errorf("beside a call there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
+		if rows, calls := w.ChunkBound(); !calls || rows >= limit {
+			t.Errorf("beside a call there is room for %d rows of %d; calls arrive: %v", rows, limit, calls)
 		}
 		fake.Advance(time.Minute)
-		if rows, calls := w.ChunkBound(); calls || rows != most {
-			t.Errorf("after the calls there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
+		if rows, calls := w.ChunkBound(); calls || rows != limit {
+			t.Errorf("after the calls there is room for %d rows of %d; calls arrive: %v", rows, limit, calls)
 		}
 	})
 }

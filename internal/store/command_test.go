@@ -28,12 +28,12 @@ func TestCommandsOfNodesWithOtherClocks(t *testing.T) {
 			}
 			other := d.Open(t)
 			now := clock.System().Now()
-			there := now.Add(off)
-			store.OnMachine(other, clock.NewFake(there))
+			remote := now.Add(off)
+			store.OnMachine(other, clock.NewFake(remote))
 			give := func() puntuale.CommandID {
 				t.Helper()
 				id, err := other.Tenant(c.ID).GiveCommand(ctx, puntuale.Command{
-					Session: c.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(10 * time.Minute),
+					Session: c.Session, Verb: puntuale.CommandDrain, Created: remote, Expires: remote.Add(10 * time.Minute),
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -56,7 +56,7 @@ func TestCommandsOfNodesWithOtherClocks(t *testing.T) {
 			if err := w.AnswerCommand(ctx, node, id, []byte("answer"), now, now.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
-			if answer, err := other.Tenant(c.ID).CommandAnswer(ctx, id, there); err != nil || string(answer) != "answer" {
+			if answer, err := other.Tenant(c.ID).CommandAnswer(ctx, id, remote); err != nil || string(answer) != "answer" {
 				t.Errorf("answer = %q, %v", answer, err)
 			}
 		})

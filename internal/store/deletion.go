@@ -122,7 +122,7 @@ type openMessage struct {
 // exists and has fewer messages, and the caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
 			if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -140,7 +140,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 // GiveUp ends attempts, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	for more := true; more; {
 		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()
@@ -315,9 +315,9 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 
 // candidates reads one chunk of the session's open messages, in order. A full chunk means that there may be more,
 // even if its messages change meanwhile.
-func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
+func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, condition string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+condition+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}

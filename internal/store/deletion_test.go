@@ -87,7 +87,7 @@ func TestSessionsDeletedTogether(t *testing.T) {
 		other := w.DB.Open(t)
 		for range 10 {
 			c := w.Client(puntuale.AccountFull)
-			there := other.Tenant(c.ID)
+			remote := other.Tenant(c.ID)
 			ctx := context.Background()
 			var ids [2]puntuale.SessionID
 			for i := range ids {
@@ -104,10 +104,10 @@ func TestSessionsDeletedTogether(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, do := range []func() error{
 				func() error { return c.DeleteSession(ctx, ids[0], false, ids[1], storetest.Begin) },
-				func() error { return there.DeleteSession(ctx, ids[1], false, ids[0], storetest.Begin) },
-				func() error { return there.SetDefaultPair(ctx, ids[0], c.Sequence, c.Sequence) },
+				func() error { return remote.DeleteSession(ctx, ids[1], false, ids[0], storetest.Begin) },
+				func() error { return remote.SetDefaultPair(ctx, ids[0], c.Sequence, c.Sequence) },
 				func() error {
-					_, err := there.CreateSequence(ctx, puntuale.Sequence{Name: "nuova", Session: ids[0]}, nil)
+					_, err := remote.CreateSequence(ctx, puntuale.Sequence{Name: "nuova", Session: ids[0]}, nil)
 					return err
 				},
 				func() error {

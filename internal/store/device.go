@@ -19,7 +19,7 @@ func deviceFields(d *puntuale.Device) []any {
 	return []any{&d.ID, &d.Client, &d.Session, &d.Name, engine.ScanBool(&d.Dedupes), engine.ScanBool(&d.Assisted), engine.ScanTime(&d.Linked), engine.ScanTime(&d.Seen), engine.ScanBool(&d.Pushed)}
 }
 
-func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sealed []byte, mark string, until time.Time) error {
+func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sealed []byte, mark string, expiresAt time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, session)
 		if err == nil && !s.ByDevice() {
@@ -32,7 +32,7 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 			return err
 		}
 		if _, err := a.Exec(ctx, `update session set code = $3, code_mark = $4, code_until = $5 where client_id = $1 and id = $2`,
-			t.id, session, sealed, mark, engine.Micros(until)); err != nil {
+			t.id, session, sealed, mark, engine.Micros(expiresAt)); err != nil {
 			return fmt.Errorf("store a device's code: %w", err)
 		}
 		return nil
@@ -113,12 +113,12 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 // setDeviceLink deletes the session's linking code. The session is online exactly if it has a device.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int64
-	has, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)
+	count, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)
 	if err != nil {
 		return fmt.Errorf("look for a session's devices: %w", err)
 	}
 	link := puntuale.Link{State: puntuale.LinkUnlinked}
-	if has {
+	if count {
 		link.State = puntuale.LinkOnline
 	}
 	if err := fleet.TellLink(ctx, a, session, link, now); err != nil {
@@ -137,12 +137,12 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 		if err := engine.ThereOr(len(locked) > 0, err, puntuale.NoSession); err != nil {
 			return err
 		}
-		gone, err := engine.QueryAll(ctx, a, `select id from device where client_id = $1 and session_id = $2 and (id = $3 or $3 = 0)`,
+		unlinked, err := engine.QueryAll(ctx, a, `select id from device where client_id = $1 and session_id = $2 and (id = $3 or $3 = 0)`,
 			[]any{t.id, session, device}, engine.ScanOne[puntuale.DeviceID])
-		if err := engine.ThereOr(len(gone) > 0 || device == 0, err, puntuale.NoDevice); err != nil {
+		if err := engine.ThereOr(len(unlinked) > 0 || device == 0, err, puntuale.NoDevice); err != nil {
 			return err
 		}
-		for _, id := range gone {
+		for _, id := range unlinked {
 			if err := t.letGo(ctx, a, session, id, now); err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, until, now time.Time) ([]puntuale.HeldRef, error) {
+func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, holdUntil, now time.Time) ([]puntuale.HeldRef, error) {
 	var renewed []puntuale.HeldRef
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		renewed = nil
@@ -27,10 +27,10 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 		})
 		renewed = engine.Column(live, func(h *hold) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} })
 		short := slices.DeleteFunc(slices.Clone(live), func(h hold) bool { return h.dedupes })
-		if err := t.moveMessages(ctx, a, short, until); err != nil {
+		if err := t.moveMessages(ctx, a, short, holdUntil); err != nil {
 			return err
 		}
-		return t.moveHolds(ctx, a, live, until)
+		return t.moveHolds(ctx, a, live, holdUntil)
 	})
 	return renewed, err
 }
@@ -49,14 +49,14 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 type reportedAttempt struct {
 	token   int64
 	done    bool
-	until   time.Time
+	holdEnd time.Time
 	next    time.Time // next_at of the message
 	dedupes bool
 }
 
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reportTransaction{tenant: t, session: session, device: device, reports: reports}
-	present := t.s.From(now)
+	present := t.s.ClockAt(now)
 	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
 		return b.Run(ctx)
@@ -94,7 +94,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		return err
 	}
 	var order []int
-	told := map[puntuale.MessageRef]bool{}
+	reported := map[puntuale.MessageRef]bool{}
 	results := make([]puntuale.Result, len(b.reports))
 	for i := range b.reports {
 		r := &b.reports[i]
@@ -102,13 +102,13 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		switch {
 		case !ok || h.token != r.Token:
 			continue
-		case h.done || told[b.ref(i)]:
+		case h.done || reported[b.ref(i)]:
 			b.results[i] = puntuale.ReportKnown
 			continue
-		case r.Returned && !h.until.After(b.now):
+		case r.Returned && !h.holdEnd.After(b.now):
 			continue
 		}
-		told[b.ref(i)] = true
+		reported[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
 		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // until then, the device may take the message again
 			results[i].Outcome.Next = h.next
@@ -128,7 +128,7 @@ func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef
  where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, queue.RefColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		var h reportedAttempt
-		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.until), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
+		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.holdEnd), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
 		found[ref] = h
 		return err
 	})
@@ -152,7 +152,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	if err != nil {
 		return err
 	}
-	var done, open, back, refused []puntuale.MessageRef
+	var done, open, returned, refused []puntuale.MessageRef
 	for _, i := range order {
 		ref := results[i].MessageRef
 		if r.Applied[i] || sent[ref] {
@@ -162,7 +162,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 		case !r.Applied[i]:
 			done = append(done, ref)
 		case verdict == puntuale.Retry:
-			back = append(back, ref)
+			returned = append(returned, ref)
 		case verdict == puntuale.Uncertain:
 			open = append(open, ref)
 		case verdict == puntuale.Refused:
@@ -179,7 +179,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 		{done, `update device_hold set done = 1 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
 		{refused, `update device_hold set done = 1, at = 0 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
 		{open, `update device_hold set until = $1::bigint from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, []any{engine.Micros(b.now)}},
-		{back, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
+		{returned, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
 	} {
 		if len(change.refs) == 0 {
 			continue

@@ -29,19 +29,19 @@ type hold struct {
 	device  puntuale.DeviceID
 	dedupes bool // the device is still linked, and sends a message only once even if it takes it twice
 	take    string
-	until   time.Time
+	holdEnd time.Time
 }
 
 // holds reads the client's attempts by devices that have no outcome, sorted by the end of the hold. which is an
 // additional condition, with arguments from $2 on.
-func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args ...any) ([]hold, error) {
+func (t tenant) holds(ctx context.Context, a engine.Querier, condition string, args ...any) ([]hold, error) {
 	var h hold
-	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
+	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.holdEnd))
 	var all []hold
 	err := a.Query(ctx, `select `+queue.DueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
  from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id and m.intent = h.token
  left join device d on d.client_id = h.client_id and d.id = h.device_id
- where h.client_id = $1 and h.done = 0 and m.state = 0`+which+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows engine.Row) error {
+ where h.client_id = $1 and h.done = 0 and m.state = 0`+condition+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows engine.Row) error {
 		err := due.Scan(rows, &h.DueMessage)
 		all = append(all, h)
 		return err
@@ -72,12 +72,12 @@ func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold,
 }
 
 // moveHolds sets the ends of holds. It must run after the messages are locked, because that is the order of locks.
-func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, until time.Time) error {
+func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, holdUntil time.Time) error {
 	if len(held) == 0 {
 		return nil
 	}
 	if _, err := a.Exec(ctx, `update device_hold set until = $1::bigint from $u(c bigint, i bigint, x bigint)
- where device_hold.client_id = u.c and device_hold.message_id = u.i and device_hold.token = u.x`, engine.Micros(until), holdColumns(held)); err != nil {
+ where device_hold.client_id = u.c and device_hold.message_id = u.i and device_hold.token = u.x`, engine.Micros(holdUntil), holdColumns(held)); err != nil {
 		return fmt.Errorf("move holds: %w", err)
 	}
 	return nil
@@ -118,10 +118,10 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 		return m.Client != t.id || m.Intent != 0 || !now.Before(m.ValidUntil) || busy[m.Phone]
 	})
 	due = firstOfEach(due)
-	over := map[puntuale.MessageID]hold{}
+	expired := map[puntuale.MessageID]hold{}
 	for _, h := range held {
-		if !h.until.After(now) && now.Before(h.ValidUntil) {
-			over[h.ID] = h
+		if !h.holdEnd.After(now) && now.Before(h.ValidUntil) {
+			expired[h.ID] = h
 			due = append(due, h.DueMessage)
 		}
 	}
@@ -137,7 +137,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 		if !ok || step.Content == (puntuale.Content{}) {
 			continue // an empty message is never sent
 		}
-		if h, again := over[m.ID]; again && !h.mayRepeat(step.Content, device, now) {
+		if h, wasHeld := expired[m.ID]; wasHeld && !h.mayRepeat(step.Content, device, now) {
 			continue
 		}
 		next, inside := opens(step, now)
@@ -174,15 +174,15 @@ func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside boo
 // mayRepeat reports whether the device may repeat an attempt whose hold has ended.
 func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.Time) bool {
 	own := h.dedupes && h.device == device && h.Repeats < puntuale.MaxRepeats
-	asked := c.Resend && h.Repeats < puntuale.MaxResends && !now.Before(h.IntentAt.Add(puntuale.ResendAfter))
-	return own || asked
+	resends := c.Resend && h.Repeats < puntuale.MaxResends && !now.Before(h.IntentAt.Add(puntuale.ResendAfter))
+	return own || resends
 }
 
 // busyPhones returns the recipients of messages that devices hold now.
 func busyPhones(held []hold, now time.Time) map[string]bool {
 	busy := map[string]bool{}
 	for _, h := range held {
-		if h.until.After(now) {
+		if h.holdEnd.After(now) {
 			busy[h.Phone] = true
 		}
 	}
@@ -202,9 +202,9 @@ func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	return slices.DeleteFunc(due, func(m puntuale.DueMessage) bool { return first[m.Phone].ID != m.ID })
 }
 
-func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, most int) ([]puntuale.HeldMessage, error) {
+func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, limit int) ([]puntuale.HeldMessage, error) {
 	all, err := t.lookForDevice(ctx, session, device, now)
-	return all[:min(most, len(all))], err
+	return all[:min(limit, len(all))], err
 }
 
 func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.HeldMessage, error) {
@@ -226,7 +226,7 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	}
 	all := make([]puntuale.HeldMessage, len(held))
 	for i, h := range held {
-		all[i] = puntuale.HeldMessage{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.until}
+		all[i] = puntuale.HeldMessage{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.holdEnd}
 	}
 	return all, nil
 }
@@ -302,13 +302,13 @@ func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	if err != nil {
 		return err
 	}
-	most, err := b.paced(ctx, a, s.Pace)
+	limit, err := b.paced(ctx, a, s.Pace)
 	if err != nil {
 		return err
 	}
 	busy := busyPhones(held, b.k.Now)
 	free := slices.DeleteFunc(slices.Clone(b.found), func(h puntuale.HeldMessage) bool { return busy[h.Phone] })
-	if free = free[:min(len(free), most, b.k.Most)]; len(free) > 0 {
+	if free = free[:min(len(free), limit, b.k.Most)]; len(free) > 0 {
 		if err := b.claim(ctx, a, free, held, dedupes); err != nil {
 			return err
 		}
@@ -321,9 +321,9 @@ func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 
 // paced returns how many messages the pace allows the device to take now.
 func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
-	most := puntuale.MaxTaken
+	limit := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
-		return most, nil
+		return limit, nil
 	}
 	var n int
 	var last time.Time
@@ -332,10 +332,10 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 		return 0, fmt.Errorf("count what was taken: %w", err)
 	}
 	if p.PerDay > 0 {
-		most = min(most, max(0, p.PerDay-n))
+		limit = min(limit, max(0, p.PerDay-n))
 	}
 	if p.PerMinute == 0 && p.Jitter == 0 {
-		return most, nil
+		return limit, nil
 	}
 	var interval time.Duration
 	if p.PerMinute > 0 {
@@ -349,15 +349,15 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if n > 0 && b.k.Now.Before(last.Add(interval)) {
 		return 0, nil
 	}
-	return min(most, 1), nil
+	return min(limit, 1), nil
 }
 
 // claim writes the intents and the holds.
 func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []puntuale.HeldMessage, held []hold, dedupes bool) error {
-	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
+	repeats := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
 		return !slices.ContainsFunc(free, func(f puntuale.HeldMessage) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
-	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // first make these messages due, because a claim takes only due messages
+	if err := b.moveMessages(ctx, a, repeats, b.k.Now); err != nil { // first make these messages due, because a claim takes only due messages
 		return err
 	}
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device can report only what it took, even if it guesses a token
@@ -368,15 +368,15 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	if err := claim.Run(ctx); err != nil {
 		return err
 	}
-	var mine []hold
+	var newHolds []hold
 	for i, h := range free {
 		if claim.Answers[i] == puntuale.ClaimGranted {
 			h.Intent, h.Until = token, b.k.Until
 			b.taken = append(b.taken, h)
-			mine = append(mine, hold{DueMessage: h.DueMessage})
+			newHolds = append(newHolds, hold{DueMessage: h.DueMessage})
 		}
 	}
-	if len(mine) == 0 {
+	if len(newHolds) == 0 {
 		return nil
 	}
 	end := b.k.Until
@@ -385,13 +385,13 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	}
 	// An empty detail shows that the device has not reported the attempt yet.
 	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
- where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(mine)); err != nil {
+ where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(newHolds)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
 	}
 	if _, err := a.Exec(ctx, `insert into device_hold (client_id, message_id, session_id, device_id, token, take, at, until)
  select u.c, u.i, $1, $2, u.x, $3, $4, $5 from $u(c bigint, i bigint, x bigint) where true
  on conflict (client_id, message_id) do update set session_id = excluded.session_id, device_id = excluded.device_id, token = excluded.token,
- take = excluded.take, at = excluded.at, until = excluded.until, done = 0`, b.k.Session, b.k.Device, b.k.ID, engine.Micros(b.k.Now), engine.Micros(b.k.Until), holdColumns(mine)); err != nil {
+ take = excluded.take, at = excluded.at, until = excluded.until, done = 0`, b.k.Session, b.k.Device, b.k.ID, engine.Micros(b.k.Now), engine.Micros(b.k.Until), holdColumns(newHolds)); err != nil {
 		return fmt.Errorf("store holds: %w", err)
 	}
 	return nil

@@ -234,8 +234,8 @@ func ListsRead(s *Store) int {
 
 // Listing reports whether lists use all connections that they may use.
 func Listing(s *Store) bool {
-	now, most := s.ListReads.InUse()
-	return now == most
+	now, highest := s.ListReads.InUse()
+	return now == highest
 }
 
 // SetAside does the quarantine after a failover. since is the last moment that the new server had replayed.
@@ -318,7 +318,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
 		return nil
-	}).Of(owner), false)
+	}).ForOwner(owner), false)
 }
 
 // Feeding runs do as if it was a chunk of a campaign.

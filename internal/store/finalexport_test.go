@@ -105,7 +105,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 		return err
 	}
 	p.mu.Lock()
-	there := p.server
+	remote := p.server
 	p.server = func() (net.Conn, error) { return nil, errors.New("the network is down") }
 	p.mu.Unlock()
 	p.cutAll()
@@ -114,10 +114,10 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	}
 	exported := in.Int("select count(*) from run")
 	p.mu.Lock()
-	p.server = there
+	p.server = remote
 	p.mu.Unlock()
 
-	until := func(what string, did func() bool) {
+	deadline := func(what string, did func() bool) {
 		t.Helper()
 		for began := time.Now(); !did(); {
 			if time.Since(began) > 3*prompt {
@@ -125,7 +125,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 			}
 		}
 	}
-	until("calls are not refused", func() bool {
+	deadline("calls are not refused", func() bool {
 		err := start()
 		if err == nil {
 			t.Fatal("a call was accepted")
@@ -141,7 +141,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	if _, err := transfer.Reopen(ctx, direct); err != nil {
 		t.Fatal(err)
 	}
-	until("the way back is not found", func() bool { return start() == nil })
+	deadline("the way back is not found", func() bool { return start() == nil })
 }
 
 // TestCheckFindsTheMark checks that the readiness check reads the mark even if no connection was lost.

@@ -112,7 +112,7 @@ const openAttemptsMost = 20
 var errEnough = errors.New("enough")
 
 // GatewayHealth reads the client's outcomes of a period from the index of their moments.
-func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, most int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
+func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, limit int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
 	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
 		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, ses
 	err = s.ListReads.Query(ctx, `select coalesce(r.delivered_at, 0) + coalesce(r.read_at, 0) > 0 from message m
  left join receipt r on r.client_id = m.client_id and r.message_id = m.id
  where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.done_at < $4 and m.outcome = 1 order by m.done_at desc limit $5`,
-		[]any{client, session, engine.Micros(from), engine.Micros(to), most}, func(rows engine.Row) error {
+		[]any{client, session, engine.Micros(from), engine.Micros(to), limit}, func(rows engine.Row) error {
 			var confirmed bool
 			if err := rows.Scan(&confirmed); err != nil {
 				return err

@@ -19,15 +19,15 @@ import (
 // cancelled. Run sets the fields after rest anew each time that it runs.
 type inbound struct {
 	puntuale.TakenMessage
-	// told is the name that the network reported. The person's other names must still be found. "": all names are
+	// reportedName is the name that the network reported. The person's other names must still be found. "": all names are
 	// known.
-	told      string
-	at        time.Time // when the person wrote the message; never in the future
-	media     string    // the file as JSON
-	cancelled int
-	// rest is set if the message stops more messages than one transaction may cancel. It has the messages that no
+	reportedName string
+	at           time.Time // when the person wrote the message; never in the future
+	media        string    // the file as JSON
+	cancelled    int
+	// uncancelled is set if the message stops more messages than one transaction may cancel. It has the messages that no
 	// earlier transaction cancelled. nil: the batch itself looks for the messages to stop.
-	rest []puntuale.MessageRef
+	uncancelled []puntuale.MessageRef
 
 	id      int64 // id of the reply
 	fresh   bool  // the message was not taken before
@@ -69,7 +69,7 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 			x.at = now
 		}
 		if x.Names == nil {
-			x.told = m.Phone
+			x.reportedName = m.Phone
 		}
 		if x.Media != nil {
 			text, err := json.Marshal(x.Media)
@@ -106,7 +106,7 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	for {
 		call := &inboundCall{now: now, all: rows}
 		client := int64(rows[0].Client)
-		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
+		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).ForOwner(client), false); err != nil {
 			return err
 		}
 		switch {
@@ -129,12 +129,12 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 		if err != nil {
 			return engine.PublicError(err)
 		}
-		most := max(0, len(refs[0])-engine.Chunk)
-		n, err := s.cancelAll(ctx, refs[0][:most], now)
+		limit := max(0, len(refs[0])-engine.Chunk)
+		n, err := s.cancelAll(ctx, refs[0][:limit], now)
 		if rows[0].cancelled += n; err != nil {
 			return err
 		}
-		rows[0].rest = append([]puntuale.MessageRef{}, refs[0][most:]...)
+		rows[0].uncancelled = append([]puntuale.MessageRef{}, refs[0][limit:]...)
 	}
 }
 
@@ -154,7 +154,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns, for each of the messages, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a reaction is no answer
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // a reaction is no answer
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -217,8 +217,8 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
-			if x.told != "" {
-				x.Names, x.Phone = nil, x.told
+			if x.reportedName != "" {
+				x.Names, x.Phone = nil, x.reportedName
 			}
 		}
 	}
@@ -288,10 +288,10 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	var rows []*inbound
 	for _, t := range b.tasks {
 		for _, x := range t.Body.(*inboundCall).all {
-			if x.told == "" {
+			if x.reportedName == "" {
 				continue
 			}
-			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.told}})
+			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.reportedName}})
 			rows = append(rows, x)
 			b.set[x.Client] = puntuale.DefaultSettings()
 		}
@@ -328,30 +328,30 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
 		call.asks = slices.ContainsFunc(call.all, func(x *inbound) bool {
-			return x.fresh && x.told != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
+			return x.fresh && x.reportedName != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
 		})
 	}
 	return b.leaveOut(ctx)
 }
 
-// leaveOut removes the marks that this batch wrote for calls that are left out. Another call may have the same
-// message. That call waits for a later batch, because its answer would say that the message is kept.
+// leaveOut removes the marks that this batch wrote for calls that are left out. Another call of the batch may have the
+// same message. That call waits for a later batch too. Otherwise it would report that the message is stored.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
-	gone := map[seenKey]bool{}
+	removed := map[seenKey]bool{}
 	for more := true; more; {
 		more = false
 		for _, t := range b.tasks {
 			call := t.Body.(*inboundCall)
 			if !t.Later && !call.many && !call.asks {
-				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && gone[seenKey{int64(x.Client), x.Mark}] })
+				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && removed[seenKey{int64(x.Client), x.Mark}] })
 			}
 			if !t.Later && !call.many && !call.asks {
 				continue
 			}
 			for _, x := range call.all {
 				if x.fresh && x.Mark != "" {
-					x.fresh, more, gone[seenKey{int64(x.Client), x.Mark}] = false, true, true
+					x.fresh, more, removed[seenKey{int64(x.Client), x.Mark}] = false, true, true
 					out = append(out, x)
 				}
 			}
@@ -394,19 +394,19 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 		return err
 	}
 	for i, x := range b.rows {
-		if x.refs = refs[i]; x.rest != nil {
-			x.refs = x.rest
+		if x.refs = refs[i]; x.uncancelled != nil {
+			x.refs = x.uncancelled
 		}
 	}
 	if err := b.bound(ctx); err != nil {
 		return err
 	}
 	var all []puntuale.MessageRef
-	by := map[puntuale.MessageID]*inbound{}
+	byMessage := map[puntuale.MessageID]*inbound{}
 	for _, x := range b.rows {
 		for _, ref := range x.refs {
-			if by[ref.ID] == nil {
-				by[ref.ID] = x
+			if byMessage[ref.ID] == nil {
+				byMessage[ref.ID] = x
 				all = append(all, ref)
 			}
 		}
@@ -417,7 +417,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 		return err
 	}
 	for _, m := range done {
-		by[m.ID].stopped++
+		byMessage[m.ID].stopped++
 	}
 	return nil
 }
@@ -472,7 +472,7 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
 		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
 		engine.Column(names, func(n *inboundName) string { return n.name }),
-		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at.Add(-puntuale.ReplyWindow)) }),
+		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at.Add(-puntuale.RunAnswerTime)) }),
 		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at) }),
 	}}, func(r engine.Row) error {
 		var i int
@@ -495,13 +495,13 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 	return nil
 }
 
-// kept reports whether a message is kept as a reply.
-func (x *inbound) kept() bool {
+// isReply reports whether a message is kept as a reply.
+func (x *inbound) isReply() bool {
 	return x.Mark != "" && (x.Keep == puntuale.KeepAllReplies || x.Keep == puntuale.KeepKnownReplies && x.known)
 }
 
 func (b *inboundBatch) store(ctx context.Context) error {
-	rows := slices.DeleteFunc(slices.Clone(b.rows), func(x *inbound) bool { return !x.kept() })
+	rows := slices.DeleteFunc(slices.Clone(b.rows), func(x *inbound) bool { return !x.isReply() })
 	if len(rows) == 0 {
 		return nil
 	}
@@ -545,17 +545,17 @@ type conversationChange struct {
 // converse updates the conversations of the people who wrote. It also notes that the client's people answered a
 // person, because automations need this. It does so even if the client keeps no replies.
 func (b *inboundBatch) converse(ctx context.Context) error {
-	by := map[seenKey]*conversationChange{}
+	byConversation := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {
-		kept := x.kept()
+		kept := x.isReply()
 		if x.Mark == "" || !kept && (!x.Own || !x.known) {
 			continue
 		}
 		k := seenKey{int64(x.Client), x.Phone}
-		g := by[k]
+		g := byConversation[k]
 		if g == nil {
 			g = &conversationChange{client: int64(x.Client), phone: x.Phone}
-			by[k] = g
+			byConversation[k] = g
 		}
 		if kept {
 			g.last, g.unread = max(g.last, x.id), g.unread+engine.Bit(!x.Own)
@@ -564,10 +564,10 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 			g.answered = max(g.answered, engine.Micros(x.at))
 		}
 	}
-	if len(by) == 0 {
+	if len(byConversation) == 0 {
 		return nil
 	}
-	all := slices.SortedFunc(maps.Values(by), func(x, y *conversationChange) int {
+	all := slices.SortedFunc(maps.Values(byConversation), func(x, y *conversationChange) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone))
 	})
 	type G = *conversationChange

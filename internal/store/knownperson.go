@@ -22,7 +22,7 @@ func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session pun
 	return known, nil
 }
 
-func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+func (s *Store) NoteKnown(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, met_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set met_at = excluded.met_at where g.met_at = 0`, client, session, to, engine.Micros(at)); err != nil {
@@ -34,9 +34,9 @@ func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntu
 
 // MetSince reads all contact rows of the client, so call it only when a session begins to count. It leaves out
 // groups.
-func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
- order by met_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
+ order by met_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read new contacts: %w", err))
 	}
@@ -45,9 +45,9 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 
 // Departed returns the moments after since at which messages of the session left, latest first. It reads the client's
 // outcomes from the index of their moments.
-func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
+func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
- order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
+ order by done_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read what a session sent: %w", err))
 	}
@@ -57,7 +57,7 @@ func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session 
 func scanMoment(rows engine.Row, at *time.Time) error { return rows.Scan(engine.ScanTime(at)) }
 
 func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
-	there := make(map[puntuale.SessionID]bool, len(sessions))
+	existing := make(map[puntuale.SessionID]bool, len(sessions))
 	for len(sessions) > 0 {
 		part := sessions[:min(engine.Chunk, len(sessions))]
 		sessions = sessions[len(part):]
@@ -67,10 +67,10 @@ func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID
 			return nil, engine.PublicError(fmt.Errorf("look for sessions: %w", err))
 		}
 		for _, id := range found {
-			there[id] = true
+			existing[id] = true
 		}
 	}
-	return there, nil
+	return existing, nil
 }
 
 // contactKey is the primary key of table contact, which has what networks told about people.
@@ -96,7 +96,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 		last = *p
 	}
 	before := engine.Micros(now.Add(-keepWindow))
-	var over []contactKey
+	var outdated []contactKey
 	n := 0
 	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
 		var old bool
@@ -104,13 +104,13 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if n++; old {
-			over = append(over, last)
+			outdated = append(outdated, last)
 		}
 		return nil
 	}); err != nil {
 		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
-	for part := range slices.Chunk(over, engine.Chunk) {
+	for part := range slices.Chunk(outdated, engine.Chunk) {
 		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
@@ -137,57 +137,57 @@ func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.Taken
 	}
 	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		return openWindows(ctx, a, []*inbound{x})
-	}).Of(int64(m.Client)), false)
+	}).ForOwner(int64(m.Client)), false)
 }
 
-// window names the 24-hour window of one person on one session.
-type window struct {
+// replyWindow names the 24-hour window of one person on one session.
+type replyWindow struct {
 	client, session int64
 	phone           string
-	until           int64
+	windowEnd       int64
 }
 
 // openWindows opens the 24-hour windows of the people who wrote, under all their names.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
-	until := map[window]int64{}
+	windowEnd := map[replyWindow]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
-		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
-		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
+		k := replyWindow{client: int64(n.Client), session: int64(n.Session), phone: n.name}
+		windowEnd[k] = max(windowEnd[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
 	}
-	if len(until) == 0 {
+	if len(windowEnd) == 0 {
 		return nil
 	}
-	var all []window
-	for k, at := range until {
-		k.until = at
+	var all []replyWindow
+	for k, at := range windowEnd {
+		k.windowEnd = at
 		all = append(all, k)
 	}
-	slices.SortFunc(all, func(x, y window) int {
+	slices.SortFunc(all, func(x, y replyWindow) int {
 		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
 	})
 	if err := a.Queue(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
  select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
  on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, []any{engine.Columns{
-		engine.Column(all, func(k *window) int64 { return k.client }),
-		engine.Column(all, func(k *window) int64 { return k.session }),
-		engine.Column(all, func(k *window) string { return k.phone }),
-		engine.Column(all, func(k *window) int64 { return k.until }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.client }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.session }),
+		engine.Column(all, func(k *replyWindow) string { return k.phone }),
+		engine.Column(all, func(k *replyWindow) int64 { return k.windowEnd }),
 	}}, nil); err != nil {
 		return fmt.Errorf("open windows: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
-	var until time.Time
+func (s *Store) ReplyWindowEnd(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+	var windowEnd time.Time
 	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, engine.ScanTime(&until))
+		[]any{client, phone, session}, engine.ScanTime(&windowEnd))
 	if err != nil {
 		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
 	}
-	return until, nil
+	return windowEnd, nil
 }
 
-func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
-	return t.s.WindowUntil(ctx, t.id, session, phone)
+func (t tenant) ReplyWindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.s.ReplyWindowEnd(ctx, t.id, session, phone)
 }

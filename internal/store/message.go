@@ -98,14 +98,14 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 	}
 	all := inOrder(d.all, ids)
 	// Read the runs one at a time, and keep only the windows of their steps.
-	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
+	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, messages []*puntuale.MessageDetail) error {
 		var steps []struct {
 			Window *puntuale.Window `json:"window"`
 		}
 		if err := json.Unmarshal([]byte(content), &steps); err != nil {
 			return fmt.Errorf("read the windows of a run: %w", err)
 		}
-		for _, m := range of {
+		for _, m := range messages {
 			if m.Step < 0 || m.Step >= len(steps) {
 				return queue.ErrStep(m, len(steps))
 			}
@@ -116,10 +116,10 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 }
 
 func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details, error) {
-	asked := engine.Column(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
-	slices.Sort(asked)
+	placesOf := engine.Column(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
+	slices.Sort(placesOf)
 	d := &details{}
-	if err := t.s.CallReads.Query(ctx, messageDetails, []any{t.id, engine.Columns{slices.Compact(asked)}}, d.scan); err != nil {
+	if err := t.s.CallReads.Query(ctx, messageDetails, []any{t.id, engine.Columns{slices.Compact(placesOf)}}, d.scan); err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read messages: %w", err))
 	}
 	return d, nil
@@ -144,12 +144,12 @@ func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.
 // fill reads the long columns. All messages of a run share one request.
 func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 	return t.eachRun(ctx, all, `select r.id, r.content, r.request`+runContents,
-		func(content string, request []byte, of []*puntuale.MessageDetail) error {
+		func(content string, request []byte, messages []*puntuale.MessageDetail) error {
 			var steps []puntuale.FrozenStep
 			if err := json.Unmarshal([]byte(content), &steps); err != nil {
 				return fmt.Errorf("read the steps of a run: %w", err)
 			}
-			for _, m := range of {
+			for _, m := range messages {
 				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // the content may have been removed after the message was read
 					continue
 				}
@@ -164,7 +164,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 
 // eachRun reads the runs of the messages with the statement text. It calls use for each run with the run's messages.
 func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text string,
-	use func(content string, request []byte, of []*puntuale.MessageDetail) error,
+	use func(content string, request []byte, messages []*puntuale.MessageDetail) error,
 ) error {
 	if len(all) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 		}
 	}
 	if !f.To.IsZero() {
-		if last, err = t.before(ctx, engine.Micros(f.To.Add(runsApart)), last); err != nil {
+		if last, err = t.firstIDSince(ctx, engine.Micros(f.To.Add(runsApart)), last); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -92,9 +92,9 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// before returns the id of the first call that was received at moment or later, or last if that is smaller. All
+// firstIDSince returns the id of the first call that was received at moment or later, or last if that is smaller. All
 // messages of earlier calls have smaller ids, planned and resent ones.
-func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
+func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
 		return 0, err
@@ -155,7 +155,7 @@ func (l *listStatement) runs() string {
 	return " cross join run r"
 }
 
-// campaign returns the part that finds messages of one campaign. The campaign's row has the client.
+// campaign returns the part that finds messages of one campaign. It checks the client in the campaign's row.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
 	if f.State != nil { // the index of a campaign's messages has the state

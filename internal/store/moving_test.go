@@ -181,8 +181,8 @@ func same(t testing.TB, a, b *storetest.Database) {
 	t.Helper()
 	for _, table := range tables(t, a) {
 		if table.Name == "archive" || table.Name == "archive_erasure" {
-			if there := dump(t, b, table); len(there) > 0 {
-				t.Errorf("%s went along: %v", table.Name, there)
+			if rows := dump(t, b, table); len(rows) > 0 {
+				t.Errorf("%s went along: %v", table.Name, rows)
 			}
 			continue
 		}
@@ -308,10 +308,10 @@ func TestImportRefuses(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refuse := func(what string, d *storetest.Database, file []byte, i transfer.ImportConfig, is func(error) bool) {
+			refuse := func(what string, d *storetest.Database, file []byte, i transfer.ImportConfig, matches func(error) bool) {
 				t.Helper()
 				partners := count(t, d, "select count(*) from partner")
-				if _, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), i); err == nil || !is(err) {
+				if _, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), i); err == nil || !matches(err) {
 					t.Errorf("%s: %v", what, err)
 				}
 				if n := count(t, d, "select count(*) from partner"); n != partners {

@@ -62,11 +62,11 @@ func forgetTemplates(ctx context.Context, a engine.Querier, client puntuale.Clie
 }
 
 func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error) {
-	where, what := `o.number = $1`, number
+	where, value := `o.number = $1`, number
 	if number == "" {
-		where, what = `o.account = $1 and o.account <> ''`, account
+		where, value = `o.account = $1 and o.account <> ''`, account
 	}
-	all, err := engine.QueryAll(ctx, s.CallReads, `select o.session_id from official o where `+where+` order by o.session_id`, []any{what},
+	all, err := engine.QueryAll(ctx, s.CallReads, `select o.session_id from official o where `+where+` order by o.session_id`, []any{value},
 		func(rows engine.Row, id *puntuale.SessionID) error { return rows.Scan(id) })
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for the sessions of a number: %w", err))
@@ -225,9 +225,9 @@ func afterTemplate(p puntuale.Page) (name, language string, err error) {
 		return "", "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	rest, ours := strings.CutPrefix(string(text), networkTemplateNoun)
+	rest, own := strings.CutPrefix(string(text), networkTemplateNoun)
 	name, language, whole := strings.Cut(rest, ":")
-	if err != nil || !ours || !whole {
+	if err != nil || !own || !whole {
 		return "", "", engine.BadCursor(p)
 	}
 	return name, language, nil

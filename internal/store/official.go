@@ -49,9 +49,9 @@ func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (puntuale
 }
 
 // sealedKeys reads the sealed keys of a session of the given type. The keys are nil if the session has none.
-func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, of puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
+func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, connection puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
-		[]any{id, of}, &client, &sealed)
+		[]any{id, connection}, &client, &sealed)
 	if err := engine.FoundOr(found, err, puntuale.NoSession); err != nil {
 		return 0, nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Store) Upload(ctx context.Context, u puntuale.Upload, now time.Time) (i
 	return id, nil
 }
 
-func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, until time.Time) error {
+func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, expiresAt time.Time) error {
 	return tenant{s: s, id: u.Client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var err error
 		if id == "" {
@@ -119,7 +119,7 @@ func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, un
 		} else {
 			_, err = a.Exec(ctx, `insert into upload (client_id, session_id, number, hash, media, until) values ($1, $2, $3, $4, $5, $6)
  on conflict (client_id, session_id, number, hash) do update set media = excluded.media, until = excluded.until`,
-				u.Client, u.Session, u.Number, u.Hash, id, engine.Micros(until))
+				u.Client, u.Session, u.Number, u.Hash, id, engine.Micros(expiresAt))
 		}
 		if err != nil {
 			return fmt.Errorf("keep an upload: %w", err)

@@ -27,10 +27,10 @@ where push_after <= $1 and (client_id, id) in (
  order by d.push_after limit $4)
 returning client_id, id, session_id, push, push_failures`
 
-func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]puntuale.Push, error) {
+func (s *Store) ClaimPushes(ctx context.Context, now time.Time, limit int) ([]puntuale.Push, error) {
 	var claimed []puntuale.Push
 	err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) (err error) {
-		claimed, err = engine.QueryAll(ctx, a, claimPushes, []any{engine.Micros(now), engine.Micros(now.Add(-pushMargin)), engine.Micros(now.Add(puntuale.PushEvery)), most},
+		claimed, err = engine.QueryAll(ctx, a, claimPushes, []any{engine.Micros(now), engine.Micros(now.Add(-pushMargin)), engine.Micros(now.Add(puntuale.PushEvery)), limit},
 			func(rows engine.Row, p *puntuale.Push) error {
 				return rows.Scan(&p.Client, &p.Device, &p.Session, &p.Target, &p.Failures)
 			})
@@ -55,7 +55,7 @@ func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]pun
 	return able, nil
 }
 
-func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushOutcome, again time.Time) error {
+func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushOutcome, retryAt time.Time) error {
 	text, args := `update device set push_failures = 0 where client_id = $1 and id = $2 and push = $3`, []any{p.Client, p.Device, p.Target}
 	switch end {
 	case puntuale.PushArrived:
@@ -66,7 +66,7 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushO
 		text = `update device set push = null, push_failures = 0 where client_id = $1 and id = $2 and push = $3`
 	case puntuale.PushFailed:
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`
-		args = append(args, engine.Micros(again))
+		args = append(args, engine.Micros(retryAt))
 	}
 	return s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, text, args...); err != nil {

@@ -95,7 +95,7 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 			return nil
 		}
 		return t.useList(ctx, a, stored)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 }
 
 // lockList locks the campaign of a list. If the list is the current list of its campaign, the campaign must be
@@ -217,7 +217,7 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 			return err
 		}
 		return t.countRecipients(ctx, a, id, c.List)
-	}).Of(int64(t.id)), false)
+	}).ForOwner(int64(t.id)), false)
 }
 
 // ofList returns rows of a list as columns with the whole key. Otherwise SQLite would read the whole list for each

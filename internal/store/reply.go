@@ -107,9 +107,9 @@ func (t tenant) Conversation(ctx context.Context, phone string) (c puntuale.Conv
 	return c, nil
 }
 
-func (t tenant) Unread(ctx context.Context, most int) (n int, err error) {
+func (t tenant) Unread(ctx context.Context, limit int) (n int, err error) {
 	if _, err := engine.QueryOne(ctx, t.s.CallReads, `select count(*) from (select 1 from conversation g where g.client_id = $1 and g.unread > 0 limit $2) x`,
-		[]any{t.id, most}, &n); err != nil {
+		[]any{t.id, limit}, &n); err != nil {
 		return 0, engine.PublicError(fmt.Errorf("count unread replies: %w", err))
 	}
 	return n, nil

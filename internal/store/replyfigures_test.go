@@ -105,11 +105,11 @@ func TestReplyFigures(t *testing.T) {
 // fillReplies writes the rows in the same form as the intake, but many at once.
 func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 	t.Helper()
-	n := func(most int) string {
+	n := func(limit int) string {
 		if w.DB.Postgres {
-			return fmt.Sprintf("generate_series(1::bigint, %d) as n(i)", most)
+			return fmt.Sprintf("generate_series(1::bigint, %d) as n(i)", limit)
 		}
-		return fmt.Sprintf("(with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select i from n) as n", most)
+		return fmt.Sprintf("(with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select i from n) as n", limit)
 	}
 	const phone = "'+3933300' || (10000 + i % 100000)"
 	begin := storetest.Begin.UnixMicro()

@@ -20,9 +20,9 @@ type resend struct {
 	a     engine.Querier
 	first int64 // identifier of the first new message
 
-	found  map[puntuale.MessageID]lockedMessage
-	listed []unknownRow            // only with Unknown: messages that a person must still decide about
-	said   map[puntuale.RunID]bool // runs whose contents still exist
+	found       map[puntuale.MessageID]lockedMessage
+	listed      []unknownRow            // only with Unknown: messages that a person must still decide about
+	withContent map[puntuale.RunID]bool // runs whose contents still exist
 }
 
 // lockedMessage is a message whose row the resend has locked.
@@ -52,7 +52,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 // row, because of the order of locks.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
-	usage, over, err := b.count(ctx, day)
+	usage, exhausted, err := b.count(ctx, day)
 	if err != nil {
 		return puntuale.ResendResult{}, err
 	}
@@ -71,7 +71,7 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 		return puntuale.ResendResult{}, err
 	}
 	answer := puntuale.ResendResult{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
-	if over {
+	if exhausted {
 		b.t.s.Config.Meter.CapRefused(1)
 		return puntuale.ResendResult{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
 	}
@@ -82,7 +82,7 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 }
 
 // count counts the call, and reports whether it exceeds the cap.
-func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
+func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, exhausted bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
@@ -135,12 +135,12 @@ func (b *resend) lockRuns(ctx context.Context) error {
 		refs = append(refs, puntuale.RunRef{Client: b.t.id, ID: m.run})
 	}
 	slices.SortFunc(refs, retention.CompareRuns)
-	b.said = make(map[puntuale.RunID]bool, len(refs))
+	b.withContent = make(map[puntuale.RunID]bool, len(refs))
 	err := b.a.Query(ctx, lockResendable, []any{retention.RunColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var said bool
 		err := rows.Scan(&id, &said)
-		b.said[id] = said
+		b.withContent[id] = said
 		return err
 	})
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *resend) refuse(ctx context.Context) error {
 			reason = puntuale.Because(faultMessageNotUnfinished)
 		case found.intent > 0 && !b.Unknown:
 			reason = puntuale.Because(faultMessageBeingSent)
-		case !b.said[found.run]:
+		case !b.withContent[found.run]:
 			reason = puntuale.Because(faultMessageContentRemoved)
 		case b.Move && found.state != puntuale.Pending:
 			reason = puntuale.Because(faultMessageNotPending)
@@ -280,10 +280,10 @@ func (b *resend) store(ctx context.Context) error {
 }
 
 // missing returns a fault for each message that was not found.
-func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
+func missing[T any](requested []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
 	var faults []puntuale.Fault
-	for i := range asked {
-		if id, ok := found(&asked[i]); !ok {
+	for i := range requested {
+		if id, ok := found(&requested[i]); !ok {
 			faults = append(faults, puntuale.Fault{Location: bodyID(i), Code: puntuale.NoMessage, Value: id.String()})
 		}
 	}

@@ -95,10 +95,10 @@ func (h *history) start() {
 	due := h.now().Add(time.Duration(h.r.IntN(30)) * time.Second)
 	run := c.Run(h.phone(), due, h.r.IntN(5))
 	run.IfRunning = []puntuale.IfRunning{puntuale.IfRunningAllow, puntuale.IfRunningSkip, puntuale.IfRunningRestart, puntuale.IfRunningReject}[h.r.IntN(4)]
-	under := ""
+	running := ""
 	if h.r.IntN(3) == 0 {
 		run.Idempotency = storetest.Keyed("s", fmt.Sprint(h.r.IntN(8)), fmt.Sprint(h.r.IntN(2)))
-		under = run.Idempotency.Key + " " + run.Idempotency.Hash
+		running = run.Idempotency.Key + " " + run.Idempotency.Hash
 	}
 	r, err := storetest.Start(context.Background(), c, run)
 	if err == nil && !r.Replayed {
@@ -108,7 +108,7 @@ func (h *history) start() {
 			}
 		}
 	}
-	h.say("start %s %s %v: %v %+v %v %v", run.Run.Phone, run.IfRunning, under, h.name(r.IDs), r.Usage, r.Replayed, puntuale.CodeOf(err))
+	h.say("start %s %s %v: %v %+v %v %v", run.Run.Phone, run.IfRunning, running, h.name(r.IDs), r.Usage, r.Replayed, puntuale.CodeOf(err))
 }
 
 func (h *history) claim() {
@@ -203,8 +203,8 @@ func (h *history) blacklist() {
 		h.say("blacklist %s: %v", phone, err)
 		return
 	}
-	there, err := c.RemoveBlacklisted(context.Background(), phone, "", storetest.Day)
-	h.say("unlist %s: %v %v", phone, there, err)
+	found, err := c.RemoveBlacklisted(context.Background(), phone, "", storetest.Day)
+	h.say("unlist %s: %v %v", phone, found, err)
 }
 
 func (h *history) wait() { h.w.DB.Clock.Advance(time.Duration(h.r.IntN(20)) * time.Second) }

@@ -24,8 +24,8 @@ type searchWords []string
 // needleOf returns the words of a search text.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// The method in reports whether a text contains all the words. Each may be a part of a longer word.
-func (n searchWords) in(text string) bool {
+// matches reports whether a text contains all the words. Each may be a part of a longer word.
+func (n searchWords) matches(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
@@ -57,13 +57,13 @@ type candidate struct {
 // searched returns at most limit messages that contain the words of a filter, newest first, with ids below last and
 // not below floor. It also returns the id down to which it searched, or 0 if it searched all messages.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
-	of, read := needleOf(f.Text), 0
+	words, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
 		part, err := t.candidates(ctx, f, last, floor, searchedAtOnce)
 		if err != nil {
 			return nil, 0, err
 		}
-		bytes, err := t.match(ctx, of, part)
+		bytes, err := t.match(ctx, words, part)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -97,7 +97,7 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 
 // match marks the messages that contain the words, and returns how many bytes it read. Messages without content never
 // match. It reads one run at a time, and does not keep it.
-func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (bytes int, err error) {
+func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64
 	for i := range all {
@@ -129,7 +129,7 @@ func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (byt
 		}
 		name := puntuale.RecipientName(origin, request)
 		for _, c := range ofRun[run] {
-			c.found = c.step >= 0 && c.step < len(steps) && of.in(name+"\n"+steps[c.step].Content.Text)
+			c.found = c.step >= 0 && c.step < len(steps) && words.matches(name+"\n"+steps[c.step].Content.Text)
 		}
 		return nil
 	})

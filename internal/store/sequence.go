@@ -121,12 +121,12 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow
-	of := needleOf(f.Text)
+	words := needleOf(f.Text)
 	if err := t.s.CallReads.Query(ctx, text, args, func(r engine.Row) error {
 		var q engine.SizedRow
 		var name string
 		err := r.Scan(&q.Id, &q.Bytes, &name)
-		if of.in(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
+		if words.matches(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
 			found = append(found, q)
 		}
 		return err

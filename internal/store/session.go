@@ -71,7 +71,7 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 		if err != nil {
 			return err
 		}
-		there, err := engine.QueryAll(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
+		existing, err := engine.QueryAll(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
 			[]any{t.id, start, stop}, engine.ScanOne[puntuale.SequenceID])
 		if err != nil {
 			return fmt.Errorf("look for default sequences: %w", err)
@@ -81,7 +81,7 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 			name string
 			id   puntuale.SequenceID
 		}{{"body.start", start}, {"body.stop", stop}} {
-			if side.id != 0 && !slices.Contains(there, side.id) {
+			if side.id != 0 && !slices.Contains(existing, side.id) {
 				faults = append(faults, puntuale.Fault{Location: side.name, Code: puntuale.NoSequence, Value: side.id.String()})
 			}
 		}

@@ -46,7 +46,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if t.free {
 		k = t.s.kinds.free
 	}
-	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).Of(int64(t.id)), false); err != nil {
+	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).ForOwner(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	if st.kept != nil {
@@ -112,7 +112,7 @@ type startBatch struct {
 	counts     map[queue.UsageDay]queue.UsageCount
 	calls      map[queue.UsageDay][]*engine.Task // in the order of the calls
 	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
-	over       map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
+	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
 	capRefused int
 }
 
@@ -160,26 +160,26 @@ where not (x.r and x.q and x.s)`
 
 // findStale finds starts that were planned from an old client revision.
 func (b *startBatch) findStale(ctx context.Context) error {
-	var asked []*start
+	var requested []*start
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.kept == nil {
-			asked = append(asked, st)
+			requested = append(requested, st)
 		}
 	}
-	if len(asked) == 0 {
+	if len(requested) == 0 {
 		return nil
 	}
-	n := make([]int64, len(asked))
+	n := make([]int64, len(requested))
 	for i := range n {
 		n[i] = int64(i)
 	}
 	type S = *start
 	err := b.a.Query(ctx, staleStarts, []any{engine.Columns{
 		n,
-		engine.Column(asked, func(s *S) int64 { return int64((*s).client) }),
-		engine.Column(asked, func(s *S) int64 { return (*s).Revision }),
-		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Sequence) }),
-		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).client) }),
+		engine.Column(requested, func(s *S) int64 { return (*s).Revision }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Session) }),
 	}}, func(r engine.Row) error {
 		var i int
 		var current, sequence, session bool // whether the client is unchanged, and whether sequence and session exist
@@ -188,11 +188,11 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		}
 		switch {
 		case !current:
-			asked[i].gone = puntuale.ErrStale
+			requested[i].gone = puntuale.ErrStale
 		case !sequence:
-			asked[i].gone = puntuale.NotFound(puntuale.NoSequence)
+			requested[i].gone = puntuale.NotFound(puntuale.NoSequence)
 		default:
-			asked[i].gone = puntuale.NotFound(puntuale.NoSession)
+			requested[i].gone = puntuale.NotFound(puntuale.NoSession)
 		}
 		return nil
 	})
@@ -205,7 +205,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 // pass accepts the calls that the cap of their client allows. It first refuses stale calls that were planned from
 // memory, even if their key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
-	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
+	b.waiting, b.beyondCap = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
@@ -218,7 +218,7 @@ func (b *startBatch) pass(context.Context) error {
 		if b.free {
 			passed = len(tasks)
 		}
-		b.waiting[d], b.over[d] = tasks[:passed], tasks[passed:]
+		b.waiting[d], b.beyondCap[d] = tasks[:passed], tasks[passed:]
 		for _, t := range b.waiting[d] {
 			st := t.Body.(*start)
 			st.passed, t.Refused = true, st.gone
@@ -237,7 +237,7 @@ const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 // settleCounts subtracts the counts of refused calls, and gives every other call its usage.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.UsageDay
-	var back []int64
+	var returned []int64
 	for _, d := range b.days {
 		c, ok := b.counts[d]
 		if !ok {
@@ -257,9 +257,9 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			st.answer.Usage = c.Usage(i)
 		}
 		if lost > 0 && !b.free {
-			days, back = append(days, d), append(back, lost)
+			days, returned = append(days, d), append(returned, lost)
 		}
-		for _, t := range b.over[d] {
+		for _, t := range b.beyondCap[d] {
 			if t.Refused != nil {
 				continue // the start is stale
 			}
@@ -272,13 +272,14 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			b.capRefused++
 		}
 	}
-	if err := queue.Uncount(ctx, b.a, days, back); err != nil {
+	if err := queue.Uncount(ctx, b.a, days, returned); err != nil {
 		return err
 	}
-	return b.tellCaps(ctx, days, back)
+	return b.tellCaps(ctx, days, returned)
 }
 
-// tellCaps tells clients how much of their cap is used. lost are the calls of days that were taken back, by the order of days.
+// tellCaps tells clients how much of their cap is used. days are the days on which this batch took calls back, and lost
+// has the number of these calls for each day.
 func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost []int64) error {
 	for _, d := range b.days {
 		c, ok := b.counts[d]
@@ -290,7 +291,7 @@ func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost [
 			used -= lost[0]
 			days, lost = days[1:], lost[1:]
 		}
-		if err := c.Tell(ctx, b.a, d, used); err != nil {
+		if err := c.Report(ctx, b.a, d, used); err != nil {
 			return err
 		}
 	}

@@ -59,8 +59,8 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	}
 	for _, t := range old {
 		st := t.Body.(*start)
-		kept, there := found[st.key()]
-		if !there {
+		kept, ok := found[st.key()]
+		if !ok {
 			t.Later = true // the key existed a moment ago, and was removed because its call was refused
 			continue
 		}

@@ -188,14 +188,14 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 		return nil
 	}
 	slices.Sort(names)
-	there, err := engine.QueryAll(ctx, a, `select t.name from $u(n text) join template t on t.client_id = $1 and t.name = u.n order by t.id for update of t`,
+	existing, err := engine.QueryAll(ctx, a, `select t.name from $u(n text) join template t on t.client_id = $1 and t.name = u.n order by t.id for update of t`,
 		[]any{t.id, engine.Columns{slices.Compact(names)}}, engine.ScanOne[string])
 	if err != nil {
 		return fmt.Errorf("look for templates: %w", err)
 	}
 	var faults []puntuale.Fault
 	for i, step := range steps {
-		if step.Template != "" && !slices.Contains(there, step.Template) {
+		if step.Template != "" && !slices.Contains(existing, step.Template) {
 			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].template", i), Code: puntuale.FaultNotOwnTemplate, Value: step.Template})
 		}
 	}

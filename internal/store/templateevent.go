@@ -21,10 +21,10 @@ type templateEvent struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// like reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
-func (t *templateEvent) like(was *templateEvent) bool {
-	return t.Status == was.Status && (t.Category == was.Category || was.Category == "") &&
-		(t.Quality == was.Quality || was.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
+// sameAs reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
+func (t *templateEvent) sameAs(before *templateEvent) bool {
+	return t.Status == before.Status && (t.Category == before.Category || before.Category == "") &&
+		(t.Quality == before.Quality || before.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
 }
 
 // templateList are templates as they were before a transaction changed some of them. They are locked.
@@ -72,14 +72,14 @@ func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time)
 	}
 	var facts []outbox.Fact
 	for _, t := range after {
-		switch was, known := before[key{t.Name, t.Language}]; {
+		switch former, known := before[key{t.Name, t.Language}]; {
 		case !known && !b.listed:
 			continue
 		case known:
-			if t.like(&was) {
+			if t.sameAs(&former) {
 				continue
 			}
-			t.Before = was.Status
+			t.Before = former.Status
 		}
 		detail, err := outbox.Detail(t)
 		if err != nil {

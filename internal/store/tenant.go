@@ -25,14 +25,14 @@ type tenant struct {
 // database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id}
-	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
+	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.ForClient(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 
 // Uncounted returns the same handle as Tenant, but its calls are not counted.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id, free: true}
-	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
+	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.ForClient(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 
@@ -76,7 +76,7 @@ func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx c
 // lists returns a Querier that reads lists under the client's list slot.
 func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
-func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
+func (t tenant) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
 	answer, err := engine.FindAnswer(ctx, t.s.CallReads, int64(t.id), &o)
 	return answer, engine.PublicError(err)
 }

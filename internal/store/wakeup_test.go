@@ -52,7 +52,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
 	other, silent := d.Open(t), d.Open(t)
-	here, there := listening(w.Store), listening(other)
+	here, remote := listening(w.Store), listening(other)
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
 	w.Notify(7, due)
@@ -63,14 +63,14 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	w.Notify(0, time.Time{})
 	w.Notify(puntuale.SessionID(puntuale.MaxID), due)
 	want := map[puntuale.SessionID]time.Time{7: due.Add(-time.Second), 8: {}, 0: {}, puntuale.SessionID(puntuale.MaxID): due}
-	storetest.Until(t, "the other node heard", func() bool { return maps.Equal(there.heard(), want) })
-	there.mu.Lock()
-	if late := there.late[7]; !late.Equal(due) {
+	storetest.Until(t, "the other node heard", func() bool { return maps.Equal(remote.heard(), want) })
+	remote.mu.Lock()
+	if late := remote.late[7]; !late.Equal(due) {
 		t.Errorf("the latest moment heard is %v, want %v", late, due)
 	}
-	there.mu.Unlock()
+	remote.mu.Unlock()
 	silent.Notify(9, due) // a store that does not listen can still send
-	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && there.heard()[9].Equal(due) })
+	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && remote.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
 		t.Errorf("a node heard %d hints, and among them its own", n)
 	}
@@ -86,11 +86,11 @@ func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
-	there := listening(d.Open(t))
+	remote := listening(d.Open(t))
 	for i := range 5 {
 		ears(t, w, 1)
 		session, due := puntuale.SessionID(i+1), storetest.Begin.Add(time.Duration(i)*time.Second)
-		storetest.Until(t, fmt.Sprintf("hint %d was heard", i), func() bool { w.Notify(session, due); return there.heard()[session].Equal(due) })
+		storetest.Until(t, fmt.Sprintf("hint %d was heard", i), func() bool { w.Notify(session, due); return remote.heard()[session].Equal(due) })
 		w.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name in ('puntuale hints', 'puntuale listens')")
 	}
 }
@@ -103,10 +103,10 @@ func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	p := behindProxy(t, d)
 	w := storetest.NewWorld(t, d)
 	other := d.Open(t)
-	there := listening(other)
+	remote := listening(other)
 	ears(t, w, 1)
 	w.Notify(1, storetest.Begin)
-	storetest.Until(t, "heard", func() bool { return len(there.heard()) == 1 })
+	storetest.Until(t, "heard", func() bool { return len(remote.heard()) == 1 })
 	ctx := context.Background()
 	p.frozen.Lock()
 	storetest.Until(t, "it is noticed", func() bool { w.Notify(2, storetest.Begin); return w.Check(ctx) != nil && other.Check(ctx) != nil })
@@ -125,17 +125,17 @@ func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	there = listening(again)
-	storetest.Until(t, "hints are heard again", func() bool { w.Notify(3, storetest.Begin); return len(there.heard()) > 0 })
+	remote = listening(again)
+	storetest.Until(t, "hints are heard again", func() bool { w.Notify(3, storetest.Begin); return len(remote.heard()) > 0 })
 }
 
 // TestWakeupsOnSQLite checks that wakeups do nothing on SQLite, because there is no other node to wake.
 func TestWakeupsOnSQLite(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
-	there := listening(w.Store)
+	remote := listening(w.Store)
 	w.Notify(1, storetest.Begin)
-	if err := w.Close(); err != nil || len(there.heard()) > 0 {
-		t.Errorf("%v, %v", there.heard(), err)
+	if err := w.Close(); err != nil || len(remote.heard()) > 0 {
+		t.Errorf("%v, %v", remote.heard(), err)
 	}
 }

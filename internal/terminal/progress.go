@@ -22,11 +22,11 @@ type Progress struct {
 	columns  int // the line's width; 0: as wide as the terminal
 	clock    clock.Clock
 
-	stage string
-	begun time.Time // when the stage began
-	shown time.Time
-	drawn int  // the lines of the bar that was drawn; the cursor is behind the last one
-	whole bool // all of the stage was shown
+	stage    string
+	begun    time.Time // when the stage began
+	shown    time.Time
+	drawn    int  // the lines of the bar that was drawn; the cursor is behind the last one
+	complete bool // all of the stage was shown
 }
 
 const (
@@ -44,10 +44,10 @@ func NewProgress(w io.Writer, terminal bool, c clock.Clock) *Progress {
 // Count shows how much of a stage is done, how fast, and how long the rest takes.
 func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	now := b.begin(stage)
-	if b.whole || done < total && !b.time(now) {
+	if b.complete || done < total && !b.time(now) {
 		return
 	}
-	b.whole = done >= total
+	b.complete = done >= total
 	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
 }
 
@@ -63,7 +63,7 @@ func (b *Progress) begin(stage string) time.Time {
 	now := b.clock.Now()
 	if stage != b.stage {
 		b.End()
-		b.stage, b.begun, b.shown, b.whole = stage, now, now, false
+		b.stage, b.begun, b.shown, b.complete = stage, now, now, false
 	}
 	return now
 }
@@ -108,8 +108,8 @@ func (b *Progress) width() int {
 // barLines puts a bar and its text on one line, and below on the next. If the line is too narrow, the bar is alone, and the text is broken
 // after commas.
 func barLines(width int, bar, text, below string) (lines []string) {
-	if together := bar + "  " + text; utf8.RuneCountInString(together) <= width {
-		lines = []string{together}
+	if joined := bar + "  " + text; utf8.RuneCountInString(joined) <= width {
+		lines = []string{joined}
 	} else {
 		lines = append([]string{bar}, broken(width, text)...)
 	}

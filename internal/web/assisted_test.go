@@ -64,7 +64,7 @@ func (w *world) newWebhooks() *desk {
 	return d
 }
 
-// discard is a caller that gets no answer.
+// discard is the ResponseWriter of a caller that ignores the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
@@ -97,7 +97,7 @@ func (d *desk) stands(id string) string {
 	if len(found) != 1 {
 		return "nowhere"
 	}
-	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Say(found[0].Detail)))
+	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Sentence(found[0].Detail)))
 }
 
 // becomes waits until a message's detail begins with these words. It must wait, because the app shows the person's
@@ -364,11 +364,11 @@ func TestAssistedPush(t *testing.T) {
 	if !slices.Contains(faults, "no-manifest") {
 		return // Chromium's headless shell shows no notices; Chromium itself does
 	}
-	const told = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
+	const script = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
 	var got []string
 	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first, the worker still sees the previous page
 		b.push(registered())
-		got = evaluate[[]string](b, told)
+		got = evaluate[[]string](b, script)
 	}
 	if len(got) != 1 || !strings.HasPrefix(got[0], "Puntuale: ") || strings.ContainsAny(got[0], "0123456789") {
 		t.Errorf("the notice says %q", got)

@@ -155,7 +155,7 @@ func TestAutomationHook(t *testing.T) {
 }
 
 // TestAutomationPages: readers see rules without their addresses, and change nothing. A rule that somebody else changed meanwhile is not
-// overwritten. A stranger finds nothing.
+// overwritten. Another client finds nothing.
 func TestAutomationPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

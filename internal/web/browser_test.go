@@ -50,7 +50,7 @@ func screens(t *testing.T) []screen {
 	if hash/4%2 == 1 {
 		slices.Reverse(pair)
 	}
-	switch which := os.Getenv("PUNTUALE_SCREENS"); which {
+	switch chosen := os.Getenv("PUNTUALE_SCREENS"); chosen {
 	case "":
 		return pair[:1]
 	case "other":
@@ -58,7 +58,7 @@ func screens(t *testing.T) []screen {
 	case "all":
 		return append(phones, desks...)
 	default:
-		t.Fatalf("PUNTUALE_SCREENS is %q, not other or all", which)
+		t.Fatalf("PUNTUALE_SCREENS is %q, not other or all", chosen)
 		return nil
 	}
 }

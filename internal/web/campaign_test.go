@@ -147,13 +147,13 @@ func TestCampaignBill(t *testing.T) {
 		b.check("campaign_start_cost")
 		_, _, err = c.StartCampaign(t.Context(), made.ID.String(), check.Digest)
 		w.must(err)
-		for _, told := range []struct {
+		for _, tc := range []struct {
 			country, category string
 			billable          bool
 			n                 int
 		}{{"IT", "marketing", true, 2}, {"IT", "marketing", false, 1}, {"DE", "utility", true, 1}} {
 			_, err = w.sql.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, $3, $4, $5, $6)",
-				w.client, made.ID, told.country, told.category, told.billable, told.n)
+				w.client, made.ID, tc.country, tc.category, tc.billable, tc.n)
 			w.must(err)
 		}
 		at := w.pages + "/campaigns/" + made.ID.String()

@@ -49,9 +49,9 @@
 //		}
 //		t, err := v.Client.CreateTemplate(v.Ctx(), control.NewTemplate{Name: f.Value("name"), ...}, control.Once[...]{})
 //		if err != nil {
-//			return v.Again(err, f, TemplateForm(f), TemplateNew(f), "name", "text")
+//			return v.ShowRefused(err, f, TemplateForm(f), TemplateNew(f), "name", "text")
 //		}
-//		v.Did(t.ID.String())
+//		v.SetAuditTarget(t.ID.String())
 //		v.Say("template.created", "/c/.../undo address, or empty")
 //		return v.Redirect(v.Frame.Place.Base + "/templates")
 //	}

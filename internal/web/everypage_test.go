@@ -107,13 +107,13 @@ func TestNoPages(t *testing.T) {
 	w.media = []byte("x")
 	has := w.everything(w.client)
 	has["brand"], has["1"] = "1", "1"
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for _, r := range web.Routes() {
-		there[r.Path] = there[r.Path] || r.Method == http.MethodGet
+		existing[r.Path] = existing[r.Path] || r.Method == http.MethodGet
 	}
 	v := w.visitor(w.clients[puntuale.Owner])
 	for path, what := range noPages {
-		if !there[path] {
+		if !existing[path] {
 			t.Errorf("%s, which is %s, is not among the routes any more", path, what)
 			continue
 		}

@@ -19,8 +19,8 @@ import (
 func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	t.Helper()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size, there := map[string]int{"/foto.png": 2000, "/byte.png": 700, "/grande.png": 3 << 19}[r.URL.Path]
-		if !there {
+		size, existing := map[string]int{"/foto.png": 2000, "/byte.png": 700, "/grande.png": 3 << 19}[r.URL.Path]
+		if !existing {
 			http.NotFound(w, r)
 			return
 		}

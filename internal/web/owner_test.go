@@ -46,15 +46,15 @@ func (w *world) own(t *testing.T) *owner {
 	quiet := slog.New(slog.DiscardHandler)
 	o.manager = session.New(session.Config{
 		Keeper: w.store,
-		Linker: func(of puntuale.Session) puntuale.Linker {
+		Linker: func(s puntuale.Session) puntuale.Linker {
 			switch {
-			case of.Sandbox:
+			case s.Sandbox:
 				return out
-			case of.Type == puntuale.Official:
+			case s.Type == puntuale.Official:
 				return meta
-			case of.Type == puntuale.Socket && o.numbers != nil:
+			case s.Type == puntuale.Socket && o.numbers != nil:
 				return o.numbers
-			case of.Type == puntuale.SendApp:
+			case s.Type == puntuale.SendApp:
 				return o.gateway
 			}
 			return nil

@@ -288,10 +288,10 @@ func TestOfficialAnswer(t *testing.T) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.personURL(phone))
 		b.until(`document.querySelector("#f-answer") && document.querySelector(".answer .note-info")`)
-		until := w.clock.Now().Add(24 * time.Hour)
+		deadline := w.clock.Now().Add(24 * time.Hour)
 		rome, err := time.LoadLocation("Europe/Rome")
 		w.must(err)
-		if says := b.text(".answer .note-info"); !strings.Contains(says, until.In(rome).Format("15:04")) {
+		if says := b.text(".answer .note-info"); !strings.Contains(says, deadline.In(rome).Format("15:04")) {
 			t.Errorf("the page says %q", says)
 		}
 		b.check("open")

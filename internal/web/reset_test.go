@@ -36,7 +36,7 @@ func (w *world) mailing() *post {
 	out, err := mail.ParseServer("smtp://127.0.0.1")
 	w.must(err)
 	p.Mailer, err = mail.New(mail.Config{
-		Store: w.store, Letter: w.accounts.Letter, Server: out.Through(p.Dial, nil), From: "no-reply@app.example", Observe: func(string) {}, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
+		Store: w.store, Letter: w.accounts.Letter, Server: out.WithDialer(p.Dial, nil), From: "no-reply@app.example", Observe: func(string) {}, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	return p

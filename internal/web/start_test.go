@@ -76,7 +76,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
 	w.must(err)
 	fresh := refused("another text", form)
-	w.clock.Advance(3 * time.Minute) // reading takes time, so a message that leaves at once is later by that time
+	w.clock.Advance(3 * time.Minute) // the person reads for three minutes, so a message that leaves at once now leaves three minutes later
 
 	got := v.post(at+"/start", fresh)
 	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {

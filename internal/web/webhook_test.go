@@ -278,8 +278,8 @@ func TestDeliveries(t *testing.T) {
 	if page = reader.get(one + "/deliveries/" + name).body; !strings.Contains(page, "Nessuna risposta in tempo") || !strings.Contains(page, "15.0 s") {
 		t.Errorf("without an answer: %s", inMain(page))
 	}
-	for state, there := range map[string]bool{"failed": true, "waiting": false, "delivered": false} {
-		if got := strings.Contains(reader.get(one+"?state="+state).body, "/deliveries/"+name); got != there {
+	for state, existing := range map[string]bool{"failed": true, "waiting": false, "delivered": false} {
+		if got := strings.Contains(reader.get(one+"?state="+state).body, "/deliveries/"+name); got != existing {
 			t.Errorf("listed as %s: %t", state, got)
 		}
 	}

@@ -49,12 +49,12 @@ func refresh(folder string) error {
 }
 
 // replace puts a version of a package into the manifest. If no files are given, it takes those of the previous version.
-func replace(folder, which string, names []string) error {
-	at := strings.LastIndex(which, "@")
+func replace(folder, spec string, names []string) error {
+	at := strings.LastIndex(spec, "@")
 	if at < 1 {
-		return fmt.Errorf("%q is not NAME@VERSION", which)
+		return fmt.Errorf("%q is not NAME@VERSION", spec)
 	}
-	p := pkg{Name: which[:at], Version: which[at+1:], Files: map[string]string{}}
+	p := pkg{Name: spec[:at], Version: spec[at+1:], Files: map[string]string{}}
 	m, err := readManifest(folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -66,7 +66,7 @@ func replace(folder, which string, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s is new: name its files", p.Name)
 	}
-	archive, err := pack(which)
+	archive, err := pack(spec)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func replace(folder, which string, names []string) error {
 	for _, name := range names {
 		content, ok := files[name]
 		if !ok {
-			return fmt.Errorf("%s has no file %s", which, name)
+			return fmt.Errorf("%s has no file %s", spec, name)
 		}
 		p.Files[name] = integrity(content)
 	}
@@ -124,21 +124,21 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 }
 
 // pack asks npm for a package's archive. Nothing of it is installed or run.
-func pack(which string) ([]byte, error) {
+func pack(spec string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "assets-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	//nolint:gosec,noctx // the name is a developer's own, and an interrupt reaches npm by itself
-	cmd := exec.Command("npm", "pack", which, "--ignore-scripts", "--silent", "--pack-destination", dir)
+	cmd := exec.Command("npm", "pack", spec, "--ignore-scripts", "--silent", "--pack-destination", dir)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("npm pack %s: %w", which, err)
+		return nil, fmt.Errorf("npm pack %s: %w", spec, err)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil || len(found) != 1 {
-		return nil, fmt.Errorf("npm pack %s left %d archives", which, len(found))
+		return nil, fmt.Errorf("npm pack %s left %d archives", spec, len(found))
 	}
 	archive, err := os.ReadFile(found[0])
 	if err != nil {

@@ -99,16 +99,16 @@ func verifyFolder(folder string) (faults []string, err error) {
 		if p.Version == "" || p.License == "" || !strings.HasPrefix(p.Integrity, "sha512-") || len(p.Files) == 0 {
 			report("%s: the manifest lacks its version, license, hash or files", p.Name)
 		}
-		there := os.DirFS(p.home(folder))
+		committed := os.DirFS(p.home(folder))
 		for _, name := range sorted(p.Files) {
-			content, err := fs.ReadFile(there, name)
+			content, err := fs.ReadFile(committed, name)
 			if err != nil {
 				report("%s/%s is missing", p.Name, name)
 			} else if integrity(content) != p.Files[name] {
 				report("%s/%s is not the file that was published", p.Name, name)
 			}
 		}
-		err := fs.WalkDir(there, ".", func(name string, entry fs.DirEntry, err error) error {
+		err := fs.WalkDir(committed, ".", func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() && p.Files[name] == "" {
 				report("%s is not in the manifest", path.Join(p.Name, name))
 			}

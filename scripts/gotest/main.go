@@ -184,7 +184,7 @@ const (
 func (s *summary) endPackage(e event, output []string) {
 	if e.Action == "fail" {
 		for _, key := range slices.Sorted(maps.Keys(s.output)) {
-			if test, of := strings.CutPrefix(key, e.Package+" "); of {
+			if test, ofPackage := strings.CutPrefix(key, e.Package+" "); ofPackage {
 				s.cutOff(event{Package: e.Package, Test: test}, s.output[key])
 				delete(s.output, key)
 			}

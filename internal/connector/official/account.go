@@ -26,34 +26,34 @@ type account struct {
 	ended  chan struct{}
 	asking sync.Mutex // one goroutine at a time looks at Meta
 
-	mu         sync.Mutex
-	client     puntuale.ClientID
-	keys       *puntuale.OfficialKeys // nil: none, or not read yet
-	closed     bool
-	state      puntuale.LinkState
-	number     string
-	detail     puntuale.Reason
-	held       time.Time // no message leaves before this moment
-	restricted bool      // while it is held: because Meta restricts it
-	templates  map[string]heldTemplate
-	slowUntil  time.Time
-	slowFor    time.Duration
-	reach      *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
-	loaded     bool            // reach also counts the persons that the number addressed before this node opened it
-	synced     time.Time       // when templates were last read, or a read was tried
+	mu          sync.Mutex
+	client      puntuale.ClientID
+	keys        *puntuale.OfficialKeys // nil: none, or not read yet
+	closed      bool
+	state       puntuale.LinkState
+	number      string
+	detail      puntuale.Reason
+	pausedUntil time.Time // no message leaves before this moment
+	restricted  bool      // while it is paused: because Meta restricts it
+	templates   map[string]pausedTemplate
+	slowUntil   time.Time
+	slowFor     time.Duration
+	reach       *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
+	loaded      bool            // reach also counts the persons that the number addressed before this node opened it
+	synced      time.Time       // when templates were last read, or a read was tried
 }
 
-// heldTemplate is a template that Meta refused.
-type heldTemplate struct {
-	until time.Time
-	says  *puntuale.SendError
+// pausedTemplate is a template that Meta refused.
+type pausedTemplate struct {
+	pausedUntil time.Time
+	refusal     *puntuale.SendError
 }
 
 func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{
 		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
 		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]heldTemplate{},
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]pausedTemplate{},
 		state: s.LinkOf(), number: s.Link.Number,
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -63,7 +63,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 func (a *account) online(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.closed && a.keys != nil && a.loaded && a.state == puntuale.LinkOnline && !now.Before(a.held)
+	return !a.closed && a.keys != nil && a.loaded && a.state == puntuale.LinkOnline && !now.Before(a.pausedUntil)
 }
 
 // access returns the keys that calls to Meta need. It returns false when the session cannot send now.
@@ -91,50 +91,50 @@ func (a *account) persons() *recipientCount {
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // the hold began after this goroutine asked Meta
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine asked Meta
 		return
 	}
 	a.state, a.detail = state, detail
 	r := puntuale.LinkReport{Session: a.session, State: state, Detail: detail}
-	r.Restricted = state == puntuale.LinkLinked && a.restricted && a.clock.Now().Before(a.held)
+	r.Restricted = state == puntuale.LinkLinked && a.restricted && a.clock.Now().Before(a.pausedUntil)
 	if state != puntuale.LinkUnlinked {
 		r.Number = a.number
 	}
 	a.report(r)
 }
 
-// hold stops all messages of the number, and reports the reason for people to read. says is that reason, and wait is
-// how long the hold lasts.
-func (a *account) hold(state puntuale.LinkState, says puntuale.ReasonCode, e *graphError, wait time.Duration) {
+// pause stops all messages of the number, and reports the reason for people to read. reason is that reason, and wait is
+// how long the pause lasts.
+func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
-	first := !now.Before(a.held)
-	a.held = now.Add(wait)
-	a.restricted = state == puntuale.LinkLinked && says != reasonNumber
+	first := !now.Before(a.pausedUntil)
+	a.pausedUntil = now.Add(wait)
+	a.restricted = state == puntuale.LinkLinked && reason != reasonNumber
 	a.mu.Unlock()
 	if first {
 		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)
 	}
-	a.set(state, e.withCode(puntuale.Because(says)))
+	a.set(state, e.withCode(puntuale.Because(reason)))
 	ring(a.wake)
 }
 
-// holding returns the moment until which the number is held, or the zero time if it is not held.
-func (a *account) holding(now time.Time) time.Time {
+// pauseEnd returns the moment until which the number is paused, or the zero time if it is not paused.
+func (a *account) pauseEnd(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Before(a.held) {
-		return a.held
+	if now.Before(a.pausedUntil) {
+		return a.pausedUntil
 	}
 	return time.Time{}
 }
 
-// release ends all holds: of the number, of templates and of persons.
+// release ends all pauses: of the number, of templates and of persons.
 func (a *account) release() {
 	a.missing.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}
+	a.pausedUntil, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}
 	clear(a.templates)
 }
 
@@ -150,7 +150,7 @@ func (a *account) syncDue(now time.Time) bool {
 	return true
 }
 
-// syncAgain makes the next look read the templates.
+// syncAgain makes the next status check read the templates.
 func (a *account) syncAgain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,12 +163,12 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a look at once. The look reads the templates again, unless they were read less than syncSoonest
-// ago. If good is true, reconsider also ends the hold of the template key.
-func (a *account) reconsider(key string, good bool) {
+// reconsider starts a status check at once. The status check reads the templates again, unless they were read less than syncSoonest
+// ago. If valid is true, reconsider also ends the pause of the template key.
+func (a *account) reconsider(key string, valid bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if good {
+	if valid {
 		delete(a.templates, key)
 	}
 	if a.clock.Now().Sub(a.synced) >= syncSoonest {
@@ -200,13 +200,13 @@ func (a *account) accepted(to string) {
 	}
 }
 
-func (a *account) holdTemplate(name string, says *puntuale.SendError, until time.Time) {
+func (a *account) pauseTemplate(name string, refusal *puntuale.SendError, heldUntil time.Time) {
 	a.mu.Lock()
 	_, known := a.templates[name]
-	a.templates[name] = heldTemplate{until, says}
+	a.templates[name] = pausedTemplate{heldUntil, refusal}
 	a.mu.Unlock()
 	if !known {
-		a.log.Error("Meta refuses a template; it is held back", "reason", string(says.Reason.Code))
+		a.log.Error("Meta refuses a template; it is held back", "reason", string(refusal.Reason.Code))
 		a.reconsider("", false) // the list that Meta returns says whether the template may be used again
 	}
 }
@@ -219,11 +219,11 @@ func (a *account) mayUse(name string, now time.Time) *puntuale.SendError {
 	switch {
 	case !ok:
 		return nil
-	case !now.Before(held.until):
+	case !now.Before(held.pausedUntil):
 		delete(a.templates, name)
 		return nil
 	}
-	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: held.says.Reason, Detail: held.says.Detail, After: held.until.Sub(now)}
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: held.refusal.Reason, Detail: held.refusal.Detail, After: held.pausedUntil.Sub(now)}
 }
 
 func ring(c chan struct{}) {

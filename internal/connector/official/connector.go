@@ -28,10 +28,10 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited if there is
+	// ReadBody reads the body of a webhook, up to maxBytes. Codes: too_large; overloaded and rate_limited if there is
 	// no memory for the body, and then Meta gets status 503. Any other error means that the body broke off. With a nil
 	// ReadBody, only the size of a body is limited.
-	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
+	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
 	Version string  // the API's version; default [DefaultVersion]
@@ -119,13 +119,13 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 	if k == nil || k.BusinessAccountID == "" {
 		return nil
 	}
-	of := business{client, k.BusinessAccountID}
+	key := business{client, k.BusinessAccountID}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reaches[of] == nil {
-		c.reaches[of] = newReach()
+	if c.reaches[key] == nil {
+		c.reaches[key] = newReach()
 	}
-	return c.reaches[of]
+	return c.reaches[key]
 }
 
 // Capabilities returns what never changes while the connector lives.

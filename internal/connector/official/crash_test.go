@@ -116,7 +116,7 @@ func (w *world) live(committed map[puntuale.MessageID]bool, mu *sync.Mutex) *mor
 	m.manager = session.New(session.Config{
 		Keeper:  w.w.Store,
 		Linker:  func(s puntuale.Session) puntuale.Linker { return linkerOf(m, s) },
-		Rest:    func(id puntuale.SessionID, until time.Time) <-chan struct{} { return m.d.Drain(id, until) },
+		Rest:    func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return m.d.Drain(id, deadline) },
 		Resume:  func(id puntuale.SessionID) { m.d.Resume(id) },
 		Changed: func(id puntuale.SessionID) { m.d.Wake(id, clock.System().Now()) },
 		Seal:    w.vault.Seal, Open: w.vault.Open, Logger: quiet(),

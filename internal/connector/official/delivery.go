@@ -239,8 +239,8 @@ var receiptKinds = map[string]puntuale.ReceiptKind{
 
 func (r *reader) status(s *status) bool {
 	kind, known := receiptKinds[s.Status]
-	id, token, ours := readCallback(s.Callback)
-	if !known || !ours {
+	id, token, own := readCallback(s.Callback)
+	if !known || !own {
 		return !known // an unknown kind of a later version is no fault; a status of a message that another program sent counts as odd
 	}
 	e := puntuale.DeliveryReceipt{
@@ -258,7 +258,7 @@ func (r *reader) status(s *status) bool {
 }
 
 // failed notes why a message failed. If the number is open on this node, failed also does what the failure's code asks
-// for, such as a hold.
+// for, such as a pause.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
@@ -266,7 +266,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	}
 	refusal := &s.Errors[0]
 	row, _ := ruleOf(refusal.Code)
-	e.Reason, e.Detail = puntuale.Because(row.says), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
+	e.Reason, e.Detail = puntuale.Because(row.reason), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
 	a := r.c.account(r.at.session)
 	switch {
 	case row.action == optedOut:
@@ -275,21 +275,21 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // the failure is too old to act on
-	case row.action == holdNumber:
-		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != tomorrow: // the failure is too old to act on
+	case row.action == pauseNumber:
+		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == lostPerson:
 		if phone, ok := phoneOf(s.To); ok {
-			a.missing.note(phone, e.At, final(row.says, puntuale.Quoted(refusal.detail())), r.now)
+			a.missing.note(phone, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
 		}
 	case row.action == tomorrow:
 		if phone, ok := phoneOf(s.To); ok {
-			a.weary.rest(phone, e.At.Add(tomorrowWait), r.now)
+			a.weary.pauseFor(phone, e.At.Add(tomorrowWait), r.now)
 		}
-	case row.action == holdStep:
+	case row.action == pauseStep:
 		a.reconsider("", false)
 	case row.action == noAccess:
-		a.hold(puntuale.LinkUnlinked, row.says, refusal, noAccessFor)
+		a.pause(puntuale.LinkUnlinked, row.reason, refusal, noAccessFor)
 	}
 }
 

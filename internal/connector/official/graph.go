@@ -55,7 +55,7 @@ func (e *unsentError) Unwrap() error { return e.err }
 
 // call makes one call and decodes Meta's answer into into. Errors: a [*graphError] when Meta refused; an [*unsentError]
 // when no byte of the request left. Any other error means that nobody knows what Meta did.
-func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, into any) error {
+func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, target any) error {
 	if query == nil {
 		query = url.Values{}
 	}
@@ -89,17 +89,17 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	if err != nil {
 		return fmt.Errorf("read Meta's answer: %w", err)
 	}
-	return understand(answer.StatusCode, text, into)
+	return understand(answer.StatusCode, text, target)
 }
 
 // post sends JSON.
-func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, body []byte, into any) error {
-	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", into)
+func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, body []byte, target any) error {
+	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
 }
 
 // understand recognises Meta's own refusals. They are definite with any status. An answer of another server, such as a
 // proxy, proves nothing.
-func understand(status int, text []byte, into any) error {
+func understand(status int, text []byte, target any) error {
 	var refusal struct {
 		Error *struct {
 			graphError
@@ -117,7 +117,7 @@ func understand(status int, text []byte, into any) error {
 		}
 		return &e
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal(text, target); err != nil {
 		return fmt.Errorf("answer %d that cannot be read", status)
 	}
 	return nil
@@ -140,6 +140,6 @@ func proof(k puntuale.OfficialKeys) string {
 
 // code names a refusal for people.
 // withCode adds the code to what people read of an error.
-func (e *graphError) withCode(says puntuale.Reason) puntuale.Reason {
-	return puntuale.Because(reasonWithCode, says.Stored(), strconv.Itoa(e.Code))
+func (e *graphError) withCode(reason puntuale.Reason) puntuale.Reason {
+	return puntuale.Because(reasonWithCode, reason.Stored(), strconv.Itoa(e.Code))
 }

@@ -23,9 +23,9 @@ type pairs struct {
 // pair counts the messages to one person with one moment, paid. It is when pairEvery has passed for each message that
 // was sent.
 type pair struct {
-	paid    time.Time
-	refused int       // how many times in a row Meta refused a message because too many went to the person
-	until   time.Time // before this moment nothing leaves, because Meta refused a message
+	paid        time.Time
+	refused     int       // how many times in a row Meta refused a message because too many went to the person
+	pausedUntil time.Time // before this moment nothing leaves, because Meta refused a message
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
@@ -41,14 +41,14 @@ func (x *pair) wait(now time.Time) time.Duration {
 	if x == nil {
 		return 0
 	}
-	return max(0, x.until.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
+	return max(0, x.pausedUntil.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
 }
 
 // take counts one message to a person if the message may leave now. Otherwise it returns how long to wait.
 func (p *pairs) take(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.of(to, now)
+	x := p.pairFor(to, now)
 	if wait := x.wait(now); wait > 0 {
 		return wait
 	}
@@ -64,10 +64,10 @@ func (p *pairs) take(to string, now time.Time) time.Duration {
 func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.of(to, now)
+	x := p.pairFor(to, now)
 	wait := time.Second << (2 * min(x.refused, pairMost))
 	x.refused++
-	x.until = now.Add(wait)
+	x.pausedUntil = now.Add(wait)
 	return wait
 }
 
@@ -75,11 +75,11 @@ func (p *pairs) accepted(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if x := p.all[to]; x != nil {
-		x.refused, x.until = 0, time.Time{}
+		x.refused, x.pausedUntil = 0, time.Time{}
 	}
 }
 
-func (p *pairs) of(to string, now time.Time) *pair {
+func (p *pairs) pairFor(to string, now time.Time) *pair {
 	x := p.all[to]
 	if x == nil {
 		if len(p.all) >= pairsMost {
@@ -94,7 +94,7 @@ func (p *pairs) of(to string, now time.Time) *pair {
 // sweep forgets the persons who may get a whole burst again.
 func (p *pairs) sweep(now time.Time) {
 	for to, x := range p.all {
-		if !x.paid.After(now) && now.Sub(x.until) > time.Hour {
+		if !x.paid.After(now) && now.Sub(x.pausedUntil) > time.Hour {
 			delete(p.all, to)
 		}
 	}
@@ -107,8 +107,8 @@ type marketingPause struct {
 	all map[string]time.Time
 }
 
-// rest notes that a person must get no marketing until a moment.
-func (w *marketingPause) rest(to string, until, now time.Time) {
+// pauseFor notes that a person must get no marketing until a moment.
+func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -117,8 +117,8 @@ func (w *marketingPause) rest(to string, until, now time.Time) {
 	if len(w.all) >= pairsMost {
 		maps.DeleteFunc(w.all, func(_ string, at time.Time) bool { return !now.Before(at) })
 	}
-	if until.After(w.all[to]) {
-		w.all[to] = until
+	if pauseEnd.After(w.all[to]) {
+		w.all[to] = pauseEnd
 	}
 }
 

@@ -75,23 +75,23 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all holds of a session, and starts a look at once.
+// Test ends all pauses of a session, and starts a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
 		return fmt.Errorf("session %d is not open", session)
 	}
 	a.release()
-	_, err := c.look(ctx, a)
+	_, err := c.checkStatus(ctx, a)
 	return err
 }
 
-// keep looks at a session from time to time, and also each time that a hold begins or ends.
+// keep looks at a session from time to time, and also each time that a pause begins or ends.
 func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
-		wait, err := c.look(ctx, a)
+		wait, err := c.checkStatus(ctx, a)
 		cancel()
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
@@ -109,9 +109,9 @@ func (c *Connector) keep(a *account) {
 	}
 }
 
-// look reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
-// next look. An error means that look found out nothing and reported nothing.
-func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error) {
+// checkStatus reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
+// next status check. An error means that checkStatus found out nothing and reported nothing.
+func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	keys, err := c.readKeys(ctx, a)
@@ -129,8 +129,8 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		return lookSoon, err
 	}
 	now := c.cfg.Clock.Now()
-	if until := a.holding(now); !until.IsZero() {
-		return until.Sub(now), nil
+	if heldUntil := a.pauseEnd(now); !heldUntil.IsZero() {
+		return heldUntil.Sub(now), nil
 	}
 	found, err := c.ask(ctx, *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
@@ -139,12 +139,12 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	}
 	if err != nil {
 		a.mu.Lock()
-		was := a.state
+		before := a.state
 		a.mu.Unlock()
-		if was != puntuale.LinkOnline {
+		if before != puntuale.LinkOnline {
 			a.set(puntuale.LinkLinked, puntuale.Because(reasonSilent))
 		} else {
-			a.set(was, puntuale.Because(reasonSilentAboutNumber))
+			a.set(before, puntuale.Because(reasonSilentAboutNumber))
 		}
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
@@ -212,10 +212,10 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	a.persons().load(all)
 	a.mu.Lock()
 	a.loaded = true
-	was := a.state
+	before := a.state
 	a.mu.Unlock()
-	if was == puntuale.LinkOnline {
-		a.set(was, puntuale.Reason{})
+	if before == puntuale.LinkOnline {
+		a.set(before, puntuale.Reason{})
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func explain(e *graphError) puntuale.Reason {
 	case r.action == again, r.action == slower:
 		return puntuale.Because(reasonSilentTryAgain)
 	}
-	return puntuale.Because(r.says)
+	return puntuale.Because(r.reason)
 }
 
 // plainNumber turns "+39 333 123-4567" into the form that the API answers: "+393331234567".

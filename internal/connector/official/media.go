@@ -23,19 +23,19 @@ import (
 
 // mediaKind says how Meta shows a file type, and how large it may be.
 type mediaKind struct {
-	kind  string // image, video, audio, document
-	most  int64  // bytes
-	voice bool
+	kind     string // image, video, audio, document
+	maxBytes int64  // bytes
+	voice    bool
 }
 
 const mega = 1 << 20
 
 // Limits by kind. (Meta, business-phone-numbers/media.)
 var (
-	imageKind    = mediaKind{kind: "image", most: 5 * mega}
-	videoKind    = mediaKind{kind: "video", most: 16 * mega}
-	audioKind    = mediaKind{kind: "audio", most: 16 * mega}
-	documentKind = mediaKind{kind: "document", most: 100 * mega}
+	imageKind    = mediaKind{kind: "image", maxBytes: 5 * mega}
+	videoKind    = mediaKind{kind: "video", maxBytes: 16 * mega}
+	audioKind    = mediaKind{kind: "audio", maxBytes: 16 * mega}
+	documentKind = mediaKind{kind: "document", maxBytes: 100 * mega}
 )
 
 // mediaKinds are the types that Meta takes.
@@ -78,7 +78,7 @@ func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialK
 		return mediaKind{}, "", nil, err
 	}
 	u := puntuale.Upload{Client: e.Client, Session: e.Session, Number: k.PhoneNumberID, Hash: hash}
-	id, err := c.uploads.once(ctx, u, func() (string, error) { return c.uploadOnce(ctx, a, k, u, file, fileName(e.Content)) })
+	id, err := c.uploads.uploadOnce(ctx, u, func() (string, error) { return c.uploadOnce(ctx, a, k, u, file, fileName(e.Content)) })
 	return kind, id, &u, err
 }
 
@@ -114,9 +114,9 @@ func worthFetching(c puntuale.Content) int64 {
 		extension = path.Ext(u.Path)
 	}
 	if k, ok := kindsByExtension[strings.ToLower(extension)]; ok {
-		return k.most
+		return k.maxBytes
 	}
-	return documentKind.most
+	return documentKind.maxBytes
 }
 
 // opusLook is the part of a file, in bytes from its start, that names the codec.
@@ -136,8 +136,8 @@ func checkFile(file *puntuale.Media) (mediaKind, error) {
 	switch {
 	case !ok:
 		return k, final(puntuale.ReasonFileType, puntuale.Quoted(storable(clip(file.ContentType, 100))))
-	case file.Size > k.most:
-		return k, final(puntuale.ReasonTooLarge, puntuale.Because(puntuale.ReasonBeyondBytes, k.kind, strconv.FormatInt(k.most, 10)))
+	case file.Size > k.maxBytes:
+		return k, final(puntuale.ReasonTooLarge, puntuale.Because(puntuale.ReasonBeyondBytes, k.kind, strconv.FormatInt(k.maxBytes, 10)))
 	case file.ContentType != "audio/ogg":
 		return k, nil
 	}
@@ -170,8 +170,8 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, 0, "", fmt.Errorf("read a file: %w", err)
 	}
-	var around bytes.Buffer
-	w := multipart.NewWriter(&around)
+	var multipartBody bytes.Buffer
+	w := multipart.NewWriter(&multipartBody)
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
 	header.Set("Content-Type", file.ContentType)
@@ -181,12 +181,12 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	if _, err := w.CreatePart(header); err != nil {
 		return nil, 0, "", err
 	}
-	head := bytes.Clone(around.Bytes())
+	head := bytes.Clone(multipartBody.Bytes())
 	if err := w.Close(); err != nil {
 		return nil, 0, "", err
 	}
-	tail := around.Bytes()[len(head):]
-	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(around.Len()) + file.Size, w.FormDataContentType(), nil
+	tail := multipartBody.Bytes()[len(head):]
+	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(multipartBody.Len()) + file.Size, w.FormDataContentType(), nil
 }
 
 // uploads lets messages with the same file wait for one upload.
@@ -201,14 +201,14 @@ type underWay struct {
 	err  error
 }
 
-// once runs do. But if another goroutine is already uploading the same file, once waits and returns the result of that
+// uploadOnce runs do. But if another goroutine is already uploading the same file, uploadOnce waits and returns the result of that
 // upload.
-func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (string, error)) (string, error) {
+func (u *uploads) uploadOnce(ctx context.Context, upload puntuale.Upload, do func() (string, error)) (string, error) {
 	u.mu.Lock()
 	if u.all == nil {
 		u.all = map[puntuale.Upload]*underWay{}
 	}
-	if w := u.all[of]; w != nil {
+	if w := u.all[upload]; w != nil {
 		u.mu.Unlock()
 		select {
 		case <-w.done:
@@ -218,11 +218,11 @@ func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (strin
 		}
 	}
 	w := &underWay{done: make(chan struct{}), err: errors.New("the upload ended without an answer")}
-	u.all[of] = w
+	u.all[upload] = w
 	u.mu.Unlock()
 	defer func() {
 		u.mu.Lock()
-		delete(u.all, of)
+		delete(u.all, upload)
 		u.mu.Unlock()
 		close(w.done)
 	}()

@@ -15,20 +15,20 @@ func TestPricing(t *testing.T) {
 	w := newWorld(t, setup{})
 	now := w.clock.Now()
 	campaign, _ := w.c.MustCampaign(1)
-	for i, told := range []struct {
+	for i, c := range []struct {
 		phone, status, category string
 		billable                bool
 	}{
 		{"+393331111111", "delivered", "marketing", true}, {"+393332222222", "read", "MARKETING", true},
 		{"+4915112345678", "delivered", "service", false}, {"+393333333333", "sent", "marketing", true}, {"+393334444444", "delivered", "a later word", true},
 	} {
-		w.wrote(told.phone)
-		id, taken, token := w.stored(told.phone)
+		w.wrote(c.phone)
+		id, taken, token := w.stored(c.phone)
 		w.w.Exec("update message set campaign_id = $1 where id = $2", int64(campaign), int64(id))
 		w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
 		for range 2 {
-			w.deliver(w.peer.Priced(taken, "sent", now, told.category, told.billable))
-			w.deliver(w.peer.Priced(taken, told.status, now.Add(time.Duration(i)*time.Second), told.category, told.billable))
+			w.deliver(w.peer.Priced(taken, "sent", now, c.category, c.billable))
+			w.deliver(w.peer.Priced(taken, c.status, now.Add(time.Duration(i)*time.Second), c.category, c.billable))
 		}
 	}
 	of := func(country, category string, billable bool, n int) puntuale.ChargeCount {

@@ -12,22 +12,22 @@ import (
 type action int8
 
 const (
-	again      action = iota + 1 // the same message later, with backoff
-	slower                       // the number sends too fast
-	slowerPair                   // the number sends too much to one person
-	holdNumber                   // nothing leaves from the number until a person acts, or holdFor has passed
-	noAccess                     // nothing leaves for noAccessFor: the token or its rights are not good
-	holdStep                     // no message with this template leaves for templateFor
-	lost                         // this message never leaves
-	lostPerson                   // no message to this person leaves for a day, unless they write
-	optedOut                     // this person wants no more messages
-	tomorrow                     // no marketing leaves to this person for 24 hours
+	again       action = iota + 1 // the same message later, with backoff
+	slower                        // the number sends too fast
+	slowerPair                    // the number sends too much to one person
+	pauseNumber                   // nothing leaves from the number until a person acts, or pauseTime has passed
+	noAccess                      // nothing leaves for noAccessFor: the token or its rights are not good
+	pauseStep                     // no message with this template leaves for templateFor
+	lost                          // this message never leaves
+	lostPerson                    // no message to this person leaves for a day, unless they write
+	optedOut                      // this person wants no more messages
+	tomorrow                      // no marketing leaves to this person for 24 hours
 )
 
 // rule is a row of the table.
 type rule struct {
 	action
-	says puntuale.ReasonCode
+	reason puntuale.ReasonCode
 }
 
 // Why Meta refuses a message, or a number.
@@ -67,23 +67,23 @@ var rules = map[int]rule{
 	4: {slower, reasonTooFast}, 80007: {slower, reasonTooFast}, 130429: {slower, reasonTooFast},
 	131056: {slowerPair, reasonTooOften},
 
-	131048: {holdNumber, reasonSpam},
-	131064: {holdNumber, reasonWrongCategory},
-	131042: {holdNumber, reasonPayment},
-	368:    {holdNumber, reasonBlockedAWhile},
-	131031: {holdNumber, reasonBlocked},
-	130497: {holdNumber, reasonCountry},
-	131045: {holdNumber, reasonNumber}, 133010: {holdNumber, reasonNumber}, 33: {holdNumber, reasonNumber},
+	131048: {pauseNumber, reasonSpam},
+	131064: {pauseNumber, reasonWrongCategory},
+	131042: {pauseNumber, reasonPayment},
+	368:    {pauseNumber, reasonBlockedAWhile},
+	131031: {pauseNumber, reasonBlocked},
+	130497: {pauseNumber, reasonCountry},
+	131045: {pauseNumber, reasonNumber}, 133010: {pauseNumber, reasonNumber}, 33: {pauseNumber, reasonNumber},
 	0: {noAccess, reasonToken}, 190: {noAccess, reasonToken},
 	3: {noAccess, reasonRights}, 10: {noAccess, reasonRights}, 131005: {noAccess, reasonRights},
 
-	132000: {holdStep, puntuale.ReasonTemplateValues}, 132012: {holdStep, puntuale.ReasonTemplateValues}, 132018: {holdStep, puntuale.ReasonTemplateValues},
-	132001: {holdStep, puntuale.ReasonNoTemplate},
-	132005: {holdStep, reasonTemplateLong},
-	132007: {holdStep, reasonTemplateRules},
-	132015: {holdStep, puntuale.ReasonTemplatePaused},
-	132016: {holdStep, puntuale.ReasonTemplateDisabled},
-	132068: {holdStep, reasonTemplate}, 132069: {holdStep, reasonTemplate}, 131063: {holdStep, reasonTemplate},
+	132000: {pauseStep, puntuale.ReasonTemplateValues}, 132012: {pauseStep, puntuale.ReasonTemplateValues}, 132018: {pauseStep, puntuale.ReasonTemplateValues},
+	132001: {pauseStep, puntuale.ReasonNoTemplate},
+	132005: {pauseStep, reasonTemplateLong},
+	132007: {pauseStep, reasonTemplateRules},
+	132015: {pauseStep, puntuale.ReasonTemplatePaused},
+	132016: {pauseStep, puntuale.ReasonTemplateDisabled},
+	132068: {pauseStep, reasonTemplate}, 132069: {pauseStep, reasonTemplate}, 131063: {pauseStep, reasonTemplate},
 
 	131047: {lost, reasonWindow},
 	131051: {lost, reasonKind},
@@ -110,10 +110,10 @@ func ruleOf(code int) (rule, bool) {
 	return rule{lost, reasonInvalid}, false
 }
 
-// How long a hold lasts. It ends earlier if a person tests the session.
+// How long a pause lasts. It ends earlier if a person tests the session.
 const (
-	holdFor      = time.Hour        // how long a number is held
-	noAccessFor  = time.Minute      // how long a number is held if its token is the cause
+	pauseTime    = time.Hour        // how long a number is paused
+	noAccessFor  = time.Minute      // how long a number is paused if its token is the cause
 	templateFor  = 15 * time.Minute // how long a template is held
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
@@ -158,10 +158,10 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// clip shortens a text to about most bytes. most is a length in bytes.
-func clip(text string, most int) string {
+// clip shortens a text to about limit bytes.
+func clip(text string, limit int) string {
 	for i := range text {
-		if i > most {
+		if i > limit {
 			return text[:i] + "…"
 		}
 	}
@@ -172,33 +172,33 @@ func clip(text string, most int) string {
 // message without a template.
 func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError {
 	r, _ := ruleOf(e.Code)
-	says := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.says), Detail: puntuale.Quoted(e.detail()), Err: e}
+	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.reason), Detail: puntuale.Quoted(e.detail()), Err: e}
 	now := a.clock.Now()
 	switch r.action {
 	case again:
-		says.Kind = puntuale.Transient
+		refusal.Kind = puntuale.Transient
 	case slower:
-		says.Kind, says.After = puntuale.Throttled, a.slowDown(now)
+		refusal.Kind, refusal.After = puntuale.Throttled, a.slowDown(now)
 	case slowerPair:
-		says.Kind, says.After = puntuale.Deferred, a.pairs.refused(to, now)
-	case holdNumber:
-		says.Kind = puntuale.SessionDown
-		a.hold(puntuale.LinkLinked, r.says, e, holdFor)
+		refusal.Kind, refusal.After = puntuale.Deferred, a.pairs.refused(to, now)
+	case pauseNumber:
+		refusal.Kind = puntuale.SessionDown
+		a.pause(puntuale.LinkLinked, r.reason, e, pauseTime)
 	case noAccess:
-		says.Kind = puntuale.SessionDown
-		a.hold(puntuale.LinkUnlinked, r.says, e, noAccessFor)
-	case holdStep:
+		refusal.Kind = puntuale.SessionDown
+		a.pause(puntuale.LinkUnlinked, r.reason, e, noAccessFor)
+	case pauseStep:
 		if template != "" {
-			says.Kind, says.After = puntuale.Deferred, templateFor
-			a.holdTemplate(template, says, now.Add(templateFor))
+			refusal.Kind, refusal.After = puntuale.Deferred, templateFor
+			a.pauseTemplate(template, refusal, now.Add(templateFor))
 		}
 	case lostPerson:
 		if to != "" {
-			a.missing.note(to, now, says, now)
+			a.missing.note(to, now, refusal, now)
 		}
 	case tomorrow:
-		says.Kind, says.After = puntuale.Deferred, tomorrowWait
-		a.weary.rest(to, now.Add(tomorrowWait), now)
+		refusal.Kind, refusal.After = puntuale.Deferred, tomorrowWait
+		a.weary.pauseFor(to, now.Add(tomorrowWait), now)
 	}
-	return says
+	return refusal
 }

@@ -68,7 +68,7 @@ func (r *reader) echoes(value json.RawMessage) {
 
 // echo keeps a message that the business wrote in its app. It drops echoes of messages that this connector sent.
 func (r *reader) echo(m *inboundMessage) bool {
-	if _, _, ours := readCallback(m.Callback); ours || m.Type == "revoke" || m.Group != "" {
+	if _, _, own := readCallback(m.Callback); own || m.Type == "revoke" || m.Group != "" {
 		return true
 	}
 	phone, ok := r.nameOf(m.To, m.ToID)

@@ -34,7 +34,7 @@ const noFile = 100
 func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	var ref fileRef
 	if json.Unmarshal(m.Ref, &ref) != nil || !fileID.MatchString(ref.ID) {
-		return nil, replyfile.Gone(errors.New("the message did not tell how to fetch the file"))
+		return nil, replyfile.IsGone(errors.New("the message did not tell how to fetch the file"))
 	}
 	client, sealed, err := c.cfg.Store.SealedKeys(ctx, s.ID)
 	switch {
@@ -47,17 +47,17 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 	if err != nil {
 		return nil, err
 	}
-	var is struct {
+	var answer struct {
 		URL string `json:"url"`
 	}
-	err = c.graph.call(ctx, *keys, http.MethodGet, url.PathEscape(ref.ID), url.Values{"phone_number_id": {keys.PhoneNumberID}}, nil, 0, "", &is)
+	err = c.graph.call(ctx, *keys, http.MethodGet, url.PathEscape(ref.ID), url.Values{"phone_number_id": {keys.PhoneNumberID}}, nil, 0, "", &answer)
 	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == noFile {
-		return nil, replyfile.Gone(refusal)
+		return nil, replyfile.IsGone(refusal)
 	}
 	if err != nil {
 		return nil, replyfile.Unavailable(fmt.Errorf("ask Meta for a file: %w", err))
 	}
-	r, err := c.fileRequest(ctx, is.URL, keys.AccessToken)
+	r, err := c.fileRequest(ctx, answer.URL, keys.AccessToken)
 	if err != nil {
 		return nil, err
 	}

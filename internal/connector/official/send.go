@@ -40,12 +40,12 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 
 // allowed checks whether the person may get the message, and in which form.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
-	until, err := c.cfg.Store.WindowUntil(ctx, e.Client, e.Session, e.To)
+	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
 		return err
 	}
-	p.window, p.first = until, !now.Before(until)
-	if refusal := a.missing.says(e.To, until.Add(-puntuale.ServiceWindow), now); refusal != nil {
+	p.window, p.first = windowEnd, !now.Before(windowEnd)
+	if refusal := a.missing.refusalFor(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
 		return refusal
 	}
 	if t := e.Content.Official; t != nil {
@@ -133,11 +133,11 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
 	if !first && !now.Before(p.window) { // the window that Prepare saw has closed, so the store is asked whether the person wrote again
-		until, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
+		windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
 		}
-		first = !now.Before(until)
+		first = !now.Before(windowEnd)
 	}
 	if p.template != "" {
 		if refusal := a.mayUse(p.template, now); refusal != nil {
@@ -218,7 +218,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 
 // refused handles Meta's refusal of a message: it does what the refusal's code asks for.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
-	says := a.refuse(refusal, prepared.To, p.template)
+	sendError := a.refuse(refusal, prepared.To, p.template)
 	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps Meta no longer has the file
 		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
 			a.log.Warn("an upload could not be forgotten", "error", err)
@@ -233,7 +233,7 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 			a.log.Error("that a person wants no marketing could not be kept", "message_id", int64(prepared.Message), "error", err)
 		}
 	}
-	return says
+	return sendError
 }
 
 // optOutReason is the text that proves, in the ledger of consent, that a person wants nothing more.

@@ -171,14 +171,14 @@ func word(text string) string { return storable(clip(text, 600)) }
 // explainTemplates returns why templates cannot be read.
 func explainTemplates(e *graphError) puntuale.Reason {
 	r, _ := ruleOf(e.Code)
-	says := explain(e)
+	reason := explain(e)
 	switch {
 	case e.Code == 100 && e.Subcode == missingObject:
-		says = puntuale.Because(reasonNoAccount)
-	case r.action == noAccess && r.says == reasonRights:
-		says = puntuale.Because(reasonNoManagement)
+		reason = puntuale.Because(reasonNoAccount)
+	case r.action == noAccess && r.reason == reasonRights:
+		reason = puntuale.Because(reasonNoManagement)
 	}
-	return e.withCode(says)
+	return e.withCode(reason)
 }
 
 // usable returns why a template must not be used now. It returns nil if the template may be used, or if nothing is
@@ -199,11 +199,11 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		state += " (" + known.Reason + ")"
 	}
 	detail := puntuale.Because(reasonStateAtMeta, state)
-	switch use, says := known.Status.Use(); use {
+	switch use, reason := known.Status.Use(); use {
 	case puntuale.TemplateWaits:
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: says, Detail: detail, After: templateFor}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: reason, Detail: detail, After: templateFor}
 	case puntuale.TemplateUnusable:
-		return &puntuale.SendError{Kind: puntuale.Final, Reason: says, Detail: detail}
+		return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
 	}
 	if wait := a.weary.wait(to, now); wait > 0 && known.Category == "MARKETING" {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}

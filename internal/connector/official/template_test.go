@@ -333,9 +333,9 @@ func TestOneAppOfManyNumbers(t *testing.T) {
 			if status := w.peer.Deliver(w.webhook, w.number.ID, w.peer.Wrote(number, person, w.clock.Now())); status != http.StatusOK {
 				t.Errorf("answered %d", status)
 			}
-			until, err := w.w.WindowUntil(t.Context(), w.c.ID, session, person)
-			if err != nil || until.IsZero() == want {
-				t.Errorf("number %s: a window until %v, %v", number, until, err)
+			windowEnd, err := w.w.ReplyWindowEnd(t.Context(), w.c.ID, session, person)
+			if err != nil || windowEnd.IsZero() == want {
+				t.Errorf("number %s: a window until %v, %v", number, windowEnd, err)
 			}
 		}
 		// The peer signs with the first number's secret. The second number has the same secret.

@@ -20,11 +20,11 @@ type unreachable struct {
 
 // refusedSend is the send error of a message to an unreachable person, and when Meta gave it.
 type refusedSend struct {
-	at   time.Time
-	says *puntuale.SendError
+	at      time.Time
+	refusal *puntuale.SendError
 }
 
-func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, now time.Time) {
+func (u *unreachable) note(to string, at time.Time, refusal *puntuale.SendError, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
@@ -34,20 +34,20 @@ func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, no
 		maps.DeleteFunc(u.all, func(_ string, m refusedSend) bool { return now.Sub(m.at) >= unreachableFor })
 	}
 	if at.After(u.all[to].at) {
-		u.all[to] = refusedSend{at, says}
+		u.all[to] = refusedSend{at, refusal}
 	}
 }
 
-// says returns why nothing is sent to a person now. It returns nil if Meta's refusal is older than unreachableFor, or
+// refusalFor returns why nothing is sent to a person now. It returns nil if Meta's refusal is older than unreachableFor, or
 // if the person wrote since then.
-func (u *unreachable) says(to string, wrote, now time.Time) *puntuale.SendError {
+func (u *unreachable) refusalFor(to string, wrote, now time.Time) *puntuale.SendError {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	m, known := u.all[to]
 	if !known || now.Sub(m.at) >= unreachableFor || wrote.After(m.at) {
 		return nil
 	}
-	return m.says
+	return m.refusal
 }
 
 func (u *unreachable) forget() {

@@ -93,7 +93,7 @@ func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case !same(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", !challengeShape.MatchString(challenge):
+	case !equalSecrets(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", !challengeShape.MatchString(challenge):
 		w.WriteHeader(http.StatusForbidden)
 	default:
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -136,7 +136,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		if err = h.c.cfg.Take(ctx, all[i].session, all[i].InboundBatch); err == nil {
-			h.c.kept(&all[i])
+			h.c.noteStored(&all[i])
 		}
 	}
 	if err != nil {
@@ -147,17 +147,17 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 }
 
 // readBody reads a body if Config has no ReadBody.
-func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultCallBodyTooLarge), Err: err}
 	}
 	return body, err
 }
 
-// kept notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
+// noteStored notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
 // is on disk.
-func (c *Connector) kept(t *sessionReport) {
+func (c *Connector) noteStored(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	for _, n := range t.Templates {
@@ -183,7 +183,7 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 		switch {
 		case err != nil:
 			return nil, err
-		case !same(has.AppSecret, keys.AppSecret):
+		case !equalSecrets(has.AppSecret, keys.AppSecret):
 		case number != "" && has.PhoneNumberID != number, number == "" && has.BusinessAccountID != account:
 		default:
 			found = append(found, other)
@@ -249,8 +249,8 @@ func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	return hmac.Equal(given[:], mac.Sum(nil)) && secret != ""
 }
 
-// same compares two texts in a time that reveals nothing about them.
-func same(a, b string) bool {
+// equalSecrets compares two texts in a time that reveals nothing about them.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

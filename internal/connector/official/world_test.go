@@ -28,7 +28,7 @@ import (
 const waitMost = 20 * time.Second
 
 // The Italian and the English sentence of a reason. People read the Italian one, programs the English one.
-var italian, english = catalogue.Italian.Say, catalogue.Message
+var italian, english = catalogue.Italian.Sentence, catalogue.Message
 
 // world is a connector with one open session, on a real store, connected to the peer.
 type world struct {
@@ -141,12 +141,12 @@ func (w *world) last() puntuale.LinkReport {
 	return w.reports[len(w.reports)-1]
 }
 
-func (w *world) until(what string, so func() bool) {
+func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
 	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
-	for !so() {
+	for !condition() {
 		select {
 		case <-look.C:
 		case <-end.C:

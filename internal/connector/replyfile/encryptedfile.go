@@ -90,15 +90,15 @@ func (e EncryptedFile) address() (string, error) {
 func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	var e EncryptedFile
 	if len(m.Ref) == 0 || json.Unmarshal(m.Ref, &e) != nil || keyNames[e.Kind] == "" || len(e.Key) == 0 {
-		return nil, Gone(errors.New("the message did not tell how to fetch the file"))
+		return nil, IsGone(errors.New("the message did not tell how to fetch the file"))
 	}
 	address, err := e.address()
 	if err != nil {
-		return nil, Gone(err)
+		return nil, IsGone(err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, Gone(errNoAddress)
+		return nil, IsGone(errNoAddress)
 	}
 	r.Header.Set("Origin", "https://web.whatsapp.com")
 	r.Header.Set("Referer", "https://web.whatsapp.com/")
@@ -130,7 +130,7 @@ func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
 
 // decrypt checks a fetched file and returns it decrypted.
 func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFile, error) {
-	damaged := func(what string) error { return Unavailable(errors.New("the file " + what)) }
+	damaged := func(damage string) error { return Unavailable(errors.New("the file " + damage)) }
 	length := s.size - macSize
 	if length < aes.BlockSize || length%aes.BlockSize != 0 {
 		return nil, damaged("has no whole blocks")

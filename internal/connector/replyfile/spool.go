@@ -14,8 +14,8 @@ import (
 // Most is the largest file that is fetched, in bytes.
 const Most = 100 << 20
 
-// Gone says that the network no longer has the file.
-func Gone(err error) error {
+// IsGone says that the network no longer has the file.
+func IsGone(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
 }
 
@@ -39,7 +39,7 @@ type spool struct {
 
 // fetch makes a request and stores the body of the answer in a folder, "" for the system's. Codes: gone, unavailable,
 // too_large.
-func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_ *spool, err error) {
+func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64) (_ *spool, err error) {
 	answer, err := via.RoundTrip(r) // the transport follows no redirect
 	if err != nil {
 		return nil, Unavailable(errors.New("the network's server cannot be reached")) // the error's text would contain the address
@@ -47,10 +47,10 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_
 	defer answer.Body.Close()
 	switch code := answer.StatusCode; {
 	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // addresses of WhatsApp's files expire
-		return nil, Gone(fmt.Errorf("the network's server answered %d", code))
+		return nil, IsGone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
-	case answer.ContentLength > most:
+	case answer.ContentLength > maxBytes:
 		return nil, tooLarge()
 	}
 	f, err := os.CreateTemp(folder, "reply-*")
@@ -64,11 +64,11 @@ func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_
 		}
 	}()
 	sum := sha256.New()
-	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, most+1))
+	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, Unavailable(fmt.Errorf("the file broke off: %w", err))
-	case s.size > most:
+	case s.size > maxBytes:
 		return nil, tooLarge()
 	}
 	sum.Sum(s.sum[:0])

@@ -142,16 +142,16 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 			return
 		}
 		p.links.mu.Lock()
-		over := p.step(ctx, next, refused)
+		isOver := p.step(ctx, next, refused)
 		p.links.mu.Unlock()
-		if over {
+		if isOver {
 			return
 		}
 	}
 }
 
 // step shows the next code. At the end of a pairing it reports the result and returns true. The caller holds the lock.
-func (p *pairing) step(ctx context.Context, now time.Time, refused bool) (over bool) {
+func (p *pairing) step(ctx context.Context, now time.Time, refused bool) (ended bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true

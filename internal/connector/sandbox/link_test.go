@@ -45,10 +45,10 @@ func (r *reports) after(t *testing.T, c *clock.Fake, step time.Duration, n int) 
 
 func linked(t *testing.T) (*sandbox.Connector, *clock.Fake, *reports) {
 	t.Helper()
-	fake, told := clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), &reports{}
-	c := sandbox.New(nil, fake, 0).WithLinks(told.take)
+	fake, reported := clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), &reports{}
+	c := sandbox.New(nil, fake, 0).WithLinks(reported.take)
 	t.Cleanup(func() { c.Close(context.Background(), 1) })
-	return c, fake, told
+	return c, fake, reported
 }
 
 // A session opens as it was stored. If another node began its pairing, it opens unlinked.
@@ -58,7 +58,7 @@ func TestOpen(t *testing.T) {
 		puntuale.LinkAsCreated: true, puntuale.LinkLinked: true, puntuale.LinkOnline: true,
 		puntuale.LinkUnlinked: false, puntuale.LinkPairing: false,
 	} {
-		c, _, told := linked(t)
+		c, _, reports := linked(t)
 		if c.Online(1) {
 			t.Error("online before it is open")
 		}
@@ -66,7 +66,7 @@ func TestOpen(t *testing.T) {
 		if c.Online(1) != want {
 			t.Errorf("%v: online is %v", state, !want)
 		}
-		if n := told.count(); (n == 1) != (state == puntuale.LinkPairing) {
+		if n := reports.count(); (n == 1) != (state == puntuale.LinkPairing) {
 			t.Errorf("%v: %d reports", state, n)
 		}
 		c.Close(t.Context(), 1)
@@ -80,18 +80,18 @@ func TestOpen(t *testing.T) {
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	for method, phone := range map[puntuale.PairMethod]string{puntuale.PairQR: "", puntuale.PairCode: "+393331234567"} {
-		c, fake, told := linked(t)
+		c, fake, reports := linked(t)
 		c.Open(puntuale.Session{ID: 1, Sandbox: true, Link: puntuale.Link{State: puntuale.LinkUnlinked}})
 		if err := c.Pair(t.Context(), 1, method, phone); err != nil {
 			t.Fatal(err)
 		}
 		began := fake.Now()
-		last := told.after(t, fake, time.Second, 4)
+		last := reports.after(t, fake, time.Second, 4)
 		if last.State != puntuale.LinkOnline || !c.Online(1) || last.Number == "" || phone != "" && last.Number != phone {
 			t.Errorf("%s: at last %+v", method, last)
 		}
 		seen := map[string]bool{}
-		for i, r := range told.got[:3] {
+		for i, r := range reports.got[:3] {
 			seen[r.Code.Text] = true
 			if r.State != puntuale.LinkPairing || r.Code.Method != method || r.Code.Text == "" || !r.Until.Equal(began.Add(time.Duration(i+1)*sandbox.CodeLife)) {
 				t.Errorf("%s: %+v", method, r)
@@ -110,7 +110,7 @@ func TestPairing(t *testing.T) {
 // more.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
-	c, fake, told := linked(t)
+	c, fake, reports := linked(t)
 	if err := c.Pair(t.Context(), 1, puntuale.PairQR, ""); err == nil {
 		t.Error("a session that is not open is linked")
 	}
@@ -118,7 +118,7 @@ func TestPairingEnds(t *testing.T) {
 	if err := c.Pair(t.Context(), 1, puntuale.PairCode, "+39333123"+sandbox.EndingRefused); err != nil {
 		t.Fatal(err)
 	}
-	last := told.after(t, fake, time.Second, 21)
+	last := reports.after(t, fake, time.Second, 21)
 	if last.State != puntuale.LinkUnlinked || last.Detail.IsZero() || c.Online(1) {
 		t.Errorf("in the end %+v", last)
 	}
@@ -133,9 +133,9 @@ func TestPairingEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		end()
-		before := told.count()
+		before := reports.count()
 		fake.Advance(time.Minute)
-		if n := told.count(); n != before || c.Online(1) {
+		if n := reports.count(); n != before || c.Online(1) {
 			t.Errorf("%d reports after its end", n-before)
 		}
 	}

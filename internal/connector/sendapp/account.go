@@ -17,7 +17,7 @@ type account struct {
 
 	ctx    context.Context // the context of work that the connector starts by itself for the session
 	cancel context.CancelFunc
-	wake   chan struct{}  // asks for a look now
+	wake   chan struct{}  // asks for a status check now
 	work   sync.WaitGroup // goroutines that run under ctx
 	asking sync.Mutex     // one goroutine at a time asks the gateway about the link
 
@@ -68,8 +68,8 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 
 // set notes whether the session can send, and if not, why. An empty why means that all is well. set reports the new
 // state to the server.
-func (a *account) set(state puntuale.LinkState, why puntuale.ReasonCode) {
-	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(why)})
+func (a *account) set(state puntuale.LinkState, reason puntuale.ReasonCode) {
+	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(reason)})
 }
 
 func (a *account) report(r puntuale.LinkReport) {
@@ -99,9 +99,9 @@ func (a *account) wait(d time.Duration) {
 	a.held = a.c.cfg.Clock.Now().Add(d)
 }
 
-// down notes that the gateway refuses the number, and asks for a look at it.
-func (a *account) down(state puntuale.LinkState, why puntuale.ReasonCode) {
-	a.set(state, why)
+// noteDown notes that the gateway refuses the number, and asks for a status check of it.
+func (a *account) noteDown(state puntuale.LinkState, reason puntuale.ReasonCode) {
+	a.set(state, reason)
 	a.lookNow()
 }
 

@@ -115,7 +115,7 @@ const quotaWait = time.Hour
 var rules = []struct {
 	fragment string
 	action
-	says puntuale.ReasonCode
+	reason puntuale.ReasonCode
 }{
 	{"exceeded", later, reasonQuota},
 	{"plan has expired", later, reasonPlan},
@@ -138,7 +138,7 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 	text = strings.ToLower(text)
 	for _, r := range rules {
 		if strings.Contains(text, r.fragment) {
-			return r.action, r.says
+			return r.action, r.reason
 		}
 	}
 	return unknown, ""
@@ -149,17 +149,17 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 // the gateway's send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
-	does, says := meaning(text)
+	does, sendError := meaning(text)
 	if a.Status == success {
 		switch {
 		case a.sentID() != "":
 			return nil
 		case does == later:
-			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300)), After: quotaWait}
+			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(sendError), Detail: puntuale.Quoted(storable(text, 300)), After: quotaWait}
 		}
 		return &puntuale.ReasonError{Reason: puntuale.Because(reasonNoID, storable(text, 200))}
 	}
-	e := &puntuale.SendError{Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300))}
+	e := &puntuale.SendError{Reason: puntuale.Because(sendError), Detail: puntuale.Quoted(storable(text, 300))}
 	switch does {
 	case lost:
 		e.Kind = puntuale.Final

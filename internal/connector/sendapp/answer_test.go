@@ -11,9 +11,9 @@ import (
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, r := range rules {
-		says := puntuale.Because(r.says)
-		if !catalogue.Known(r.says) || catalogue.English.Say(says) == catalogue.Italian.Say(says) {
-			t.Errorf("%q says %q, and %q in English", r.fragment, catalogue.Italian.Say(says), catalogue.English.Say(says))
+		says := puntuale.Because(r.reason)
+		if !catalogue.HasSentence(r.reason) || catalogue.English.Sentence(says) == catalogue.Italian.Sentence(says) {
+			t.Errorf("%q says %q, and %q in English", r.fragment, catalogue.Italian.Sentence(says), catalogue.English.Sentence(says))
 		}
 	}
 }
@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 // TestFormerRestricted: the connector recognises rows of earlier versions by the sentence that they hold.
 func TestFormerRestricted(t *testing.T) {
 	t.Parallel()
-	if says := catalogue.Italian.Say(puntuale.Because(reasonRestricted)); says != formerRestricted {
+	if says := catalogue.Italian.Sentence(puntuale.Because(reasonRestricted)); says != formerRestricted {
 		t.Errorf("the sentence is %q, earlier versions stored %q", says, formerRestricted)
 	}
 }

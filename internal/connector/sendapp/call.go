@@ -44,7 +44,7 @@ const (
 // call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when no byte of the
 // request left. Any other error means that nobody knows what the gateway did. No error holds the address, because its
 // query has the token.
-func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, as form, with map[string]string) (answer, error) {
+func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, encoding form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}
 	if k.InstanceID != "" && name != "create_instance" {
 		values.Set("instance_id", k.InstanceID)
@@ -54,7 +54,7 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	}
 	address, kind := k.BaseURL+"/"+name, "application/x-www-form-urlencoded"
 	var body []byte
-	switch as {
+	switch encoding {
 	case inQuery:
 		address += "?" + values.Encode()
 	case inForm:
@@ -114,10 +114,10 @@ func bare(err error) error {
 }
 
 // storable changes a text so that every database can keep it, and shortens it to about most bytes.
-func storable(text string, most int) string {
+func storable(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	for i := range text {
-		if i > most {
+		if i > limit {
 			return text[:i] + "…"
 		}
 	}

@@ -25,9 +25,9 @@ type Config struct {
 
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited if there is
+	// ReadBody reads the body of a webhook, up to maxBytes. Codes: too_large; overloaded and rate_limited if there is
 	// no memory for the body.
-	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
+	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 	// Take stores what a gateway reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 

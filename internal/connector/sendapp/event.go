@@ -119,14 +119,14 @@ func (r report) updates() (all []update) {
 type seconds struct{ time.Time }
 
 func (s *seconds) UnmarshalJSON(text []byte) error {
-	if n, ok := whole(text); ok && n < 1<<40 {
+	if n, ok := wholeNumber(text); ok && n < 1<<40 {
 		s.Time = time.Unix(n, 0).UTC()
 	}
 	return nil
 }
 
-// whole reads a number above zero. Gateways write it as a number, as a text, or as the two halves of a long integer.
-func whole(text []byte) (int64, bool) {
+// wholeNumber reads a number above zero. Gateways write it as a number, as a text, or as the two halves of a long integer.
+func wholeNumber(text []byte) (int64, bool) {
 	var long struct {
 		Low int64 `json:"low"`
 	}

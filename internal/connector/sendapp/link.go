@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// How often a number is looked at. Gateways report no disconnection, so only a look notices one.
+// How often a number is looked at. Gateways report no disconnection, so only a status check notices one.
 const (
 	lookAgain = time.Minute
 	lookWait  = 75 * time.Second // how long one look may take: a gateway may take 60 s
@@ -105,14 +105,14 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	a.mu.Lock()
 	a.held = time.Time{}
 	a.mu.Unlock()
-	return c.look(ctx, a)
+	return c.checkStatus(ctx, a)
 }
 
 // keep looks at a session from time to time, and when it is asked to.
 func (a *account) keep() {
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
-		if err := a.c.look(ctx, a); err != nil && a.ctx.Err() == nil {
+		if err := a.c.checkStatus(ctx, a); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at a gateway's number failed", "error", err)
 		}
 		cancel()
@@ -128,9 +128,9 @@ func (a *account) keep() {
 	}
 }
 
-// look reads the keys anew, asks the gateway about the number and reports the result. An error means that look found
+// checkStatus reads the keys anew, asks the gateway about the number and reports the result. An error means that checkStatus found
 // out nothing and reported nothing.
-func (c *Connector) look(ctx context.Context, a *account) error {
+func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	if a.pairing() {
@@ -168,8 +168,8 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
-	says   puntuale.ReasonCode
-	does   action // what the gateway's words ask the connector to do
+	reason puntuale.ReasonCode
+	action action // what the gateway's words ask the connector to do
 }
 
 // ask asks the gateway about the number. Only the call reconnect answers this question.
@@ -182,18 +182,18 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewaySta
 		u := a.user()
 		s := gatewayStatus{state: puntuale.LinkOnline, number: numberOf(u.ID)}
 		if s.number == "" || u.Connected != nil && !*u.Connected {
-			s.state, s.says = puntuale.LinkLinked, reasonOffline
+			s.state, s.reason = puntuale.LinkLinked, reasonOffline
 		}
 		return s, nil
 	}
-	does, says := meaning(a.text())
+	does, reason := meaning(a.text())
 	if a.Relogin {
-		does, says = relink, reasonRelink
+		does, reason = relink, reasonRelink
 	}
 	if does == unknown {
 		return gatewayStatus{}, errors.New("the gateway answers with an error: " + storable(a.text(), 200))
 	}
-	return gatewayStatus{state: puntuale.LinkUnlinked, says: says, does: does}, nil
+	return gatewayStatus{state: puntuale.LinkUnlinked, reason: reason, action: does}, nil
 }
 
 // numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number. It returns "" for any other text.
@@ -214,15 +214,15 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	}
 	a.mu.Unlock()
 	if s.state != puntuale.LinkOnline {
-		a.set(s.state, s.says)
+		a.set(s.state, s.reason)
 		return nil
 	}
-	says := c.setWebhook(ctx, a, k)
+	reason := c.setWebhook(ctx, a, k)
 	health, err := c.health(ctx, a)
 	if err != nil {
 		return err
 	}
-	a.set(puntuale.LinkOnline, cmp.Or(health, says))
+	a.set(puntuale.LinkOnline, cmp.Or(health, reason))
 	return nil
 }
 
@@ -275,8 +275,8 @@ func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode
 	if err != nil {
 		return "", fmt.Errorf("read what became of a gateway's messages: %w", err)
 	}
-	if until := h.Failed.Add(restricted); now.Before(until) {
-		a.wait(until.Sub(now))
+	if restrictedUntil := h.Failed.Add(restricted); now.Before(restrictedUntil) {
+		a.wait(restrictedUntil.Sub(now))
 		return reasonRestricted, nil
 	}
 	if h.Unconfirmed >= unprovenMost {

@@ -22,7 +22,7 @@ func (w *world) pairing(id puntuale.SessionID) string {
 		w.t.Errorf("once a pairing is begun, the last report is %+v", r)
 	}
 	var r puntuale.LinkReport
-	w.until("a code", func() bool { // a look that was under way may report before the pairing does
+	w.until("a code", func() bool { // a status check that was under way may report before the pairing does
 		reports := w.told(id)[before:]
 		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing && r.Code.Text != "" })
 		if i >= 0 {
@@ -172,7 +172,7 @@ func TestPairingRefused(t *testing.T) {
 	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.told(id)) > 1 })
 }
 
-// TestDisconnections: a look notices each way in which a number stops sending. It also notices when the number is back.
+// TestDisconnections: a status check notices each way in which a number stops sending. It also notices when the number is back.
 func TestDisconnections(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []bool{false, true} {

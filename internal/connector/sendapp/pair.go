@@ -133,13 +133,13 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 		case err == nil && found.state != puntuale.LinkUnlinked:
 			a.paired(ctx, func() { a.tell(k, found) })
 			return
-		case err == nil && found.does == noAccess:
-			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.says) })
+		case err == nil && found.action == noAccess:
+			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.reason) })
 			return
 		}
 		if now := a.c.cfg.Clock.Now(); now.Sub(shown) >= codeAgain {
-			if says := a.showCode(ctx, &k); says != "" {
-				a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, says) })
+			if reason := a.showCode(ctx, &k); reason != "" {
+				a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reason) })
 				return
 			}
 			shown = a.c.cfg.Clock.Now()
@@ -185,8 +185,8 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntual
 		return ""
 	}
 	if answered.Status != success {
-		if says := a.renew(ctx, k, answered.text()); says != "" {
-			return says
+		if reason := a.renew(ctx, k, answered.text()); reason != "" {
+			return reason
 		}
 		if answered, err = a.c.call(ctx, *k, "get_qrcode", inQuery, nil); err != nil {
 			return reasonSilent
@@ -204,13 +204,13 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntual
 
 // renew takes a new instance if the gateway no longer links the present instance.
 func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) puntuale.ReasonCode {
-	does, says := meaning(text)
+	does, reason := meaning(text)
 	switch does {
 	case used, relink:
 	case unknown:
 		return reasonPairAgain
 	default:
-		return says
+		return reason
 	}
 	old := k.InstanceID
 	k.InstanceID = ""

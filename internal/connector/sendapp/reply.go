@@ -128,7 +128,7 @@ var fileKinds = map[string]struct {
 // message says where WhatsApp keeps the encrypted file.
 func (c content) file(h *puntuale.InboundMessage) bool {
 	for name, member := range c {
-		is, ok := fileKinds[name]
+		kind, ok := fileKinds[name]
 		if !ok {
 			continue
 		}
@@ -139,11 +139,11 @@ func (c content) file(h *puntuale.InboundMessage) bool {
 			Hash                                                rawBytes `json:"fileSha256"`
 			EncHash                                             rawBytes `json:"fileEncSha256"`
 		}](member)
-		h.Kind, h.Text = is.kind, f.Caption
+		h.Kind, h.Text = kind.kind, f.Caption
 		h.Media = &puntuale.ReplyMedia{Type: f.Mimetype, Name: cmp.Or(f.FileName, f.Title), Size: int64(f.FileLength), Ref: replyfile.EncryptedFile{
-			Kind: is.keys, URL: f.URL, Path: f.DirectPath, Key: f.MediaKey, Hash: f.Hash, EncHash: f.EncHash,
+			Kind: kind.keys, URL: f.URL, Path: f.DirectPath, Key: f.MediaKey, Hash: f.Hash, EncHash: f.EncHash,
 		}.Ref()}
-		if is.kind != puntuale.ReplyDocument {
+		if kind.kind != puntuale.ReplyDocument {
 			h.Media.Name = ""
 		}
 		return true
@@ -187,7 +187,7 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 type byteCount int64
 
 func (l *byteCount) UnmarshalJSON(text []byte) error {
-	if n, ok := whole(text); ok && n < 1<<50 {
+	if n, ok := wholeNumber(text); ok && n < 1<<50 {
 		*l = byteCount(n)
 	}
 	return nil

@@ -12,9 +12,9 @@ import (
 
 // payload is a prepared message: one call, without its keys.
 type payload struct {
-	name string // name of the call
-	as   form
-	with map[string]string
+	name       string // name of the call
+	encoding   form
+	parameters map[string]string
 }
 
 // Why a message cannot be prepared.
@@ -30,13 +30,13 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	if a == nil || !a.online(c.cfg.Clock.Now()) {
 		return puntuale.Prepared{}, offline()
 	}
-	p := payload{name: "send", as: inJSON, with: map[string]string{"type": "text", "message": written(e.Content)}}
+	p := payload{name: "send", encoding: inJSON, parameters: map[string]string{"type": "text", "message": written(e.Content)}}
 	switch {
 	case strings.HasPrefix(e.To, "+"):
-		p.with["number"] = e.To[1:]
+		p.parameters["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.as = "send_group", inForm // this call takes no group in JSON
-		p.with["group_id"] = e.To
+		p.name, p.encoding = "send_group", inForm // this call takes no group in JSON
+		p.parameters["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}
 	}
@@ -47,9 +47,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		if err := c.checkMedia(ctx, e); err != nil {
 			return puntuale.Prepared{}, err
 		}
-		p.with["type"], p.with["media_url"] = "media", e.Content.MediaURL
+		p.parameters["type"], p.parameters["media_url"] = "media", e.Content.MediaURL
 		if e.Content.MediaName != "" {
-			p.with["filename"] = e.Content.MediaName
+			p.parameters["filename"] = e.Content.MediaName
 		}
 	}
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
@@ -94,7 +94,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	if !ok {
 		return puntuale.Acceptance{}, offline()
 	}
-	answered, err := c.call(ctx, keys, p.name, p.as, p.with)
+	answered, err := c.call(ctx, keys, p.name, p.encoding, p.parameters)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		a.lookNow()
 		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonSilent), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error(), 300)), Err: err}
@@ -115,7 +115,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 const maxNetworkID = 128
 
 // refused changes the session as the gateway's answer asks for. If the answer says nothing about the message, refused
-// starts a look at the gateway, because the next message would get the same answer.
+// asks the gateway for its state, because the next message would get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {
@@ -127,7 +127,7 @@ func (a *account) refused(err error, answered answer) {
 		a.wait(e.After)
 		a.set(puntuale.LinkOnline, e.Reason.Code)
 	case puntuale.SessionDown:
-		a.down(puntuale.LinkUnlinked, e.Reason.Code)
+		a.noteDown(puntuale.LinkUnlinked, e.Reason.Code)
 	case puntuale.Final, puntuale.Transient, puntuale.Deferred:
 	}
 }

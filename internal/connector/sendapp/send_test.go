@@ -61,7 +61,7 @@ func TestAnswers(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), gatewaytest.Token) {
 				t.Errorf("the error tells the token: %v", err)
 			}
-			if got == sent && catalogue.Italian.Say(receipt.Detail) != w.lastSent().ID {
+			if got == sent && catalogue.Italian.Sentence(receipt.Detail) != w.lastSent().ID {
 				t.Errorf("the receipt says %q, want %q", receipt.Detail, w.lastSent().ID)
 			}
 			w.until("as expected after a look", func() bool { return w.conn.Online(w.session) == test.online })

@@ -73,8 +73,8 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody reads a body if Config has no ReadBody.
-func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultCallBodyTooLarge), Err: err}
 	}
@@ -89,7 +89,7 @@ func (h *Webhook) Expects(r *http.Request) bool { return h.Named(r.URL.Path) != 
 func (h *Webhook) Named(path string) puntuale.SessionID {
 	id, _, _ := strings.Cut(strings.TrimPrefix(path, puntuale.GatewayWebhooks), "/")
 	session, err := puntuale.ParseID[puntuale.SessionID](id)
-	if err != nil || !same(path, session.GatewayWebhookPath(h.c.cfg.Mark)) {
+	if err != nil || !equalSecrets(path, session.GatewayWebhookPath(h.c.cfg.Mark)) {
 		return 0
 	}
 	return session
@@ -110,8 +110,8 @@ func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source,
 	return source{session, client, keys.InstanceID}, nil
 }
 
-// same compares two texts in a time that reveals nothing about them.
-func same(a, b string) bool {
+// equalSecrets compares two texts in a time that reveals nothing about them.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
@@ -120,7 +120,7 @@ func same(a, b string) bool {
 func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	r, ok := readReport(body)
 	log := h.c.cfg.Logger.With("session_id", int64(from.session))
-	if !ok || from.instance == "" || !same(r.Instance, from.instance) {
+	if !ok || from.instance == "" || !equalSecrets(r.Instance, from.instance) {
 		log.Info("a gateway reported something that is not understood, or of another instance")
 		return http.StatusOK // a repeat would bring the same report, so the gateway need not repeat it
 	}
@@ -132,8 +132,8 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	case "messages.update":
 		err = t.acked(ctx, r.updates())
 	}
-	if err == nil && len(t.told.Receipts)+len(t.told.Messages) > 0 {
-		err = h.c.cfg.Take(ctx, from.session, t.told)
+	if err == nil && len(t.reported.Receipts)+len(t.reported.Messages) > 0 {
+		err = h.c.cfg.Take(ctx, from.session, t.reported)
 	}
 	if err != nil {
 		log.Error("what a gateway reported could not be stored", "error", err)
@@ -144,10 +144,10 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 
 // deliveryBatch collects what one delivery reports.
 type deliveryBatch struct {
-	c    *Connector
-	from source
-	now  time.Time
-	told puntuale.InboundBatch
+	c        *Connector
+	from     source
+	now      time.Time
+	reported puntuale.InboundBatch
 }
 
 // arrived reads messages of three kinds: what people wrote, echoes of what this connector sent, and what the client's
@@ -157,15 +157,15 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 		h, written := m.shown()
 		h.Phone, h.Own = m.Key.person(), m.Key.Mine
 		if h.Own {
-			ours, err := t.echo(ctx, m, h, all.Type == "append")
+			own, err := t.echo(ctx, m, h, all.Type == "append")
 			if err != nil {
 				return err
 			}
-			written = written && !ours && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
+			written = written && !own && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
 		}
 		if written && h.Phone != "" {
 			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
-			t.told.Messages = append(t.told.Messages, h.Storable())
+			t.reported.Messages = append(t.reported.Messages, h.Storable())
 		}
 	}
 	return nil
@@ -191,7 +191,7 @@ const (
 // echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also settles the
 // message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
 // there is only one.
-func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
+func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
 		return false, nil
@@ -202,7 +202,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	}
 	if n, ok := known[id]; ok { // the answer came, but the server may have ended before it stored the outcome
 		if settles {
-			t.told.Receipts = append(t.told.Receipts, t.receipt(n, puntuale.ReceiptSent))
+			t.reported.Receipts = append(t.reported.Receipts, t.receipt(n, puntuale.ReceiptSent))
 		}
 		return true, nil
 	}
@@ -222,7 +222,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	if err := t.c.cfg.Store.KeepNetworkID(ctx, t.from.client, n); err != nil {
 		return false, err
 	}
-	t.told.Receipts = append(t.told.Receipts, t.receipt(n, puntuale.ReceiptSent))
+	t.reported.Receipts = append(t.reported.Receipts, t.receipt(n, puntuale.ReceiptSent))
 	return true, nil
 }
 
@@ -314,7 +314,7 @@ func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 	default: // 1: it is on its way
 		return
 	}
-	t.told.Receipts = append(t.told.Receipts, e)
+	t.reported.Receipts = append(t.reported.Receipts, e)
 }
 
 // moment returns when something happened. It never returns a time later than now.

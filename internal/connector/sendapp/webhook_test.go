@@ -131,7 +131,7 @@ func TestAcks(t *testing.T) {
 		g := w.fly(person, "due")
 		w.record(g)
 		w.report("messages.update", gatewaytest.Ack(w.lastSent(), 0, "463"))
-		if d := w.state(g, puntuale.Failed); d.Reason.IsZero() || !strings.Contains(catalogue.Italian.Say(d.Detail), "463") {
+		if d := w.state(g, puntuale.Failed); d.Reason.IsZero() || !strings.Contains(catalogue.Italian.Sentence(d.Detail), "463") {
 			t.Errorf("%q %q", d.Reason, d.Detail)
 		}
 		w.later(time.Minute, "the number rests", func() bool { return !w.conn.Online(w.session) })

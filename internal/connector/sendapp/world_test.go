@@ -121,7 +121,7 @@ func (w *world) open(k puntuale.GatewayKeys) puntuale.SessionID {
 	return id
 }
 
-// take opens a session as its owner does, and waits for the first look at it.
+// take opens a session as its owner does, and waits for the first status check of it.
 func (w *world) take(id puntuale.SessionID) {
 	w.t.Helper()
 	s, err := w.c.Tenant.Session(context.Background(), id)
@@ -148,12 +148,12 @@ func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 	return r
 }
 
-func (w *world) until(what string, so func() bool) {
+func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
 	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
-	for !so() {
+	for !condition() {
 		select {
 		case <-look.C:
 		case <-end.C:
@@ -164,10 +164,10 @@ func (w *world) until(what string, so func() bool) {
 
 // later moves the clock on step by step until the condition holds. One step is not enough, because a goroutine may
 // begin late to wait for the clock.
-func (w *world) later(step time.Duration, what string, so func() bool) {
+func (w *world) later(step time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
-		if so() {
+		if condition() {
 			return true
 		}
 		if w.clock.Waiters() > 0 {

@@ -19,15 +19,15 @@ import (
 // while, and in the end it bans the number. Therefore messages to these cold contacts have a pace of their own. While
 // WhatsApp refuses cold contacts, only messages to them wait. All other messages go on.
 const (
-	holdFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
-	holdLongest = 24 * time.Hour
-	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
-	holdMargin  = 500 * time.Millisecond // added to the end that the network says
-	soonEnough  = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
-	knownMost   = 50_000                 // people kept in memory
-	slotsMost   = 20_000
-	dayMost     = 10_000 // slots of a day that are looked at
-	oneDay      = 24 * time.Hour
+	pauseFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
+	pauseLongest = 24 * time.Hour
+	pauseWord    = 2 * time.Second        // how long to wait for the network to say the end of a pause
+	holdMargin   = 500 * time.Millisecond // added to the end that the network says
+	soonEnough   = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
+	knownMost    = 50_000                 // people kept in memory
+	slotsMost    = 20_000
+	dayMost      = 10_000 // slots of a day that are looked at
+	oneDay       = 24 * time.Hour
 )
 
 // coldContactLimiter is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
@@ -36,21 +36,21 @@ type coldContactLimiter struct {
 	client  puntuale.ClientID
 	session puntuale.SessionID
 
-	mu     sync.Mutex
-	pace   puntuale.Pace
-	until  time.Time // before this moment no message to a cold contact leaves
-	holds  int       // holds in a row whose end the network did not say
-	told   chan struct{}
-	known  map[string]bool
-	slots  map[puntuale.MessageID]time.Time // the moment when each message may leave
-	next   time.Time                        // the first moment that the minute allows
-	day    []time.Time                      // slots of the last 24 hours and of the future, in order
-	seeded bool
+	mu       sync.Mutex
+	pace     puntuale.Pace
+	limitEnd time.Time // before this moment no message to a cold contact leaves
+	pauses   int       // pauses in a row whose end the network did not say
+	reported chan struct{}
+	known    map[string]bool
+	slots    map[puntuale.MessageID]time.Time // the moment when each message may leave
+	next     time.Time                        // the first moment that the minute allows
+	day      []time.Time                      // slots of the last 24 hours and of the future, in order
+	seeded   bool
 }
 
 func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	return &coldContactLimiter{
-		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
+		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, limitEnd: s.Link.Limited, reported: make(chan struct{}),
 		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
 	}
 }
@@ -64,8 +64,8 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the hold, because another number was linked.
-func (s *coldContactLimiter) free() { s.hold(time.Time{}) }
+// free ends the wait of cold contacts, because another number was linked.
+func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
 // knows reports whether a person ever wrote to the number, or got a message from it.
 func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error) {
@@ -93,7 +93,7 @@ func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Ti
 	if known {
 		return nil
 	}
-	if err := s.c.cfg.Known.Met(ctx, s.client, s.session, to, at); err != nil {
+	if err := s.c.cfg.Known.NoteKnown(ctx, s.client, s.session, to, at); err != nil {
 		return err
 	}
 	s.learn(to)
@@ -122,45 +122,45 @@ func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error
 func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !now.Before(s.until) {
+	if !now.Before(s.limitEnd) {
 		return 0
 	}
-	return s.until.Sub(now) + holdMargin
+	return s.limitEnd.Sub(now) + holdMargin
 }
 
-// hold makes cold contacts wait until a moment. A zero moment ends the wait.
-func (s *coldContactLimiter) hold(until time.Time) {
+// pause makes cold contacts wait until a moment. A zero moment ends the wait.
+func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until, s.holds = until, 0
-	close(s.told)
-	s.told = make(chan struct{})
+	s.limitEnd, s.pauses = limitEnd, 0
+	close(s.reported)
+	s.reported = make(chan struct{})
 }
 
 // refused makes cold contacts wait after the network refused a message to one of them. It returns until when they wait.
-// The network may say the end, before the refusal or within holdWord after it. If it says none, each hold is longer
-// than the hold before.
+// The network may say the end, before the refusal or within pauseWord after it. If it says none, each pause is longer
+// than the pause before.
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
-	until, told := s.until, s.told
+	limitEnd, reported := s.limitEnd, s.reported
 	s.mu.Unlock()
-	if !clock.Now().Before(until) {
-		late, stop := clock.After(holdWord)
+	if !clock.Now().Before(limitEnd) {
+		timeout, stop := clock.After(pauseWord)
 		select {
-		case <-told:
-		case <-late:
+		case <-reported:
+		case <-timeout:
 		case <-ctx.Done():
 		}
 		stop()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := clock.Now(); !now.Before(s.until) {
-		s.until = now.Add(min(holdFirst<<(2*min(s.holds, 8)), holdLongest))
-		s.holds++
+	if now := clock.Now(); !now.Before(s.limitEnd) {
+		s.limitEnd = now.Add(min(pauseFirst<<(2*min(s.pauses, 8)), pauseLongest))
+		s.pauses++
 	}
-	return s.until
+	return s.limitEnd
 }
 
 // slot returns the moment at which a message to a cold contact may leave. It is the same at each call until the message
@@ -188,8 +188,8 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
 		at = s.next
 	}
-	if most := s.pace.ColdPerDay; most > 0 && len(s.day) >= most {
-		if first := s.day[len(s.day)-most].Add(oneDay); first.After(at) {
+	if limit := s.pace.ColdPerDay; limit > 0 && len(s.day) >= limit {
+		if first := s.day[len(s.day)-limit].Add(oneDay); first.After(at) {
 			at = first
 		}
 	}
@@ -226,21 +226,21 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	if !needed {
 		return nil
 	}
-	met, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
+	contacts, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
 	if err != nil {
 		return fmt.Errorf("read whom a number got to know: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.seeded {
-		s.day, s.seeded = append(s.day, met...), true
+		s.day, s.seeded = append(s.day, contacts...), true
 		slices.SortFunc(s.day, time.Time.Compare)
 	}
 	return nil
 }
 
-// left forgets the slot of a message that left, or that will never leave under this id.
-func (s *coldContactLimiter) left(m puntuale.MessageID) {
+// noteSent forgets the slot of a message that left, or that will never leave under this id.
+func (s *coldContactLimiter) noteSent(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.slots, m)
@@ -248,22 +248,22 @@ func (s *coldContactLimiter) left(m puntuale.MessageID) {
 
 // timelocked takes the network's report on whether it refuses cold contacts, and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
-	until := e.TimeEnforcementEnds.Time.UTC()
+	limitEnd := e.TimeEnforcementEnds.Time.UTC()
 	switch {
 	case !e.IsActive:
-		until = time.Time{}
+		limitEnd = time.Time{}
 	case e.TimeEnforcementEnds.IsZero():
-		until = n.c.cfg.Clock.Now().Add(holdFirst)
+		limitEnd = n.c.cfg.Clock.Now().Add(pauseFirst)
 	}
-	n.coldContacts.hold(until)
-	n.limited(until)
+	n.coldContacts.pause(limitEnd)
+	n.limited(limitEnd)
 }
 
 // limited reports until when cold contacts wait.
-func (n *number) limited(until time.Time) {
+func (n *number) limited(limitEnd time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if state := n.state.link.State; !n.closed && (state == puntuale.LinkOnline || state == puntuale.LinkLinked) {
-		n.change(func(m *linkMachine) { m.limit(until) })
+		n.change(func(m *linkMachine) { m.limit(limitEnd) })
 	}
 }

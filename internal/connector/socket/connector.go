@@ -231,12 +231,12 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	if n == nil {
 		return
 	}
-	gone := n.deleted(ctx)
-	if cli := n.connected(); gone && cli != nil {
+	removed := n.deleted(ctx)
+	if cli := n.connected(); removed && cli != nil {
 		n.logOut(ctx, cli)
 	}
 	n.close(ctx)
-	if gone {
+	if removed {
 		n.forget(ctx)
 	}
 }
@@ -246,8 +246,8 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 func (n *number) deleted(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, closingAsks)
 	defer cancel()
-	there, err := n.c.cfg.Known.SessionsThere(ctx, []puntuale.SessionID{n.id})
-	return err == nil && !there[n.id]
+	existing, err := n.c.cfg.Known.SessionsThere(ctx, []puntuale.SessionID{n.id})
+	return err == nil && !existing[n.id]
 }
 
 // logOut tells the network that the number is unlinked. If the network cannot be reached, the phone goes on listing the
@@ -294,7 +294,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.state.unlinked(puntuale.Reason{})
 	n.state.moved = false
 	n.shown = n.state.link // the caller reports this change
-	n.known()
+	n.markKnown()
 	n.coldContacts.free()
 	n.begin(func(context.Context, int) { close(done) })
 	n.mu.Unlock()
@@ -332,12 +332,12 @@ func (c *Connector) sweepOnce(ctx context.Context) error {
 	if err != nil || len(kept) == 0 {
 		return err
 	}
-	there, err := c.cfg.Known.SessionsThere(ctx, kept)
+	existing, err := c.cfg.Known.SessionsThere(ctx, kept)
 	if err != nil {
 		return err
 	}
 	for _, id := range kept {
-		if there[id] {
+		if existing[id] {
 			continue
 		}
 		if err := devices.forget(ctx, id); err != nil {

@@ -51,10 +51,10 @@ type contactLocks struct {
 }
 
 type contactLock struct {
-	contact string
-	until   time.Time     // the end of a loan; zero: the owner gives it back
-	loan    string        // the address whose state was read to be written; "": not a loan
-	over    chan struct{} // closed when the lock is given back, or another goroutine took it
+	contact  string
+	loanEnd  time.Time     // the end of a loan; zero: the owner gives it back
+	loan     string        // the address whose state was read to be written; "": not a loan
+	released chan struct{} // closed when the lock is given back, or another goroutine took it
 }
 
 func newContactLocks(c clock.Clock) *contactLocks {
@@ -82,22 +82,22 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 // try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
 // loanLasts; otherwise until it is given back. try returns the present lock, and whether the caller has it. If another
 // goroutine has the lock as a loan, left is how long the loan still lasts.
-func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, mine bool) {
+func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock.Now()
 	if held := t.held[contact]; held != nil {
 		switch {
-		case held.until.IsZero():
+		case held.loanEnd.IsZero():
 			return held, 0, false
-		case now.Before(held.until):
-			return held, held.until.Sub(now), false
+		case now.Before(held.loanEnd):
+			return held, held.loanEnd.Sub(now), false
 		}
-		close(held.over)
+		close(held.released)
 	}
-	taken := &contactLock{contact: contact, loan: loan, over: make(chan struct{})}
+	taken := &contactLock{contact: contact, loan: loan, released: make(chan struct{})}
 	if loan != "" {
-		taken.until = now.Add(loanLasts)
+		taken.loanEnd = now.Add(loanLasts)
 	}
 	t.held[contact] = taken
 	return taken, 0, true
@@ -106,18 +106,18 @@ func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Dura
 // take waits for a contact's lock, and takes it as try does.
 func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contactLock, error) {
 	for {
-		held, left, mine := t.try(contact, loan)
-		if mine {
+		held, left, taken := t.try(contact, loan)
+		if taken {
 			return held, nil
 		}
-		var late <-chan time.Time
+		var timeout <-chan time.Time
 		stop := func() {}
 		if left > 0 {
-			late, stop = t.clock.After(left)
+			timeout, stop = t.clock.After(left)
 		}
 		select {
-		case <-held.over:
-		case <-late:
+		case <-held.released:
+		case <-timeout:
 		case <-ctx.Done():
 		}
 		stop()
@@ -131,12 +131,12 @@ func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contact
 func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*contactLock, error) {
 	taken := make([]*contactLock, 0, len(contacts))
 	for _, contact := range contacts {
-		mine, err := t.take(ctx, contact, "")
+		lock, err := t.take(ctx, contact, "")
 		if err != nil {
 			t.giveBack(taken...)
 			return nil, err
 		}
-		taken = append(taken, mine)
+		taken = append(taken, lock)
 	}
 	return taken, nil
 }
@@ -146,14 +146,14 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, mine := range taken {
-		if t.held[mine.contact] != mine {
+	for _, lock := range taken {
+		if t.held[lock.contact] != lock {
 			continue
 		}
-		close(mine.over)
-		delete(t.held, mine.contact)
-		if _, meant := t.sends[mine.contact]; meant {
-			t.sends[mine.contact] = true
+		close(lock.released)
+		delete(t.held, lock.contact)
+		if _, meant := t.sends[lock.contact]; meant {
+			t.sends[lock.contact] = true
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (t *contactLocks) lent(address string) *contactLock {
 	if held == nil || held.loan != address {
 		return nil
 	}
-	held.until, held.loan = time.Time{}, ""
+	held.loanEnd, held.loan = time.Time{}, ""
 	return held
 }
 
@@ -220,8 +220,8 @@ func (h *hold) meet(contact string) error {
 	if h.locks == nil {
 		return errBusy
 	}
-	taken, _, mine := h.locks.try(contact, "")
-	if !mine {
+	taken, _, got := h.locks.try(contact, "")
+	if !got {
 		h.met = contact
 		return errBusy
 	}
@@ -236,9 +236,9 @@ func (h *hold) giveBack() {
 	h.has = nil
 }
 
-// during runs a decryption's transaction. If the transaction found a contact locked, during waits for that lock and
+// inTransaction runs a decryption's transaction. If the transaction found a contact locked, inTransaction waits for that lock and
 // runs it again.
-func (t *contactLocks) during(ctx context.Context, transaction func(context.Context) error) error {
+func (t *contactLocks) inTransaction(ctx context.Context, transaction func(context.Context) error) error {
 	h := &hold{locks: t}
 	defer h.giveBack()
 	for {
@@ -291,7 +291,7 @@ func (s lockedSessions) GetSession(ctx context.Context, address string) ([]byte,
 // PutSession writes a state that was read, unless another goroutine may have changed it since.
 func (s lockedSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	if holdOf(ctx) != nil {
-		return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
+		return s.withLocks(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
 	}
 	loan := s.locks.lent(address)
 	if loan == nil {
@@ -301,8 +301,8 @@ func (s lockedSessions) PutSession(ctx context.Context, address string, session 
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
-// alone runs do with the locks of some contacts.
-func (s lockedSessions) alone(ctx context.Context, do func() error, contacts ...string) error {
+// withLocks runs do with the locks of some contacts.
+func (s lockedSessions) withLocks(ctx context.Context, do func() error, contacts ...string) error {
 	if h := holdOf(ctx); h != nil && h.locks != nil {
 		for _, contact := range contacts {
 			if err := h.meet(contact); err != nil {
@@ -340,7 +340,7 @@ func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string
 	if h := holdOf(ctx); h != nil {
 		defer h.giveBack() // before the message waits for the network
 	}
-	return s.alone(ctx, func() error {
+	return s.withLocks(ctx, func() error {
 		if s.locks.moved(contacts) {
 			return errMoved
 		}
@@ -349,17 +349,17 @@ func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string
 }
 
 func (s lockedSessions) DeleteSession(ctx context.Context, address string) error {
-	return s.alone(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
+	return s.withLocks(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
 }
 
-func (s lockedSessions) DeleteAllSessions(ctx context.Context, who string) error {
-	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, who) }, contactOf(who))
+func (s lockedSessions) DeleteAllSessions(ctx context.Context, person string) error {
+	return s.withLocks(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, person) }, contactOf(person))
 }
 
 // MigratePNToLID moves the states of a number to its LID.
 func (s lockedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	contacts := contactsOf(slices.Values([]string{pn.User, lid.User}))
-	return s.alone(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
+	return s.withLocks(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
 }
 
 // turnedEvents makes decryption use the contact locks.
@@ -369,5 +369,5 @@ type turnedEvents struct {
 }
 
 func (e turnedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
-	return e.locks.during(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
+	return e.locks.inTransaction(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
 }

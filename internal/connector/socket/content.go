@@ -37,13 +37,13 @@ func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.
 
 // message makes a message with a file that the network has.
 func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
-	up := &f.up
+	up := &f.response
 	switch f.kind {
 	case whatsmeow.MediaImage:
 		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
 			FileLength: &up.FileLength, Mimetype: &f.mime, Caption: optional(c.Text), JPEGThumbnail: f.thumbnail,
-			Width: whole(f.width), Height: whole(f.height),
+			Width: wholeNumber(f.width), Height: wholeNumber(f.height),
 		}}, nil
 	case whatsmeow.MediaVideo:
 		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
@@ -56,7 +56,7 @@ func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
 		}
 		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
-			FileLength: &up.FileLength, Mimetype: &f.mime, PTT: proto.Bool(f.voice), Seconds: whole(f.seconds),
+			FileLength: &up.FileLength, Mimetype: &f.mime, PTT: proto.Bool(f.voice), Seconds: wholeNumber(f.seconds),
 		}}, nil
 	default:
 		name := fileName(c)
@@ -74,7 +74,7 @@ func optional(text string) *string {
 	return &text
 }
 
-func whole(n int) *uint32 {
+func wholeNumber(n int) *uint32 {
 	if n <= 0 {
 		return nil
 	}

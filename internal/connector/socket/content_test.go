@@ -192,8 +192,8 @@ func TestOffline(t *testing.T) {
 	}
 	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // so everything that came before was handled, too
 	w.mu.Lock()
-	if told := w.receipts(e.Message); len(told) > 0 {
-		t.Errorf("told while it is off: %v", told)
+	if reported := w.receipts(e.Message); len(reported) > 0 {
+		t.Errorf("told while it is off: %v", reported)
 	}
 	w.mu.Unlock()
 	anna.InBackground(true)
@@ -201,8 +201,8 @@ func TestOffline(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await("it was delivered", func() bool {
-		told := w.receipts(e.Message)
-		return len(told) == 1 && told[0] == puntuale.ReceiptDelivered
+		reported := w.receipts(e.Message)
+		return len(reported) == 1 && reported[0] == puntuale.ReceiptDelivered
 	})
 }
 

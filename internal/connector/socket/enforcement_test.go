@@ -166,7 +166,7 @@ func TestBan(t *testing.T) {
 	before := len(w.net.Logins())
 	w.shop.Ban(104, 4*time.Second)
 	r := w.awaitWord("banned")
-	if until := time.Until(r.Until); until < time.Second || until > 5*time.Second || !strings.Contains(italian(r.Detail), "messaggio") {
+	if remaining := time.Until(r.Until); remaining < time.Second || remaining > 5*time.Second || !strings.Contains(italian(r.Detail), "messaggio") {
 		t.Errorf("banned: %+v", r)
 	}
 	if err := w.conn.Reconnect(t.Context(), theSession); puntuale.CodeOf(err) != puntuale.CodeConflict {
@@ -194,8 +194,8 @@ func TestWaiting(t *testing.T) {
 	w.net.Refuse(true)
 	w.shop.Cut()
 	r := w.awaitWord("waiting")
-	if until := time.Until(r.Until); until <= 0 || until > 2*time.Second {
-		t.Errorf("waiting until %v", until)
+	if remaining := time.Until(r.Until); remaining <= 0 || remaining > 2*time.Second {
+		t.Errorf("waiting until %v", remaining)
 	}
 	w.await("it waits longer", func() bool { r := w.last(); return word(r) == "waiting" && time.Until(r.Until) > 3*time.Second })
 	w.net.Refuse(false)
@@ -341,7 +341,7 @@ func TestWatchdog(t *testing.T) {
 		}
 	}
 	r := w.awaitWord("waiting")
-	if until := time.Until(r.Until); until < 5*time.Minute || !strings.Contains(italian(r.Detail), "conferma") || w.conn.Online(theSession) {
+	if remaining := time.Until(r.Until); remaining < 5*time.Minute || !strings.Contains(italian(r.Detail), "conferma") || w.conn.Online(theSession) {
 		t.Errorf("quiet: %+v", r)
 	}
 	w.mu.Lock()

@@ -25,15 +25,15 @@ import (
 
 // file is a file that the network has, encrypted with a key of its own.
 type file struct {
-	up    whatsmeow.UploadResponse
-	kind  whatsmeow.MediaType
-	mime  string
-	voice bool
+	response whatsmeow.UploadResponse
+	kind     whatsmeow.MediaType
+	mime     string
+	voice    bool
 
 	thumbnail     []byte // an image's thumbnail
 	width, height int
 	seconds       int // a voice note's length
-	until         time.Time
+	validUntil    time.Time
 }
 
 const mega = 1 << 20
@@ -88,7 +88,7 @@ func newFiles() *files { return &files{all: map[string]*file{}} }
 func (f *files) get(hash string, now time.Time) *file {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if found := f.all[hash]; found != nil && now.Before(found.until) {
+	if found := f.all[hash]; found != nil && now.Before(found.validUntil) {
 		return found
 	}
 	return nil
@@ -99,7 +99,7 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 	defer f.mu.Unlock()
 	if len(f.all) >= filesMost {
 		for old, other := range f.all {
-			if !now.Before(other.until) {
+			if !now.Before(other.validUntil) {
 				delete(f.all, old)
 			}
 		}
@@ -107,7 +107,7 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 			clear(f.all)
 		}
 	}
-	one.until = now.Add(fileKept)
+	one.validUntil = now.Add(fileKept)
 	f.all[hash] = one
 }
 
@@ -123,8 +123,8 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 	}
 	defer got.Close()
 	kind := kindOf(got.ContentType)
-	if most := mostBytes[kind]; most > 0 && got.Size > most {
-		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(most, 10)))
+	if limit := mostBytes[kind]; limit > 0 && got.Size > limit {
+		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(limit, 10)))
 	}
 	hash, err := hashOf(got)
 	if err != nil {
@@ -169,7 +169,7 @@ func uploadNow(ctx context.Context, cli *whatsmeow.Client, kind whatsmeow.MediaT
 	if err != nil {
 		return nil, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
-	f.up = up
+	f.response = up
 	return f, nil
 }
 

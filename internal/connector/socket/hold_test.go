@@ -148,10 +148,10 @@ func TestDecryptionWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := 0
-	err = s.locks.during(t.Context(), func(ctx context.Context) error {
+	err = s.locks.inTransaction(t.Context(), func(ctx context.Context) error {
 		runs++
 		if runs > 1 {
-			return s.alone(ctx, func() error { return nil }, "100")
+			return s.withLocks(ctx, func() error { return nil }, "100")
 		}
 		_, err := s.GetSession(ctx, "100:0")
 		if !errors.Is(err, errBusy) {

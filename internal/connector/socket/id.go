@@ -30,8 +30,8 @@ const (
 // ids makes and opens ids.
 type ids struct{ key []byte }
 
-// The method of returns WhatsApp's id of a message's generation.
-func (c ids) of(m puntuale.MessageID, connectorID string) string {
+// connectorID returns WhatsApp's id of a message's generation.
+func (c ids) connectorID(m puntuale.MessageID, connectorID string) string {
 	_, text, _ := strings.Cut(connectorID, ".")
 	generation, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -19,8 +19,8 @@ func TestIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := puntuale.MessageID(rapid.Int64Range(1, 1<<53-1).Draw(t, "message"))
 		generation := rapid.IntRange(0, 255).Draw(t, "generation")
-		id := c.of(m, puntuale.ConnectorID(m, generation))
-		if id != c.of(m, puntuale.ConnectorID(m, generation)) || id == c.of(m, puntuale.ConnectorID(m, generation+1)) {
+		id := c.connectorID(m, puntuale.ConnectorID(m, generation))
+		if id != c.connectorID(m, puntuale.ConnectorID(m, generation)) || id == c.connectorID(m, puntuale.ConnectorID(m, generation+1)) {
 			t.Fatal("not the same for the same, another for another generation")
 		}
 		if len(id) != 22 || !strings.HasPrefix(id, "3EB0") || strings.Trim(id, "0123456789ABCDEF") != "" {

@@ -177,9 +177,9 @@ func (m *linkMachine) unlinked(detail puntuale.Reason) {
 }
 
 // pairing: a code is shown until a moment. The empty code means that none can be shown just now.
-func (m *linkMachine) pairing(code puntuale.PairingCode, until time.Time) {
+func (m *linkMachine) pairing(code puntuale.PairingCode, expiresAt time.Time) {
 	m.set(puntuale.LinkPairing, puntuale.ConditionNone, puntuale.Reason{})
-	m.link.Code, m.link.Until = code, until
+	m.link.Code, m.link.Until = code, expiresAt
 }
 
 // passkey: the phone asks for a passkey, which only a browser at WhatsApp's own address can give.
@@ -188,7 +188,7 @@ func (m *linkMachine) passkey() {
 }
 
 // limit notes until when cold contacts wait; zero: not at all.
-func (m *linkMachine) limit(until time.Time) { m.link.Limited = until }
+func (m *linkMachine) limit(limitEnd time.Time) { m.link.Limited = limitEnd }
 
 const faultSessionBanned puntuale.ReasonCode = "session.banned"
 

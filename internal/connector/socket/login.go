@@ -44,12 +44,12 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 		n.failed(epoch, err)
 		return
 	}
-	late, stop := clock.After(loginTakes)
+	timeout, stop := clock.After(loginTakes)
 	defer stop()
 	select {
 	case <-settled:
 	case <-ctx.Done():
-	case <-late:
+	case <-timeout:
 		n.apply(epoch, func(m *linkMachine) { m.lost(puntuale.Because(reasonSilent), clock.Now()) })
 	}
 }

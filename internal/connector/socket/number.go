@@ -70,13 +70,13 @@ func (n *number) apply(epoch int, change func(m *linkMachine)) bool {
 // change does what apply does, but does not check the epoch. The caller has the lock.
 func (n *number) change(change func(m *linkMachine)) {
 	change(&n.state)
-	n.known()
+	n.markKnown()
 	if n.state.moved {
 		n.state.moved = false
 		n.act()
 	}
 	n.up.Store(n.state.link.State == puntuale.LinkOnline && n.cli != nil)
-	n.tell()
+	n.report()
 }
 
 // act begins what a new state asks for. The caller holds the lock.
@@ -100,22 +100,22 @@ func (n *number) act() {
 	}
 }
 
-// tell reports the state if it changed. The caller holds the lock.
-func (n *number) tell() {
+// report reports the state if it changed. The caller holds the lock.
+func (n *number) report() {
 	if n.state.link.Equal(n.shown) {
 		return
 	}
-	was := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}
-	is := puntuale.Link{State: n.state.link.State, Condition: n.state.link.Condition}
-	if was.Word() != is.Word() {
-		n.log.Info("a number's state changed", "state", is.Word())
+	before := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}
+	link := puntuale.Link{State: n.state.link.State, Condition: n.state.link.Condition}
+	if before.Word() != link.Word() {
+		n.log.Info("a number's state changed", "state", link.Word())
 	}
 	n.shown = n.state.link
 	n.c.cfg.Report(n.shown)
 }
 
-// known notes that the state is no longer the one that the number began with. The caller holds the lock.
-func (n *number) known() {
+// markKnown notes that the state is no longer the one that the number began with. The caller holds the lock.
+func (n *number) markKnown() {
 	select {
 	case <-n.looked:
 	default:

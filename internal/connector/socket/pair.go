@@ -79,18 +79,18 @@ func (p *pairing) run(ctx context.Context) {
 		return
 	}
 	var shown []string
-	var until time.Time // the end of the first code
+	var expiresAt time.Time // the end of the first code
 	var next <-chan time.Time
 	var rotated []events.RotateADVSecret
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case why := <-p.ended:
-			p.apply(p.epoch, func(m *linkMachine) { m.unlinked(why) })
+		case reason := <-p.ended:
+			p.apply(p.epoch, func(m *linkMachine) { m.unlinked(reason) })
 			return
-		case asked := <-p.linked:
-			p.login(ctx, asked)
+		case requested := <-p.linked:
+			p.login(ctx, requested)
 			return
 		case codes := <-p.codes:
 			if p.method == puntuale.PairCode {
@@ -104,7 +104,7 @@ func (p *pairing) run(ctx context.Context) {
 		case secret := <-p.secrets:
 			rotated = append(rotated, secret)
 			if renew(shown, rotated); len(shown) > 0 {
-				p.tell(shown[0], until)
+				p.report(shown[0], expiresAt)
 			}
 			continue
 		case <-next:
@@ -116,11 +116,11 @@ func (p *pairing) run(ctx context.Context) {
 		}
 		renew(shown, rotated)
 		life := p.life(len(shown))
-		until = p.c.cfg.Clock.Now().Add(life)
+		expiresAt = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
 		defer stop() // the pairing has only a few codes, so few deferred calls pile up
-		p.tell(shown[0], until)
+		p.report(shown[0], expiresAt)
 	}
 }
 
@@ -169,17 +169,17 @@ func (p *pairing) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	why := reasonTryAgain
+	reason := reasonTryAgain
 	switch {
 	case errors.Is(err, errOutdated):
-		why = reasonOutdated
+		reason = reasonOutdated
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
-		why = reasonTooManyTries
+		reason = reasonTooManyTries
 	case errors.Is(err, whatsmeow.ErrIQBadRequest), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrIQNotFound):
-		why = reasonNumberRefused
+		reason = reasonNumberRefused
 	}
 	p.log.Info("a number could not be linked", "error", clip(err.Error(), 300))
-	p.apply(p.epoch, func(m *linkMachine) { m.unlinked(puntuale.Because(why)) })
+	p.apply(p.epoch, func(m *linkMachine) { m.unlinked(puntuale.Because(reason)) })
 }
 
 // ask gets the code that a person types into the phone.
@@ -202,21 +202,21 @@ func (p *pairing) life(left int) time.Duration {
 	return otherCodes
 }
 
-// tell reports a code.
-func (p *pairing) tell(code string, until time.Time) {
-	p.apply(p.epoch, func(m *linkMachine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, until) })
+// report reports a code.
+func (p *pairing) report(code string, expiresAt time.Time) {
+	p.apply(p.epoch, func(m *linkMachine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, expiresAt) })
 }
 
 // login begins the number's first login, once the network asks for it.
-func (p *pairing) login(ctx context.Context, asked bool) {
+func (p *pairing) login(ctx context.Context, byPerson bool) {
 	clock := p.c.cfg.Clock
-	late, stop := clock.After(relogin)
+	timeout, stop := clock.After(relogin)
 	defer stop()
-	for !asked {
+	for !byPerson {
 		select {
-		case asked = <-p.linked:
-		case <-late:
-			asked = true
+		case byPerson = <-p.linked:
+		case <-timeout:
+			byPerson = true
 		case <-ctx.Done():
 			return
 		}
@@ -259,9 +259,9 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 }
 
 // offer puts a value into a channel, unless the channel is full.
-func offer[T any](to chan<- T, what T) {
+func offer[T any](to chan<- T, value T) {
 	select {
-	case to <- what:
+	case to <- value:
 	default:
 	}
 }

@@ -68,9 +68,9 @@ type personDirectory struct {
 }
 
 type answer struct {
-	is    bool
-	group types.JID // the group that an invitation leads to
-	until time.Time
+	is         bool
+	group      types.JID // the group that an invitation leads to
+	validUntil time.Time
 }
 
 func newPeople(n *number) *personDirectory {
@@ -96,21 +96,21 @@ func (p *personDirectory) find(ctx context.Context, cli *whatsmeow.Client, to st
 	return types.JID{}, final(reasonInvalidRecipient, puntuale.Because(reasonAddress))
 }
 
-func (p *personDirectory) known(who string) (answer, bool) {
+func (p *personDirectory) known(person string) (answer, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a, ok := p.answers[who]
-	return a, ok && p.n.c.cfg.Clock.Now().Before(a.until)
+	a, ok := p.answers[person]
+	return a, ok && p.n.c.cfg.Clock.Now().Before(a.validUntil)
 }
 
-func (p *personDirectory) keep(who string, a answer, d time.Duration) {
-	a.until = p.n.c.cfg.Clock.Now().Add(d)
+func (p *personDirectory) keep(person string, a answer, d time.Duration) {
+	a.validUntil = p.n.c.cfg.Clock.Now().Add(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.answers) >= answersMost {
 		clear(p.answers)
 	}
-	p.answers[who] = a
+	p.answers[person] = a
 }
 
 func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, phone string) (types.JID, error) {
@@ -167,8 +167,8 @@ func (p *personDirectory) ask() {
 			return
 		}
 		batch := map[string][]chan error{}
-		for phone, who := range p.waiting {
-			if batch[phone] = who; len(batch) == asksAtOne {
+		for phone, person := range p.waiting {
+			if batch[phone] = person; len(batch) == asksAtOne {
 				break
 			}
 		}
@@ -179,8 +179,8 @@ func (p *personDirectory) ask() {
 		if err == nil {
 			err = p.query(batch)
 		}
-		for _, who := range batch {
-			for _, done := range who {
+		for _, person := range batch {
+			for _, done := range person {
 				done <- err
 			}
 		}
@@ -209,16 +209,16 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	if err != nil {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonCheckFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
-	is := map[string]bool{}
+	isNumber := map[string]bool{}
 	for _, one := range found {
-		who := strings.TrimPrefix(one.Query, "+")
-		if who == "" {
-			who = one.PhoneNumber.User
+		person := strings.TrimPrefix(one.Query, "+")
+		if person == "" {
+			person = one.PhoneNumber.User
 		}
-		is["+"+who] = is["+"+who] || one.IsIn
+		isNumber["+"+person] = isNumber["+"+person] || one.IsIn
 	}
 	for _, phone := range phones {
-		if is[phone] {
+		if isNumber[phone] {
 			p.keep(phone, answer{is: true}, isKept)
 		} else {
 			p.keep(phone, answer{}, isNotKept)
@@ -256,10 +256,10 @@ func offline() *puntuale.SendError {
 }
 
 // clip shortens a text of the network, which may be of any length.
-func clip(text string, most int) string {
+func clip(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit]) + "…"
 	}
 	return text
 }

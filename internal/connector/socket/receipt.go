@@ -34,35 +34,35 @@ func (n *number) receipt(e *events.Receipt) bool {
 		return true
 	}
 	at := n.moment(e.Timestamp)
-	var told puntuale.InboundBatch
+	var reported puntuale.InboundBatch
 	for _, id := range e.MessageIDs {
-		if m, ours := n.c.ids.message(id); ours {
-			told.Receipts = append(told.Receipts, puntuale.DeliveryReceipt{
+		if m, own := n.c.ids.message(id); own {
+			reported.Receipts = append(reported.Receipts, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: puntuale.Quoted(id),
 			})
 		}
 	}
-	return n.take(told)
+	return n.take(reported)
 }
 
 // moment returns when something happened. The network counts in whole seconds, so it may give an event a time before
 // the event's cause. If the given time is less than atOnce ago, moment returns the present moment.
-func (n *number) moment(told time.Time) time.Time {
+func (n *number) moment(reported time.Time) time.Time {
 	now := n.c.cfg.Clock.Now()
-	if told.Unix() <= 0 || told.After(now) || now.Sub(told) < atOnce {
+	if reported.Unix() <= 0 || reported.After(now) || now.Sub(reported) < atOnce {
 		return now
 	}
-	return told.UTC()
+	return reported.UTC()
 }
 
 // take stores what the network reported.
-func (n *number) take(told puntuale.InboundBatch) bool {
-	if len(told.Receipts) == 0 && len(told.Messages) == 0 {
+func (n *number) take(reported puntuale.InboundBatch) bool {
+	if len(reported.Receipts) == 0 && len(reported.Messages) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
-	if err := n.c.cfg.Take(ctx, n.id, told); err != nil {
+	if err := n.c.cfg.Take(ctx, n.id, reported); err != nil {
 		if n.ctx.Err() == nil {
 			n.log.Warn("what the network told could not be kept", "error", err)
 		}

@@ -21,7 +21,7 @@ import (
 // wrote takes a message of a chat. A person wrote it, or the client's people on the phone or on another linked device.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	shown, ok := shownBy(e.Message)
-	if _, ours := n.c.ids.message(e.Info.ID); !ok || e.Info.IsFromMe && ours {
+	if _, own := n.c.ids.message(e.Info.ID); !ok || e.Info.IsFromMe && own {
 		return true
 	}
 	shown.Client, shown.Session, shown.At, shown.ID = n.client, n.id, n.moment(e.Info.Timestamp), e.Info.ID
@@ -30,11 +30,11 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	if e.Info.IsFromMe {
 		return n.take(puntuale.InboundBatch{Messages: n.ownMessage(ctx, cli, e, shown)})
 	}
-	told := puntuale.InboundBatch{Messages: n.inbound(ctx, cli, e, shown)}
-	if !n.take(told) {
+	reported := puntuale.InboundBatch{Messages: n.inbound(ctx, cli, e, shown)}
+	if !n.take(reported) {
 		return false
 	}
-	for _, h := range told.Messages {
+	for _, h := range reported.Messages {
 		if err := n.coldContacts.acquaint(ctx, h.Phone, longPast); err != nil {
 			n.log.Warn("that somebody wrote could not be kept", "error", err)
 		}

@@ -43,14 +43,14 @@ type secretAddress struct {
 	session puntuale.SessionID
 }
 
-func (p secretAddress) in(plain []byte) []byte {
+func (p secretAddress) sealValue(plain []byte) []byte {
 	if plain == nil {
 		return nil
 	}
 	return p.seal(p.session, plain)
 }
 
-func (p secretAddress) out(sealed []byte, err error) ([]byte, error) {
+func (p secretAddress) unsealValue(sealed []byte, err error) ([]byte, error) {
 	if err != nil || sealed == nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ type sealedSessions struct {
 }
 
 func (s sealedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
-	return s.out(s.SessionStore.GetSession(ctx, address))
+	return s.unsealValue(s.SessionStore.GetSession(ctx, address))
 }
 
 func (s sealedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
@@ -77,7 +77,7 @@ func (s sealedSessions) GetManySessions(ctx context.Context, addresses []string)
 		return nil, err
 	}
 	for address, sealed := range all {
-		if all[address], err = s.out(sealed, nil); err != nil {
+		if all[address], err = s.unsealValue(sealed, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -85,13 +85,13 @@ func (s sealedSessions) GetManySessions(ctx context.Context, addresses []string)
 }
 
 func (s sealedSessions) PutSession(ctx context.Context, address string, session []byte) error {
-	return s.SessionStore.PutSession(ctx, address, s.in(session))
+	return s.SessionStore.PutSession(ctx, address, s.sealValue(session))
 }
 
 func (s sealedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	sealed := make(map[string][]byte, len(sessions))
 	for address, session := range sessions {
-		sealed[address] = s.in(session)
+		sealed[address] = s.sealValue(session)
 	}
 	return s.SessionStore.PutManySessions(ctx, sealed)
 }
@@ -103,11 +103,11 @@ type sealedSenderKeys struct {
 }
 
 func (s sealedSenderKeys) PutSenderKey(ctx context.Context, group, user string, key []byte) error {
-	return s.SenderKeyStore.PutSenderKey(ctx, group, user, s.in(key))
+	return s.SenderKeyStore.PutSenderKey(ctx, group, user, s.sealValue(key))
 }
 
 func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) ([]byte, error) {
-	return s.out(s.SenderKeyStore.GetSenderKey(ctx, group, user))
+	return s.unsealValue(s.SenderKeyStore.GetSenderKey(ctx, group, user))
 }
 
 // sealedAppStateKeys seals the keys that decrypt the settings and contacts which the phone shares.
@@ -117,7 +117,7 @@ type sealedAppStateKeys struct {
 }
 
 func (s sealedAppStateKeys) PutAppStateSyncKey(ctx context.Context, id []byte, key store.AppStateSyncKey) error {
-	key.Data = s.in(key.Data)
+	key.Data = s.sealValue(key.Data)
 	return s.AppStateSyncKeyStore.PutAppStateSyncKey(ctx, id, key)
 }
 
@@ -126,7 +126,7 @@ func (s sealedAppStateKeys) GetAppStateSyncKey(ctx context.Context, id []byte) (
 	if err != nil || key == nil {
 		return nil, err
 	}
-	key.Data, err = s.out(key.Data, nil)
+	key.Data, err = s.unsealValue(key.Data, nil)
 	return key, err
 }
 
@@ -134,7 +134,7 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 	all, err := s.AppStateSyncKeyStore.GetAllAppStateSyncKeys(ctx)
 	for _, key := range all {
 		if err == nil {
-			key.Data, err = s.out(key.Data, nil)
+			key.Data, err = s.unsealValue(key.Data, nil)
 		}
 	}
 	return all, err
@@ -149,20 +149,20 @@ type sealedMessageSecrets struct {
 func (s sealedMessageSecrets) PutMessageSecrets(ctx context.Context, all []store.MessageSecretInsert) error {
 	sealed := make([]store.MessageSecretInsert, len(all))
 	for i, one := range all {
-		one.Secret = s.in(one.Secret)
+		one.Secret = s.sealValue(one.Secret)
 		sealed[i] = one
 	}
 	return s.MsgSecretStore.PutMessageSecrets(ctx, sealed)
 }
 
 func (s sealedMessageSecrets) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
-	return s.MsgSecretStore.PutMessageSecret(ctx, chat, sender, id, s.in(secret))
+	return s.MsgSecretStore.PutMessageSecret(ctx, chat, sender, id, s.sealValue(secret))
 }
 
 func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
-	sealed, who, err := s.MsgSecretStore.GetMessageSecret(ctx, chat, sender, id)
-	secret, err := s.out(sealed, err)
-	return secret, who, err
+	sealed, person, err := s.MsgSecretStore.GetMessageSecret(ctx, chat, sender, id)
+	secret, err := s.unsealValue(sealed, err)
+	return secret, person, err
 }
 
 // sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. Their table has no foreign key, so
@@ -179,7 +179,7 @@ func (s sealedPrivacyTokens) PutPrivacyTokens(ctx context.Context, tokens ...sto
 	}
 	sealed := make([]store.PrivacyToken, len(tokens))
 	for i, token := range tokens {
-		token.Token = s.in(token.Token)
+		token.Token = s.sealValue(token.Token)
 		sealed[i] = token
 	}
 	return s.PrivacyTokenStore.PutPrivacyTokens(ctx, sealed...)
@@ -190,7 +190,7 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	if err != nil || token == nil {
 		return nil, err
 	}
-	token.Token, err = s.out(token.Token, nil)
+	token.Token, err = s.unsealValue(token.Token, nil)
 	return token, err
 }
 
@@ -201,11 +201,11 @@ type sealedSalt struct {
 }
 
 func (s sealedSalt) PutNCTSalt(ctx context.Context, salt []byte) error {
-	return s.NCTSaltStore.PutNCTSalt(ctx, s.in(salt))
+	return s.NCTSaltStore.PutNCTSalt(ctx, s.sealValue(salt))
 }
 
 func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
-	return s.out(s.NCTSaltStore.GetNCTSalt(ctx))
+	return s.unsealValue(s.NCTSaltStore.GetNCTSalt(ctx))
 }
 
 // sealedEvents seals messages of two kinds: sent ones that a device may ask for again, and received ones that are not
@@ -220,22 +220,22 @@ func (s sealedEvents) GetBufferedEvent(ctx context.Context, hash [32]byte) (*sto
 	if err != nil || event == nil {
 		return nil, err
 	}
-	event.Plaintext, err = s.out(event.Plaintext, nil)
+	event.Plaintext, err = s.unsealValue(event.Plaintext, nil)
 	return event, err
 }
 
 func (s sealedEvents) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, at time.Time) error {
-	return s.EventBuffer.PutBufferedEvent(ctx, hash, s.in(plaintext), at)
+	return s.EventBuffer.PutBufferedEvent(ctx, hash, s.sealValue(plaintext), at)
 }
 
 func (s sealedEvents) GetOutgoingEvent(ctx context.Context, chat, alternative types.JID, id types.MessageID) (string, []byte, error) {
 	format, sealed, err := s.EventBuffer.GetOutgoingEvent(ctx, chat, alternative, id)
-	plain, err := s.out(sealed, err)
+	plain, err := s.unsealValue(sealed, err)
 	return format, plain, err
 }
 
 func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id types.MessageID, format string, plaintext []byte) error {
-	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.in(plaintext))
+	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.sealValue(plaintext))
 }
 
 // manyPreKeys makes the hundreds of keys of a new device in one transaction. The library would insert each key in a

@@ -69,9 +69,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact if its slot is later than near. If the slot is nearer, the caller waits for
-// it.
-func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
+// admit refuses a message to a cold contact if its slot is further away than remaining. If the slot is nearer, the caller
+// waits for it.
+func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.coldContacts.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
@@ -83,7 +83,7 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 	if err != nil {
 		return err
 	}
-	if wait := slot.Sub(now); wait > near {
+	if wait := slot.Sub(now); wait > remaining {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdPace), Detail: puntuale.Quoted("cold_per_minute, cold_per_day"), After: wait}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	if cli == nil {
 		return puntuale.Acceptance{}, offline()
 	}
-	id := c.ids.of(prepared.Message, prepared.ConnectorID)
+	id := c.ids.connectorID(prepared.Message, prepared.ConnectorID)
 	err := hand(ctx, cli, p, id)
 	if err != nil {
 		return puntuale.Acceptance{}, n.notSent(ctx, prepared.Envelope, id, err)
@@ -167,7 +167,7 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error
 
 // sent notes that the network acknowledged a message.
 func (n *number) sent(e puntuale.Envelope) {
-	n.coldContacts.left(e.Message)
+	n.coldContacts.noteSent(e.Message)
 	n.mu.Lock()
 	n.unheard = nil
 	n.state.acknowledged()
@@ -194,7 +194,7 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 		return &puntuale.ReasonError{Reason: puntuale.Colon(puntuale.Quoted(id), refusal.Detail)}
 	}
 	if refusal.Kind == puntuale.Final {
-		n.coldContacts.left(e.Message)
+		n.coldContacts.noteSent(e.Message)
 	}
 	return refusal
 }
@@ -231,11 +231,11 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	detail := puntuale.Because(reasonErrorCode, strconv.Itoa(code))
 	switch code {
 	case 463:
-		until := n.coldContacts.refused(ctx)
-		n.limited(until)
+		limitEnd := n.coldContacts.refused(ctx)
+		n.limited(limitEnd)
 		return &puntuale.SendError{
 			Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: detail,
-			After: until.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
+			After: limitEnd.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
 		}
 	case 420, 429:
 		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(reasonSlowDown), Detail: detail, After: throttle, Err: err}

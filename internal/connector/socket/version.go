@@ -25,8 +25,8 @@ const (
 	versionNote    = "web version"         // the version to use instead of the library's, if it is later
 	refusedNote    = "web version refused" // the latest version that the network refused
 	versionTakes   = 30 * time.Second
-	versionSoon    = 15 * time.Second // how long until the next look if the page cannot be read; doubled each time
-	versionAgain   = time.Hour        // how long until the next look if the page names the refused version
+	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; doubled each time
+	versionAgain   = time.Hour        // how long until the next check if the page names the refused version
 	versionLongest = time.Hour
 )
 

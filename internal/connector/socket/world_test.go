@@ -37,7 +37,7 @@ const (
 )
 
 // italian returns the Italian sentence of a reason, as the pages show it.
-var italian = catalogue.Italian.Say
+var italian = catalogue.Italian.Sentence
 
 // world is a connector with its simulated network, and what the connector reported.
 type world struct {
@@ -169,19 +169,19 @@ func (w *world) report(r puntuale.LinkReport) {
 	w.changes()
 }
 
-func (w *world) take(_ context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
+func (w *world) take(_ context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fails != nil {
-		w.failed = append(w.failed, told)
+		w.failed = append(w.failed, reported)
 		w.changes()
 		return w.fails
 	}
 	if session != theSession {
 		return fmt.Errorf("session %d", session)
 	}
-	w.told = append(w.told, told)
-	for _, h := range told.Messages {
+	w.told = append(w.told, reported)
+	for _, h := range reported.Messages {
 		w.wrote[h.Phone] = w.wrote[h.Phone] || !h.Own
 	}
 	w.changes()
@@ -194,7 +194,7 @@ func (w *world) Knows(_ context.Context, _ puntuale.ClientID, _ puntuale.Session
 	return w.wrote[to] || !w.met[to].IsZero(), nil
 }
 
-func (w *world) Met(_ context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+func (w *world) NoteKnown(_ context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if client != theClient || session != theSession {
@@ -219,11 +219,11 @@ func (w *world) MetSince(_ context.Context, _ puntuale.ClientID, _ puntuale.Sess
 }
 
 func (w *world) SessionsThere(_ context.Context, all []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
-	there := map[puntuale.SessionID]bool{}
+	existing := map[puntuale.SessionID]bool{}
 	for _, id := range all {
-		there[id] = !w.gone[id]
+		existing[id] = !w.gone[id]
 	}
-	return there, nil
+	return existing, nil
 }
 
 // await returns once the condition holds.
@@ -340,8 +340,8 @@ func (w *world) mustSend(e puntuale.Envelope) puntuale.Acceptance {
 
 // receipts lists what the network reported about a message, in order.
 func (w *world) receipts(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
-	for _, told := range w.told {
-		for _, e := range told.Receipts {
+	for _, reported := range w.told {
+		for _, e := range reported.Receipts {
 			if e.ID == m {
 				kinds = append(kinds, e.Kind)
 			}

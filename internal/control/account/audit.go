@@ -25,10 +25,10 @@ func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, tar
 
 // fail notes that somebody tried to sign in as these users and failed. mark is the keyed hash under which the attempt
 // was counted. what says whether the password or the code was wrong.
-func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
+func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User, action string, from netip.Addr) error {
 	failures := make([]puntuale.SignInFailure, len(users))
 	for i, u := range users {
-		failures[i] = puntuale.SignInFailure{User: u, What: what, Address: control.AddressText(from)}
+		failures[i] = puntuale.SignInFailure{User: u, What: action, Address: control.AddressText(from)}
 	}
 	if err := c.signIns.Tries.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
 		return fmt.Errorf("note a failed sign-in: %w", err)

@@ -47,11 +47,11 @@ func (o owned) String() string {
 
 // Keys lists a client's valid keys by id. Codes: not_found.
 func (p *Partner) Keys(ctx context.Context, client string) ([]puntuale.Key, error) {
-	of, err := p.ownedBy(ctx, client)
+	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	return of.keys(ctx)
+	return owner.keys(ctx)
 }
 
 func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
@@ -70,7 +70,7 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	of, err := p.ownedBy(ctx, client)
+	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -81,7 +81,7 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.create(ctx, name, once)
+	return owner.create(ctx, name, once)
 }
 
 func (o owned) create(ctx context.Context, name string, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
@@ -111,11 +111,11 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	of, err := p.ownedBy(ctx, client)
+	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	old, err := of.key(ctx, key)
+	old, err := owner.key(ctx, key)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -133,7 +133,7 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.rotate(ctx, old, wait, once)
+	return owner.rotate(ctx, old, wait, once)
 }
 
 func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
@@ -155,11 +155,11 @@ func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration,
 
 // RevokeKey ends a key at once. Codes: not_found.
 func (p *Partner) RevokeKey(ctx context.Context, client, key string) error {
-	of, err := p.ownedBy(ctx, client)
+	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return err
 	}
-	return of.revoke(ctx, key)
+	return owner.revoke(ctx, key)
 }
 
 func (o owned) revoke(ctx context.Context, key string) error {

@@ -59,7 +59,7 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 	email := strings.TrimSpace(r.Email)
 	var f request.Faults
 	f.Required("body.email", email, maxEmail)
-	if email != "" && (!hasAt(email) || !kept(email)) {
+	if email != "" && (!hasAt(email) || !isStorable(email)) {
 		f.Add("body.email", puntuale.FaultNotEmail, r.Email)
 	}
 	if err := f.Err(); err != nil {
@@ -70,9 +70,9 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 		puntuale.SignInAttempt{Mark: c.mark("reset address", auth.Network(r.Address)), Free: resetsOfAddress}); err != nil {
 		return err
 	}
-	asked := puntuale.Mail{Partner: r.Partner, Kind: puntuale.MailResetAsked, Queued: c.clock.Now()}
-	asked.Sealed = c.sealMail(sealedReset, resetRequest{email, r.Language})
-	if err := c.mails.QueueMails(ctx, []puntuale.Mail{asked}, 0); err != nil {
+	reset := puntuale.Mail{Partner: r.Partner, Kind: puntuale.MailResetAsked, Queued: c.clock.Now()}
+	reset.Sealed = c.sealMail(sealedReset, resetRequest{email, r.Language})
+	if err := c.mails.QueueMails(ctx, []puntuale.Mail{reset}, 0); err != nil {
 		return fmt.Errorf("queue a request for a password: %w", err)
 	}
 	return nil
@@ -121,11 +121,11 @@ func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale
 
 // queueResets queues an e-mail for each user with the address, and removes the request from the queue.
 func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
-	var asked resetRequest
-	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
+	var reset resetRequest
+	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
 		return errNoLetter // the installation's key was changed, so the request cannot be opened; the person may ask again
 	}
-	users, err := c.signIns.Users.UsersByEmail(ctx, asked.Email, m.Partner, mostChecks)
+	users, err := c.signIns.Users.UsersByEmail(ctx, reset.Email, m.Partner, mostChecks)
 	if err != nil {
 		return fmt.Errorf("look for users: %w", err)
 	}
@@ -133,7 +133,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	for _, u := range users {
 		all = append(all, puntuale.Mail{
 			Partner: u.Partner, User: u.ID, Kind: puntuale.MailReset, Queued: m.Queued,
-			Sealed: c.sealMail(sealedReset, resetRequest{Language: asked.Language}),
+			Sealed: c.sealMail(sealedReset, resetRequest{Language: reset.Language}),
 		})
 	}
 	if err := c.mails.QueueMails(ctx, all, m.ID); err != nil {
@@ -145,11 +145,11 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 // resetLetter makes a new link for each attempt to send. So the link is valid for its whole time when it arrives, and
 // no link is stored.
 func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
-	var asked resetRequest
-	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
+	var reset resetRequest
+	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
 		return puntuale.Letter{}, errNoLetter
 	}
-	letter, _, err := c.letterTo(ctx, m, asked.Language)
+	letter, _, err := c.letterTo(ctx, m, reset.Language)
 	if err != nil {
 		return letter, err
 	}
@@ -232,13 +232,13 @@ func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person,
 	read := p.user.Stamp // the stamp at the moment when the link was found valid; of several callers that use the link at once, only one succeeds
 	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
 		if u.Stamp != read {
-			return over(faultSigninTooLate)
+			return stepOver(faultSigninTooLate)
 		}
 		return nil
 	})
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return nil, over(faultSigninTooLate)
+		return nil, stepOver(faultSigninTooLate)
 	case err != nil:
 		return nil, err
 	}

@@ -15,8 +15,8 @@ func (p *Person) Notices(ctx context.Context) ([]puntuale.Notice, error) {
 }
 
 // UnreadNotices counts what the person did not read, at most so many.
-func (p *Person) UnreadNotices(ctx context.Context, most int) (int, error) {
-	return p.accounts.signIns.Notices.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), most)
+func (p *Person) UnreadNotices(ctx context.Context, limit int) (int, error) {
+	return p.accounts.signIns.Notices.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), limit)
 }
 
 // ReadNotice marks a notice as read. An id that the person does not see changes nothing.
@@ -29,11 +29,11 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 }
 
 // ReadNotices marks as read what the person was told by a moment, such as when a page showed it.
-func (p *Person) ReadNotices(ctx context.Context, by time.Time) error {
-	if now := p.accounts.clock.Now(); by.After(now) {
-		by = now
+func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
+	if now := p.accounts.clock.Now(); readAt.After(now) {
+		readAt = now
 	}
-	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, by)
+	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, readAt)
 }
 
 // MailedNotices are the kinds that the person gets by e-mail, of those that the person gets.
@@ -45,7 +45,7 @@ func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.Notice
 // ChooseNotices sets the kinds that the person gets by e-mail, by their names. Codes: invalid.
 func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
 	var f request.Faults
-	var on puntuale.NoticeSet
+	var chosen puntuale.NoticeSet
 	all := p.user.Notices()
 	for _, name := range names {
 		kind, err := puntuale.ParseNoticeKind(name)
@@ -53,12 +53,12 @@ func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
 			f.Add("body.mailed", puntuale.FaultNotOneOf, name, "disconnected, …")
 			break
 		}
-		on |= puntuale.NoticesOf(kind)
+		chosen |= puntuale.NoticesOf(kind)
 	}
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return p.accounts.signIns.Notices.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: on, Off: all &^ on})
+	return p.accounts.signIns.Notices.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: chosen, Off: all &^ chosen})
 }
 
 // NoticePath is the page that mends what a notice tells of.

@@ -39,8 +39,8 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
 	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon)}
-	found, next, err := request.List(s.Page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
-		return p.tenant.FindClients(ctx, filter, asked)
+	found, next, err := request.List(s.Page, func(page puntuale.Page) ([]puntuale.Client, string, error) {
+		return p.tenant.FindClients(ctx, filter, page)
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("look for clients: %w", err)
@@ -102,7 +102,7 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 // Totals counts, by day, the messages that were sent, that failed, and that will be sent. It counts the messages of one
 // client, or with client "" of all clients. back and ahead are days before and after today, at most 400 each. Each day
 // is in the list. Codes: not_found.
-func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
+func (p *Partner) Totals(ctx context.Context, client string, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.accounts.clock.Now()
 	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)
 	if client != "" {
@@ -112,5 +112,5 @@ func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([
 		}
 		id, today = account.ID, p.accounts.control.DayOf(account, now)
 	}
-	return control.Totals(ctx, p.tenant, id, today, now, back, ahead)
+	return control.Totals(ctx, p.tenant, id, today, now, daysBack, ahead)
 }

@@ -48,7 +48,7 @@ func (p *Partner) Clients(ctx context.Context, page request.Page) ([]puntuale.Cl
 
 // HasUser reports whether the e-mail belongs to a user of the partner or of one of its clients.
 func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
-	if !kept(email) {
+	if !isStorable(email) {
 		return false, nil
 	}
 	users, err := p.accounts.signIns.Users.UsersByEmail(ctx, email, p.id, mostChecks)

@@ -135,9 +135,9 @@ const (
 )
 
 func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) {
-	bounded := func(location string, n, least, most int64) {
-		if n < least || n > most {
-			f.Add(location, puntuale.FaultNotInRange, n, strconv.FormatInt(least, 10), strconv.FormatInt(most, 10))
+	bounded := func(location string, n, least, maximum int64) {
+		if n < least || n > maximum {
+			f.Add(location, puntuale.FaultNotInRange, n, strconv.FormatInt(least, 10), strconv.FormatInt(maximum, 10))
 		}
 	}
 	if r.Cap.Set && r.Cap.To != nil {
@@ -162,8 +162,8 @@ func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) 
 
 func (r *ClientChange) checkQuotas(f *request.Faults) {
 	for _, q := range puntuale.AllQuotas {
-		if most := r.Quotas[q]; most != nil && (*most < 0 || *most > q.Most()) {
-			f.Add("body.quotas."+string(q), puntuale.FaultNotInRange, *most, "0", strconv.FormatInt(q.Most(), 10))
+		if limit := r.Quotas[q]; limit != nil && (*limit < 0 || *limit > q.Max()) {
+			f.Add("body.quotas."+string(q), puntuale.FaultNotInRange, *limit, "0", strconv.FormatInt(q.Max(), 10))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // ErrOver says that a step was begun, and can no longer be finished: see [puntuale.PendingStep].
 var ErrOver = errors.New("the step is over")
 
-func over(code puntuale.ReasonCode) error {
+func stepOver(code puntuale.ReasonCode) error {
 	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(code), Err: ErrOver}
 }
 
@@ -35,7 +35,7 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 	user, host, err := c.signIns.Users.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
-		return nil, over(faultSigninTooLate)
+		return nil, stepOver(faultSigninTooLate)
 	case err != nil:
 		return nil, fmt.Errorf("read a user: %w", err)
 	}
@@ -70,7 +70,7 @@ func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, pl
 func (c *Accounts) holder(ctx context.Context, kind puntuale.PendingStepKind, plain string, read func(context.Context, string, puntuale.PendingStepKind) (puntuale.PendingStep, error)) (*Person, error) {
 	s, err := read(ctx, ticketHash(plain), kind)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil, over(faultInvitationUsed)
+		return nil, stepOver(faultInvitationUsed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read a ticket: %w", err)

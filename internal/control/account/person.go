@@ -44,7 +44,7 @@ func (p *Person) User() puntuale.User {
 }
 
 // Second reports whether the person has a second factor, and how many recovery codes are left.
-func (p *Person) Second() (on bool, codes int) {
+func (p *Person) Second() (enabled bool, codes int) {
 	return p.user.Second.On(), len(p.user.Second.Recovery)
 }
 

@@ -78,7 +78,7 @@ const (
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
-	if kept(r.Email) {
+	if isStorable(r.Email) {
 		var err error
 		if users, err = c.signIns.Users.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
 			return nil, fmt.Errorf("look for users: %w", err)
@@ -117,8 +117,8 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	return strong, nil
 }
 
-// kept reports whether every database can hold the text. PostgreSQL fails on queries with other texts.
-func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+// isStorable reports whether every database can hold the text. PostgreSQL fails on queries with other texts.
+func isStorable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // stillFitting reads again the users whose password was right. It leaves out users who were removed, or who changed the
 // password meanwhile.
@@ -169,8 +169,8 @@ const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8m
 // clipped shortens a password before it is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
-// Arrived notes that the person signed in. It tells the person if others may have done so: the person was here before, and the browser with
-// this cookie is new to them.
+// Arrived notes that the person signed in. The person gets a notice if this browser's cookie is new, and the person has
+// signed in before. Somebody else may have signed in then.
 func (p *Person) Arrived(ctx context.Context, cookie string, from netip.Addr) error {
 	patch := puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}
 	if _, known := p.accounts.visitorOf([]puntuale.User{p.user}, cookie); !known && !p.user.Seen.IsZero() {
@@ -187,7 +187,7 @@ func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) er
 // PartnerAt returns the partner with a slug, or, if slug is "", the partner with a confirmed host name. The host name
 // may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
-	if c.signIns.Users == nil || !kept(slug) {
+	if c.signIns.Users == nil || !isStorable(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
 	if slug != "" {

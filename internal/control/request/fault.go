@@ -74,12 +74,12 @@ func (f *Faults) Horizon(location string, moment, now time.Time) {
 	}
 }
 
-// Entries notes a fault if a list has more than most entries. Then it returns false.
-func (f *Faults) Entries(location string, n, most int) bool {
-	if n > most {
-		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(most))
+// Entries notes a fault if a list has more than limit entries. Then it returns false.
+func (f *Faults) Entries(location string, n, limit int) bool {
+	if n > limit {
+		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(limit))
 	}
-	return n <= most
+	return n <= limit
 }
 
 // Word notes a fault if a text is not one of the given words.

@@ -32,7 +32,7 @@ const (
 // fault.
 func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
-		bound, ok := one(f, bounds)
+		bound, ok := chosenBound(f, bounds)
 		if !ok {
 			f.Add("query."+name, puntuale.FaultRequired, nil)
 			return bound, plan.Moment{}
@@ -48,7 +48,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	if len(*f) > 0 {
 		return time.Time{}, time.Time{}
 	}
-	from, to = first(start, loc), last(end, loc)
+	from, to = firstMoment(start, loc), lastMoment(end, loc)
 	if backwards(start, end, from, to) {
 		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
 	}
@@ -59,7 +59,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 // time begins with its midnight and ends with the next midnight.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
-		if bound, ok = one(f, bounds); !ok {
+		if bound, ok = chosenBound(f, bounds); !ok {
 			return bound, m, false
 		}
 		m, err := plan.ParseMoment(strings.TrimSpace(bound.Text))
@@ -71,10 +71,10 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	bound, start, begins := read(p.Start)
 	_, end, ends := read(p.End)
 	if begins {
-		from = first(start, loc)
+		from = firstMoment(start, loc)
 	}
 	if ends {
-		to = last(end, loc)
+		to = lastMoment(end, loc)
 	}
 	if begins && ends && backwards(start, end, from, to) {
 		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
@@ -91,20 +91,20 @@ func backwards(start, end plan.Moment, from, to time.Time) bool {
 	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
 }
 
-// first returns the first moment at which clocks show m or later. If clocks show m twice, it is the first time. If a
+// firstMoment returns the first moment at which clocks show m or later. If clocks show m twice, it is the first time. If a
 // clock change skips m, it is the moment of the change.
-func first(m plan.Moment, loc *time.Location) time.Time {
+func firstMoment(m plan.Moment, loc *time.Location) time.Time {
 	t, _ := instant(m, loc)
 	return t
 }
 
-// last returns the end of the minute that clocks show as m. If m has no time, it returns the end of the day. If clocks
+// lastMoment returns the end of the minute that clocks show as m. If m has no time, it returns the end of the day. If clocks
 // show the minute twice, it is the second one, so that there is no gap between neighbouring periods. If a clock change
 // skips m, it is the moment of the change.
-func last(m plan.Moment, loc *time.Location) time.Time {
+func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)
-		return first(m, loc)
+		return firstMoment(m, loc)
 	}
 	m.Time = m.Time.Truncate(time.Minute)
 	t, skipped := instant(m, loc)
@@ -112,13 +112,13 @@ func last(m plan.Moment, loc *time.Location) time.Time {
 		return t
 	}
 	if m.Zone == nil {
-		t = again(t, loc)
+		t = secondMoment(t, loc)
 	}
 	return t.Add(time.Minute)
 }
 
-// again returns the second moment at which clocks show the same time as at t. If there is none, it returns t.
-func again(t time.Time, loc *time.Location) time.Time {
+// secondMoment returns the second moment at which clocks show the same time as at t. If there is none, it returns t.
+func secondMoment(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()
 	if change.IsZero() {
@@ -148,8 +148,8 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	return change, true
 }
 
-// one returns the bound that the caller gave, under any of its names.
-func one(f *Faults, bounds []Bound) (Bound, bool) {
+// chosenBound returns the bound that the caller gave, under any of its names.
+func chosenBound(f *Faults, bounds []Bound) (Bound, bool) {
 	bounds = slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool { return strings.TrimSpace(b.Text) == "" })
 	if len(bounds) == 0 {
 		return Bound{}, false

@@ -69,8 +69,8 @@ type RecipientError struct{ Code puntuale.ReasonCode }
 
 func (e *RecipientError) Error() string { return string(e.Code) }
 
-// Neither reports whether a text is neither a number nor a group.
-func (e *RecipientError) Neither() bool {
+// IsNoRecipient reports whether a text is neither a number nor a group.
+func (e *RecipientError) IsNoRecipient() bool {
 	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
 }
 

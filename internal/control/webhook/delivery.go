@@ -51,17 +51,17 @@ func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.E
 	if err != nil {
 		return e, false, err
 	}
-	of, number := o.client, int64(0)
+	owner, number := o.client, int64(0)
 	if client != "" {
-		of, err = puntuale.ParseID[puntuale.ClientID](client)
+		owner, err = puntuale.ParseID[puntuale.ClientID](client)
 	}
 	if err == nil {
 		number, err = puntuale.ParseID[int64](seq)
 	}
-	if err != nil || o.client != 0 && of != o.client {
+	if err != nil || o.client != 0 && owner != o.client {
 		return e, false, puntuale.NotFound(puntuale.NoDelivery)
 	}
-	if _, e, err = o.store.Delivery(ctx, n, of, number); err != nil {
+	if _, e, err = o.store.Delivery(ctx, n, owner, number); err != nil {
 		return e, false, fmt.Errorf("read the event of a delivery: %w", err)
 	}
 	return e, o.client == 0, nil
@@ -86,12 +86,12 @@ func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, 
 	}
 	text, known := strings.CutPrefix(name, "evt_")
 	client, seq, parted := strings.Cut(text, "_")
-	of, wrong := puntuale.ParseID[puntuale.ClientID](client)
+	owner, wrong := puntuale.ParseID[puntuale.ClientID](client)
 	number, wrongToo := puntuale.ParseID[int64](seq)
-	if !known || !parted || wrong != nil || wrongToo != nil || o.client != 0 && of != o.client {
+	if !known || !parted || wrong != nil || wrongToo != nil || o.client != 0 && owner != o.client {
 		return d, puntuale.NotFound(puntuale.NoDelivery)
 	}
-	if d.Delivery, d.Event, err = o.store.Delivery(ctx, w.ID, of, number); err != nil {
+	if d.Delivery, d.Event, err = o.store.Delivery(ctx, w.ID, owner, number); err != nil {
 		return d, fmt.Errorf("read a delivery: %w", err)
 	}
 	secret, err := o.store.WebhookSecret(ctx, w.ID)
@@ -132,9 +132,9 @@ func (o *Owner) Replay(ctx context.Context, id string, r ReplayCall) (int, error
 		return 0, err
 	}
 	f := request.Faults(r.Faults)
-	again := puntuale.Replay{Failed: r.Failed, Seqs: r.Seqs, Client: o.client}
+	replay := puntuale.Replay{Failed: r.Failed, Seqs: r.Seqs, Client: o.client}
 	var period request.Faults
-	again.From, again.To = r.Period.Loose(&period, o.zone)
+	replay.From, replay.To = r.Period.Loose(&period, o.zone)
 	for _, fault := range period {
 		f.Add("body"+fault.Location[len("query"):], fault.Code, fault.Value, fault.Args...)
 	}
@@ -145,14 +145,14 @@ func (o *Owner) Replay(ctx context.Context, id string, r ReplayCall) (int, error
 	case r.Client == "" && o.client == 0 && r.Seqs != nil:
 		f.Add("body.id_client", puntuale.FaultRequired, nil)
 	case r.Client != "":
-		if again.Client, err = puntuale.ParseID[puntuale.ClientID](r.Client); err != nil {
+		if replay.Client, err = puntuale.ParseID[puntuale.ClientID](r.Client); err != nil {
 			f.Add("body.id_client", faultNotClient, r.Client)
 		}
 	}
 	if err := f.Err(); err != nil {
 		return 0, err
 	}
-	n, err := o.store.Replay(ctx, w.ID, again, o.cfg.Clock.Now())
+	n, err := o.store.Replay(ctx, w.ID, replay, o.cfg.Clock.Now())
 	if err != nil {
 		return 0, fmt.Errorf("deliver again: %w", err)
 	}

@@ -41,9 +41,9 @@ type Feed struct {
 func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
 	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
-	feed.after = int64(whole(&f, "after", q.After, 0, puntuale.MaxID, 0))
-	feed.limit = whole(&f, "limit", q.Limit, 1, request.MaxPageRows, request.PageRows)
-	feed.Wait = time.Duration(whole(&f, "wait", q.Wait, 0, maxWait, 0)) * time.Second
+	feed.after = int64(wholeNumber(&f, "after", q.After, 0, puntuale.MaxID, 0))
+	feed.limit = wholeNumber(&f, "limit", q.Limit, 1, request.MaxPageRows, request.PageRows)
+	feed.Wait = time.Duration(wholeNumber(&f, "wait", q.Wait, 0, maxWait, 0)) * time.Second
 	if q.Types != "" {
 		feed.types = 0
 		for _, name := range strings.Split(q.Types, ",") {
@@ -57,14 +57,14 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// whole reads a whole number of a query, from least to most. It returns none if the text is "".
-func whole(f *request.Faults, name, text string, least, most, none int) int {
+// wholeNumber reads a whole number of a query, from least to maximum. It returns none if the text is "".
+func wholeNumber(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		f.Add("query."+name, puntuale.FaultNotWholeInRange, text, strconv.Itoa(least), strconv.Itoa(most))
+	if err != nil || n < least || n > maximum || strconv.Itoa(n) != text {
+		f.Add("query."+name, puntuale.FaultNotWholeInRange, text, strconv.Itoa(least), strconv.Itoa(maximum))
 		return none
 	}
 	return n
@@ -80,7 +80,7 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits before the next look. It returns false if the reader must not look again.
+// Pause waits before the next read of the feed. It returns false if the reader must not read again.
 func (f *Feed) Pause(ctx context.Context) bool {
 	wait := min(waitEvery, f.Wait)
 	f.Wait -= wait

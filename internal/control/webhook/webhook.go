@@ -51,9 +51,9 @@ type Owner struct {
 	key    string            // the caller's API key, under which answers with a secret are sealed; "": the caller uses a dashboard
 }
 
-// Of returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
+// ForCaller returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
 // key is of another kind).
-func (d *Webhooks) Of(caller *control.Caller, plain string) (*Owner, error) {
+func (d *Webhooks) ForCaller(caller *control.Caller, plain string) (*Owner, error) {
 	if id, _, err := caller.Partner(); err == nil {
 		return d.OfPartner(id, plain), nil
 	}
@@ -217,8 +217,8 @@ func checkAddress(f *request.Faults, at, address string, caller puntuale.Webhook
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
 	default:
-		if why := caller.Refuses(address); why != "" {
-			f.Add(at, why, nil)
+		if refusal := caller.Refuses(address); refusal != "" {
+			f.Add(at, refusal, nil)
 		}
 	}
 }
@@ -293,11 +293,11 @@ func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time
 		return IssuedWebhook{}, time.Time{}, err
 	}
 	shown, sealed := o.secret(&w)
-	until := o.cfg.Clock.Now().Add(puntuale.WebhookOverlap)
-	if err := o.store.RotateWebhook(ctx, w.ID, sealed, until); err != nil {
+	oldValidUntil := o.cfg.Clock.Now().Add(puntuale.WebhookOverlap)
+	if err := o.store.RotateWebhook(ctx, w.ID, sealed, oldValidUntil); err != nil {
 		return IssuedWebhook{}, time.Time{}, fmt.Errorf("rotate the secret of webhook %d: %w", w.ID, err)
 	}
-	return IssuedWebhook{w, shown}, until, nil
+	return IssuedWebhook{w, shown}, oldValidUntil, nil
 }
 
 // Overlap returns until when the secret before the present one signs too; zero if it does not. Codes: not_found.

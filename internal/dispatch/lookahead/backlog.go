@@ -79,8 +79,8 @@ func (l *Lookahead) BehindDue(now time.Time) bool {
 	return (l.backlog.cut || l.backlog.campaigns) && !now.Before(l.expiry.behind)
 }
 
-// BehindUntil returns the latest expiry that a search behind the rows of a read must find. The next search is in time
-// for later ones.
+// BehindUntil returns the end of the time for which a search behind the rows of a read must find expiring messages. The
+// next search comes before this end.
 func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
 
 // GotBehind plans the next search behind the rows of a read. found has the messages that expire soon. cut says that

@@ -13,13 +13,13 @@ const cursorFor = 5 * time.Second
 // cursor is where the next read continues: every open row before it is in memory or in flight. A read from the
 // beginning would read these rows, and many closed rows, again. That would cost more than everything else.
 type cursor struct {
-	cursor  puntuale.QueueCursor // position without its session; zero: the beginning
-	until   time.Time            // after this moment, a read begins at the beginning
-	strayed bool                 // since the last read began, an open row left memory
+	cursor     puntuale.QueueCursor // position without its session; zero: the beginning
+	validUntil time.Time            // after this moment, a read begins at the beginning
+	strayed    bool                 // since the last read began, an open row left memory
 }
 
 func (c *cursor) begin(goOn bool, now time.Time) puntuale.QueueCursor {
-	if !goOn || !now.Before(c.until) {
+	if !goOn || !now.Before(c.validUntil) {
 		c.cursor = puntuale.QueueCursor{}
 	}
 	c.strayed = false
@@ -32,7 +32,7 @@ func (c *cursor) end(r Result, now time.Time) {
 		c.cursor = puntuale.QueueCursor{}
 	case r.Last == (puntuale.QueueCursor{}): // the read took no row, so the cursor stays
 	case c.cursor == (puntuale.QueueCursor{}):
-		c.cursor, c.until = r.Last, now.Add(cursorFor)
+		c.cursor, c.validUntil = r.Last, now.Add(cursorFor)
 	default:
 		c.cursor = r.Last
 	}
@@ -50,22 +50,22 @@ func (l *Lookahead) StrayBefore(due time.Time) {
 
 // horizon says how far into the future the next read looks.
 type horizon struct {
-	until time.Time // latest moment of any wakeup
-	full  bool      // look as far as a read may
+	end  time.Time // latest moment of any wakeup
+	full bool      // look as far as a read may
 }
 
-func (h *horizon) reach(until time.Time) {
-	if until.After(h.until) {
-		h.until = until
+func (h *horizon) reach(horizonEnd time.Time) {
+	if horizonEnd.After(h.end) {
+		h.end = horizonEnd
 	}
 }
 
 // take returns the moment up to which the next read looks, and resets h. full is how far a read may look.
 func (h *horizon) take(full time.Time) time.Time {
-	until := h.until
+	horizonEnd := h.end
 	if h.full {
-		until = full
+		horizonEnd = full
 	}
 	*h = horizon{}
-	return until
+	return horizonEnd
 }

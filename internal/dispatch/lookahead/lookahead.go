@@ -77,10 +77,10 @@ func (l *Lookahead) Want(urgent bool, now time.Time) Action {
 	return l.want(urgent, now)
 }
 
-// Wakeup asks for an urgent read, because something is due soon. The argument until is how far ahead the read looks. If
+// Wakeup asks for an urgent read, because something is due soon. The argument horizonEnd is how far ahead the read looks. If
 // full is true, the read looks as far as the horizon.
-func (l *Lookahead) Wakeup(until time.Time, full bool, now time.Time) Action {
-	l.horizon.reach(until)
+func (l *Lookahead) Wakeup(horizonEnd time.Time, full bool, now time.Time) Action {
+	l.horizon.reach(horizonEnd)
 	l.horizon.full = l.horizon.full || full
 	return l.want(true, now)
 }
@@ -92,7 +92,7 @@ func (l *Lookahead) Resume(now time.Time) Action {
 }
 
 // Delay sets the moment before which a read must not be listed. A read that is already listed stays listed.
-func (l *Lookahead) Delay(until time.Time) { l.notBefore = until }
+func (l *Lookahead) Delay(notBefore time.Time) { l.notBefore = notBefore }
 
 // TimerFired handles a timer that an earlier action set. It ignores a timer that is out of date.
 func (l *Lookahead) TimerFired(now time.Time) Action {
@@ -164,9 +164,9 @@ type Result struct {
 	Lost    bool                 // the node no longer owns the session
 }
 
-// Got notes that the database answered a read, before its rows are taken. crowded says that the session has more
+// ReadReturned notes that the database answered a read, before its rows are taken. crowded says that the session has more
 // messages in retry than the read could return.
-func (l *Lookahead) Got(failed, crowded bool, now time.Time) {
+func (l *Lookahead) ReadReturned(failed, crowded bool, now time.Time) {
 	l.takeover.crowded = crowded
 	if !failed && !crowded {
 		l.takeover.known = true
@@ -177,7 +177,7 @@ func (l *Lookahead) Got(failed, crowded bool, now time.Time) {
 // End ends the read. If another read was asked for meanwhile, it is urgent now. After a failure, the poll asks for a
 // read again.
 func (l *Lookahead) End(r Result, now time.Time) Action {
-	again := l.phase == Again || l.takeover.crowded
+	readAgain := l.phase == Again || l.takeover.crowded
 	l.phase = Idle
 	clear(l.left)
 	switch {
@@ -197,7 +197,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	if r.Alone {
 		l.cursor.end(r, now)
 	}
-	if r.Lost || !again {
+	if r.Lost || !readAgain {
 		return Action{}
 	}
 	return l.enlist(true, now)
@@ -214,8 +214,8 @@ func (l *Lookahead) Leave(id puntuale.MessageID) {
 	l.left[id] = struct{}{}
 }
 
-// Left reports whether a message left memory since the running read began.
-func (l *Lookahead) Left(id puntuale.MessageID) bool {
+// LeftMemory reports whether a message left memory since the running read began.
+func (l *Lookahead) LeftMemory(id puntuale.MessageID) bool {
 	_, left := l.left[id]
 	return left
 }
@@ -229,10 +229,10 @@ func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
 // SetBack moves back all moments for which the lookahead waits, because the clock was set back by this time.
-func (l *Lookahead) SetBack(by time.Duration) {
-	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.until} {
+func (l *Lookahead) SetBack(jump time.Duration) {
+	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.validUntil} {
 		if !t.IsZero() {
-			*t = t.Add(-by)
+			*t = t.Add(-jump)
 		}
 	}
 }

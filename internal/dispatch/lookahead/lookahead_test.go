@@ -70,7 +70,7 @@ func TestTransitions(t *testing.T) {
 		}
 		blocked = func(l *lookahead.Lookahead) lookahead.Action { return l.End(lookahead.Result{Poll: poll}, start) }
 		crowded = func(l *lookahead.Lookahead) lookahead.Action {
-			l.Got(false, true, start)
+			l.ReadReturned(false, true, start)
 			return l.End(answered(lookahead.Result{}), start)
 		}
 	)
@@ -218,7 +218,7 @@ func TestHorizon(t *testing.T) {
 		"crowded": {func(l *lookahead.Lookahead) {
 			l.Want(true, start)
 			l.Begin(false, ahead, start)
-			l.Got(false, true, start)
+			l.ReadReturned(false, true, start)
 			l.End(answered(lookahead.Result{}), start)
 		}, start.Add(ahead)},
 	} {
@@ -229,7 +229,7 @@ func TestHorizon(t *testing.T) {
 			if got := l.Begin(true, ahead, start).Until; !got.Equal(test.want) {
 				t.Errorf("it looks until %v, want %v", got, test.want)
 			}
-			l.Got(false, false, start)
+			l.ReadReturned(false, false, start)
 			l.End(answered(lookahead.Result{}), start)
 			l.Wakeup(near, false, soon)
 			if got := l.Begin(true, ahead, soon).Until; !got.Equal(near) {
@@ -321,7 +321,7 @@ func TestTakeover(t *testing.T) {
 	var l lookahead.Lookahead
 	read := func(failed, crowded bool) bool {
 		asked := l.Begin(false, ahead, start).Takeover
-		l.Got(failed, crowded, start)
+		l.ReadReturned(failed, crowded, start)
 		l.End(answered(lookahead.Result{Failed: failed}), start)
 		return asked
 	}
@@ -348,11 +348,11 @@ func TestLeft(t *testing.T) {
 	l.Leave(2)
 	l.Want(true, start)
 	l.Leave(3)
-	if l.Left(1) || !l.Left(2) || !l.Left(3) {
-		t.Errorf("left: %v %v %v", l.Left(1), l.Left(2), l.Left(3))
+	if l.LeftMemory(1) || !l.LeftMemory(2) || !l.LeftMemory(3) {
+		t.Errorf("left: %v %v %v", l.LeftMemory(1), l.LeftMemory(2), l.LeftMemory(3))
 	}
 	l.End(answered(lookahead.Result{}), start)
-	if l.Left(2) || l.Left(3) {
+	if l.LeftMemory(2) || l.LeftMemory(3) {
 		t.Error("they are still known after the read")
 	}
 }

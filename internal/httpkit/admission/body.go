@@ -27,14 +27,14 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads a body. most is the largest size, in bytes. It counts the bytes as they arrive, so an announced length
+// ReadBody reads a body. maxBytes is the largest size, in bytes. It counts the bytes as they arrive, so an announced length
 // takes no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable
 // if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
-func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant) ([]byte, error) {
-	if err := CheckLength(r, most); err != nil {
+func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryGrant) ([]byte, error) {
+	if err := CheckLength(r, maxBytes); err != nil {
 		return nil, err
 	}
-	src := http.MaxBytesReader(w, r.Body, most)
+	src := http.MaxBytesReader(w, r.Body, maxBytes)
 	var body []byte
 	for {
 		if len(body) == cap(body) {
@@ -50,7 +50,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant
 			return body, a.Take(int64(len(body)) * (workTimes - 1))
 		}
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, bodyTooLarge(most)
+			return nil, bodyTooLarge(maxBytes)
 		}
 		if err != nil {
 			return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
@@ -58,16 +58,16 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant
 	}
 }
 
-// CheckLength refuses a body whose announced length is more than most bytes. Codes: too_large.
-func CheckLength(r *http.Request, most int64) error {
-	if r.ContentLength > most {
-		return bodyTooLarge(most)
+// CheckLength refuses a body whose announced length is more than maxBytes. Codes: too_large.
+func CheckLength(r *http.Request, maxBytes int64) error {
+	if r.ContentLength > maxBytes {
+		return bodyTooLarge(maxBytes)
 	}
 	return nil
 }
 
-func bodyTooLarge(most int64) error {
-	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultCallBodyLargerThan, strconv.FormatInt(most, 10))}
+func bodyTooLarge(maxBytes int64) error {
+	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultCallBodyLargerThan, strconv.FormatInt(maxBytes, 10))}
 }
 
 // ReadWithin bounds the time for reading a request's body. It is for callers whose key is not known yet. The caller

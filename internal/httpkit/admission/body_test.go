@@ -55,11 +55,11 @@ func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection
 func TestBodiesCountAsTheyCome(t *testing.T) {
 	t.Parallel()
 	b := admission.NewMemoryBudget(64<<20, nil)
-	read := func(body io.Reader, length, most int64) (int, *admission.MemoryGrant, error) {
+	read := func(body io.Reader, length, limit int64) (int, *admission.MemoryGrant, error) {
 		r := httptest.NewRequest(http.MethodPost, "/", body)
 		r.ContentLength = length
 		a := b.Open(greedy)
-		got, err := admission.ReadBody(httptest.NewRecorder(), r, most, a)
+		got, err := admission.ReadBody(httptest.NewRecorder(), r, limit, a)
 		return len(got), a, err
 	}
 	slow, pipe := io.Pipe()

@@ -16,7 +16,7 @@ import (
 // and let the others finish. A request that has not arrived completely was never accepted. Its methods may be called by
 // many goroutines at once.
 type ConnectionLimiter struct {
-	most   int       // 0: no limit
+	limit  int       // 0: no limit
 	closed func(int) // called with the number of connections that were closed to make room
 
 	mu      sync.Mutex
@@ -53,13 +53,13 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter limits how many connections are open. most is the limit; 0 means no limit. When it closes
+// NewConnectionLimiter limits how many connections are open. If limit is 0, there is no limit. When it closes
 // connections to make room, it calls closed with their number, while it holds its lock. closed may be nil.
-func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
+func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
 	}
-	return &ConnectionLimiter{most: most, closed: closed, open: map[net.Conn]*exchange{}}
+	return &ConnectionLimiter{limit: limit, closed: closed, open: map[net.Conn]*exchange{}}
 }
 
 type exchangeKey struct{}
@@ -70,7 +70,7 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	defer c.mu.Unlock()
 	e := &exchange{all: c, conn: conn}
 	c.open[conn] = e
-	if c.most > 0 && len(c.open) > c.most {
+	if c.limit > 0 && len(c.open) > c.limit {
 		c.makeRoom(conn)
 	}
 	e.mark(false)
@@ -85,7 +85,7 @@ func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 		conn := oldest.Value.(net.Conn) //nolint:forcetypeassert // nothing else is in the list
 		c.open[conn].mark(true)
 		_ = conn.Close() // this fails only if the connection is closed already
-	case len(c.open) > c.most+beyond:
+	case len(c.open) > c.limit+beyond:
 		_ = fresh.Close()
 	default:
 		return

@@ -40,8 +40,8 @@ func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, 
 		ended := make(chan error, 1)
 		server := admission.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- h(w, r) }), nil)
 		go func() { _ = server.Serve(p) }()
-		here, there := net.Pipe()
-		p.conns <- there
+		here, remote := net.Pipe()
+		p.conns <- remote
 		peer(t, here, ended)
 		_ = here.Close()
 		_ = server.Close()
@@ -68,9 +68,9 @@ func TestConnectionDeadlines(t *testing.T) {
 		_, err := io.Copy(io.Discard, r.Body)
 		return err
 	}
-	within := func(t *testing.T, what string, took, least, most time.Duration) {
+	within := func(t *testing.T, what string, took, least, maxWait time.Duration) {
 		t.Helper()
-		if took < least || took > most {
+		if took < least || took > maxWait {
 			t.Errorf("%s: the connection ended after %v", what, took)
 		}
 	}

@@ -131,8 +131,8 @@ func (p *Permit) patient(ctx context.Context) context.Context {
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
-// Rest gives the call's seat back, for example while its body arrives, which may take long.
-func (p *Permit) Rest() {
+// LeaveSeat gives the call's seat back, for example while its body arrives, which may take long.
+func (p *Permit) LeaveSeat() {
 	if p == nil || !p.in {
 		return
 	}
@@ -197,7 +197,7 @@ func (g *Gate) Overloaded(reason string) time.Duration {
 }
 
 // enter takes a seat, or waits for one. It is called with g.mu held, and releases it.
-func (p *Permit) enter(ctx context.Context, again bool) error {
+func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	g := p.gate
 	if len(p.caller.waiters[p.priority]) == 0 && g.mayEnter(p.caller, p.priority) {
 		g.admit(p)
@@ -205,13 +205,13 @@ func (p *Permit) enter(ctx context.Context, again bool) error {
 		return nil
 	}
 	now := g.cfg.Now()
-	if !again && g.crowded(p.caller, p.priority, now) {
+	if !repeat && g.crowded(p.caller, p.priority, now) {
 		err := g.refuse(p.caller, "calls")
 		g.mu.Unlock()
 		return err
 	}
 	w := &waiter{since: now, ready: make(chan struct{})}
-	g.queue(p, w, again)
+	g.queue(p, w, repeat)
 	g.mu.Unlock()
 	var err error
 	select {
@@ -270,11 +270,11 @@ func (g *Gate) count(c *caller, priority Priority, n int) {
 // crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends, crowded
 // does not count the caller's other waiting calls.
 func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
-	q, most := c.waiters[priority], waitersPerSeat*g.cfg.Seats
+	q, limit := c.waiters[priority], waitersPerSeat*g.cfg.Seats
 	if priority == PriorityPrevent {
-		return len(q) >= most
+		return len(q) >= limit
 	}
-	return c.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
+	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
 }
 
 func (g *Gate) queue(p *Permit, w *waiter, first bool) {
@@ -297,14 +297,14 @@ func (g *Gate) unqueue(p *Permit, w *waiter) {
 	for i := range q {
 		if q[i] == w {
 			p.caller.waiters[p.priority] = append(q[:i:i], q[i+1:]...)
-			g.left(p.caller, p.priority)
+			g.noteLeft(p.caller, p.priority)
 			return
 		}
 	}
 }
 
-// left notes that one call of the caller no longer waits.
-func (g *Gate) left(c *caller, priority Priority) {
+// noteLeft notes that one call of the caller no longer waits.
+func (g *Gate) noteLeft(c *caller, priority Priority) {
 	c.waiting--
 	g.waiting--
 	if len(c.waiters[priority]) > 0 {
@@ -347,7 +347,7 @@ func (g *Gate) letIn() bool {
 			c.waiters[priority] = c.waiters[priority][1:]
 			w.in = true
 			g.queues[priority] = append(append(queue[:i:i], queue[i+1:]...), c) // the caller goes to the end of the queue
-			g.left(c, priority)
+			g.noteLeft(c, priority)
 			g.count(c, priority, 1)
 			g.tally.admitted(g.cfg.Now())
 			close(w.ready)

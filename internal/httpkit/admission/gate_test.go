@@ -222,7 +222,7 @@ func TestGateRest(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	first := h.in(greedy, admission.PriorityWrite)
-	first.Rest()
+	first.LeaveSeat()
 	second := h.in(greedy, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("new", greedy, admission.PriorityWrite, waits)
@@ -251,7 +251,7 @@ func TestGateRest(t *testing.T) {
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 16)
-	var inside, most atomic.Int64
+	var inside, peak atomic.Int64
 	var done sync.WaitGroup
 	for i := range 200 {
 		done.Go(func() {
@@ -269,18 +269,18 @@ func TestGateCounts(t *testing.T) {
 					continue
 				}
 				now := inside.Add(1)
-				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 				}
 				inside.Add(-1)
-				p.Rest()
+				p.LeaveSeat()
 				_, _ = p.Return(ctx)
 				p.Leave()
 			}
 		})
 	}
 	done.Wait()
-	if l := h.Load(); l != (admission.Load{}) || most.Load() > 16+4 {
-		t.Errorf("%+v, %d at once", l, most.Load())
+	if l := h.Load(); l != (admission.Load{}) || peak.Load() > 16+4 {
+		t.Errorf("%+v, %d at once", l, peak.Load())
 	}
 	h.in(greedy, admission.PriorityWrite).Leave()
 }

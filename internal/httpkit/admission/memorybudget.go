@@ -18,7 +18,7 @@ const (
 // together. No caller may take more than is left for others. Its methods may be called by many goroutines at once. A
 // nil MemoryBudget has no limit.
 type MemoryBudget struct {
-	most    int64
+	limit   int64
 	refused func(reason string)
 
 	mu      sync.Mutex
@@ -26,12 +26,12 @@ type MemoryBudget struct {
 	callers map[CallerKey]int64 // bytes of each caller that holds some
 }
 
-// NewMemoryBudget returns a budget of most bytes. refused is called for each refusal. It may be nil.
-func NewMemoryBudget(most int64, refused func(reason string)) *MemoryBudget {
+// NewMemoryBudget returns a budget of maxBytes. refused is called for each refusal. It may be nil.
+func NewMemoryBudget(maxBytes int64, refused func(reason string)) *MemoryBudget {
 	if refused == nil {
 		refused = func(string) {}
 	}
-	return &MemoryBudget{most: most, refused: refused, callers: map[CallerKey]int64{}}
+	return &MemoryBudget{limit: maxBytes, refused: refused, callers: map[CallerKey]int64{}}
 }
 
 // Taken returns how many bytes are taken now.
@@ -45,7 +45,7 @@ func (b *MemoryBudget) Taken() int64 {
 // goroutines at once. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept it.
 type MemoryGrant struct {
 	budget     *MemoryBudget
-	who        CallerKey
+	caller     CallerKey
 	used, held int64 // used is what the request takes; held is the part that is counted in the budget
 }
 
@@ -54,7 +54,7 @@ func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	if b == nil {
 		return nil
 	}
-	return &MemoryGrant{budget: b, who: who}
+	return &MemoryGrant{budget: b, caller: who}
 }
 
 // Take counts bytes more, before the memory is allocated. Codes: overloaded; rate_limited if the same caller's other
@@ -72,14 +72,14 @@ func (a *MemoryGrant) Take(bytes int64) error {
 		return nil
 	}
 	missing = (missing + blockBytes - 1) / blockBytes * blockBytes
-	free, own := b.most-b.held, b.callers[a.who]
+	free, own := b.limit-b.held, b.callers[a.caller]
 	if missing > free || own+missing > max(MaxBody, free) {
 		return b.refuse(own)
 	}
 	a.used += bytes
 	a.held += missing
 	b.held += missing
-	b.callers[a.who] = own + missing
+	b.callers[a.caller] = own + missing
 	return nil
 }
 
@@ -106,8 +106,8 @@ func (a *MemoryGrant) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held -= a.held
-	if b.callers[a.who] -= a.held; b.callers[a.who] == 0 {
-		delete(b.callers, a.who)
+	if b.callers[a.caller] -= a.held; b.callers[a.caller] == 0 {
+		delete(b.callers, a.caller)
 	}
 	a.used, a.held = 0, 0
 }

@@ -11,9 +11,9 @@ import (
 // given back.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
-	const most = 64 << 20
+	const limit = 64 << 20
 	var reasons []string
-	b := admission.NewMemoryBudget(most, func(reason string) { reasons = append(reasons, reason) })
+	b := admission.NewMemoryBudget(limit, func(reason string) { reasons = append(reasons, reason) })
 	var open []*admission.MemoryGrant
 	take := func(who admission.CallerKey, bytes int64) error {
 		a := b.Open(who)
@@ -26,10 +26,10 @@ func TestMemoryBudget(t *testing.T) {
 			t.Fatal("there is no end")
 		}
 	}
-	if n < 20 || b.Taken() > most/2 {
+	if n < 20 || b.Taken() > limit/2 {
 		t.Errorf("%d bodies take %d bytes", n, b.Taken())
 	}
-	if err := take(modest, most/4); err != nil {
+	if err := take(modest, limit/4); err != nil {
 		t.Errorf("another's answer: %v", err)
 	}
 	if err := take(greedy, 1000); err != nil {
@@ -38,7 +38,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err := take(greedy, admission.MaxBody); puntuale.CodeOf(err) != puntuale.CodeRateLimited {
 		t.Errorf("one more of the greedy one's: %v", err)
 	}
-	if err := take(third, most/2); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+	if err := take(third, limit/2); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("more than there is: %v", err)
 	}
 	if len(reasons) != 3 || reasons[0] != "caller" || reasons[2] != "bodies" {
@@ -50,7 +50,7 @@ func TestMemoryBudget(t *testing.T) {
 	if b.Taken() != 0 {
 		t.Errorf("%d bytes are still held", b.Taken())
 	}
-	if err := (*admission.MemoryBudget)(nil).Open(greedy).Take(most); err != nil {
+	if err := (*admission.MemoryBudget)(nil).Open(greedy).Take(limit); err != nil {
 		t.Errorf("without a budget: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ type RateLimiter[K comparable] struct {
 
 	mu      sync.Mutex
 	callers map[K]*rate.Limiter
-	most    int // if more callers are remembered, forget runs
+	maximum int // if more callers are remembered, forget runs
 }
 
 // How many callers are remembered.
@@ -34,25 +34,25 @@ func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() 
 	if callsPerSecond <= 0 {
 		return nil
 	}
-	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, most: leastCallers}
+	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, maximum: leastCallers}
 }
 
 // Take counts one call. Codes: rate_limited; then the call is not counted.
-func (p *RateLimiter[K]) Take(who K) error { return p.take(who, 1) }
+func (p *RateLimiter[K]) Take(caller K) error { return p.take(caller, 1) }
 
 // Check reports whether Take would succeed, and counts nothing. Codes: rate_limited.
-func (p *RateLimiter[K]) Check(who K) error { return p.take(who, 0) }
+func (p *RateLimiter[K]) Check(caller K) error { return p.take(caller, 0) }
 
 const faultCallTooFast puntuale.ReasonCode = "call.too_fast"
 
-func (p *RateLimiter[K]) take(who K, n int) error {
+func (p *RateLimiter[K]) take(caller K, n int) error {
 	if p == nil {
 		return nil
 	}
 	now := p.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.limiter(who, now)
+	l := p.limiter(caller, now)
 	left := l.TokensAt(now)
 	if left >= 1 {
 		l.AllowN(now, n)
@@ -63,14 +63,14 @@ func (p *RateLimiter[K]) take(who K, n int) error {
 }
 
 // limiter returns the limiter of a caller, and makes it if there is none. The caller of limiter holds p's lock.
-func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
-	l := p.callers[who]
+func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
+	l := p.callers[caller]
 	if l == nil {
-		if len(p.callers) >= p.most {
+		if len(p.callers) >= p.maximum {
 			p.forget(now)
 		}
 		l = rate.NewLimiter(p.limit, p.burst)
-		p.callers[who] = l
+		p.callers[caller] = l
 	}
 	return l
 }
@@ -78,16 +78,16 @@ func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 // forget drops callers that count as new again. If there are still too many, it drops any half of them. It runs again
 // when twice as many callers are remembered as it left.
 func (p *RateLimiter[K]) forget(now time.Time) {
-	for who, l := range p.callers {
+	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {
-			delete(p.callers, who)
+			delete(p.callers, caller)
 		}
 	}
-	for who := range p.callers {
+	for caller := range p.callers {
 		if len(p.callers) <= mostCallers/2 {
 			break
 		}
-		delete(p.callers, who)
+		delete(p.callers, caller)
 	}
-	p.most = max(leastCallers, 2*len(p.callers))
+	p.maximum = max(leastCallers, 2*len(p.callers))
 }

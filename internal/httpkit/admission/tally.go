@@ -17,7 +17,7 @@ type count struct{ in, out int }
 // longestRetry is the longest time, in seconds, after which a caller is told to come again.
 const longestRetry = 30
 
-func (t *tally) at(now time.Time) {
+func (t *tally) advance(now time.Time) {
 	if passed := now.Sub(t.since); passed >= time.Second || passed < 0 {
 		t.before, t.now, t.since = t.now, count{}, now
 		if passed >= 2*time.Second {
@@ -27,14 +27,14 @@ func (t *tally) at(now time.Time) {
 }
 
 func (t *tally) admitted(now time.Time) {
-	t.at(now)
+	t.advance(now)
 	t.now.in++
 }
 
 func (t *tally) refused(now time.Time) time.Duration {
-	t.at(now)
+	t.advance(now)
 	t.now.out++
 	in, out := t.now.in+t.before.in, t.now.out+t.before.out
-	most := min(longestRetry-1, 2+2*out/max(1, in))
-	return time.Duration(1+rand.IntN(most)) * time.Second //nolint:gosec // spreads load, guards nothing
+	maximum := min(longestRetry-1, 2+2*out/max(1, in))
+	return time.Duration(1+rand.IntN(maximum)) * time.Second //nolint:gosec // spreads load, guards nothing
 }

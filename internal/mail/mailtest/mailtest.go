@@ -157,7 +157,7 @@ func (s *Server) Recipients(answer func(to string) error) { s.set(func() { s.rec
 func (s *Server) Data(answer func(to string) error) { s.set(func() { s.data = answer }) }
 
 // Took sets a function that is called when an e-mail is kept, before its sender gets the answer.
-func (s *Server) Took(tell func(to string)) { s.set(func() { s.took = tell }) }
+func (s *Server) Took(report func(to string)) { s.set(func() { s.took = report }) }
 
 func (s *Server) set(change func()) {
 	s.mu.Lock()

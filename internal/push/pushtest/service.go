@@ -67,7 +67,7 @@ func New(t testing.TB) *Service {
 	return s
 }
 
-// Transport leads to the service.
+// Transport sends every request to the service.
 func (s *Service) Transport() http.RoundTripper { return s.Client().Transport }
 
 // Subscribe lets a browser subscribe with an application's public key.
@@ -261,12 +261,12 @@ func (b *Browser) decrypt(body []byte) ([]byte, error) {
 	return plain[:len(plain)-1], nil
 }
 
-func inJSON(part string, into any) error {
+func inJSON(part string, target any) error {
 	text, err := decode(part)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(text, target)
 }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

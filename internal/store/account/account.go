@@ -46,8 +46,8 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 
 func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Idempotency) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
-		var there int64
-		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for share`, []any{p.id}, &there)
+		var existing int64
+		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for share`, []any{p.id}, &existing)
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}

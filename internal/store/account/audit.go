@@ -36,12 +36,12 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, "", err
 	}
-	which, args := ``, []any{p.id, before, limit + 1}
+	condition, args := ``, []any{p.id, before, limit + 1}
 	if client != 0 {
-		which, args = ` and client_id = $4`, append(args, client)
+		condition, args = ` and client_id = $4`, append(args, client)
 	}
 	all, err := engine.QueryAll(ctx, p.s.ListReads, `select id, client_id, login_id, who, entry, action, target, at, address, times from audit
- where partner_id = $1 and id < $2`+which+` order by id desc limit $3`, args, func(rows engine.Row, e *puntuale.AuditEntry) error {
+ where partner_id = $1 and id < $2`+condition+` order by id desc limit $3`, args, func(rows engine.Row, e *puntuale.AuditEntry) error {
 		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, engine.ScanBool(&e.Entry), &e.Action, &e.Target, engine.ScanTime(&e.At), &e.Address, &e.Times)
 	})
 	if err != nil {

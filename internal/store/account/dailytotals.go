@@ -45,8 +45,8 @@ where x.first is not null order by x.id`
 // Tally counts the outcomes of all clients by day. One call does a bounded amount of work. Any number of nodes may
 // call it at once.
 func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
-	until := engine.Micros(now.Add(-tallyLag))
-	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *uncountedClient) error {
+	before := engine.Micros(now.Add(-tallyLag))
+	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{before}, func(rows engine.Row, u *uncountedClient) error {
 		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
 	})
 	if err != nil {
@@ -54,18 +54,18 @@ func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	}
 	var problems []error
 	for _, u := range all {
-		if err := s.tallyClient(ctx, u, until); err != nil {
+		if err := s.tallyClient(ctx, u, before); err != nil {
 			problems = append(problems, fmt.Errorf("count outcomes of client %d: %w", u.id, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, until int64) error {
+func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, before int64) error {
 	zone := zoneOf(u.zone)
 	for range tallyRounds {
 		day := puntuale.DateOf(engine.Instant(u.first).In(zone))
-		end := min(until, engine.Micros(day.AddDays(1).At(0, zone)))
+		end := min(before, engine.Micros(day.AddDays(1).At(0, zone)))
 		var t puntuale.DayTotal
 		if err := countDone(ctx, s.MaintenanceReads, u.id, u.mark, end, &t); err != nil {
 			return engine.PublicError(err)
@@ -75,7 +75,7 @@ func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, until int
 		}
 		u.mark = end
 		found, err := engine.QueryOne(ctx, s.MaintenanceReads, `select coalesce(min(done_at), 0) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0`,
-			[]any{u.id, u.mark, until}, &u.first)
+			[]any{u.id, u.mark, before}, &u.first)
 		if err != nil {
 			return engine.PublicError(err)
 		}

@@ -36,10 +36,10 @@ where k.expires_at > 0 and k.deleted_at = 0 order by k.id for no key update of k
 
 // expiry is a client's end.
 type expiry struct {
-	client puntuale.ClientID
-	last   puntuale.Date
-	at     time.Time
-	told   int
+	client   puntuale.ClientID
+	last     puntuale.Date
+	at       time.Time
+	reported int
 }
 
 // step is the last step that is due; 0: none.
@@ -86,33 +86,33 @@ func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
 func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID, now time.Time) error {
 	all, err := engine.QueryAll(ctx, a, lockExpiries, []any{engine.Columns{engine.Column(due, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(r engine.Row, e *expiry) error {
-			return r.Scan(&e.client, date{&e.last}, engine.ScanTime(&e.at), &e.told)
+			return r.Scan(&e.client, date{&e.last}, engine.ScanTime(&e.at), &e.reported)
 		})
 	if err != nil {
 		return fmt.Errorf("lock clients: %w", err)
 	}
 	var facts []outbox.Fact
-	var told []expiry
+	var expiries []expiry
 	for _, e := range all {
 		step := e.step(now)
-		if step <= e.told {
+		if step <= e.reported {
 			continue // another node told it
 		}
-		e.told = step
-		told = append(told, e)
+		e.reported = step
+		expiries = append(expiries, e)
 		f, err := e.fact(now)
 		if err != nil {
 			return err
 		}
 		facts = append(facts, f)
 	}
-	if len(told) == 0 {
+	if len(expiries) == 0 {
 		return nil
 	}
 	if _, err := a.Exec(ctx, `update client set expiry_told = u.t, expiry_told_at = u.a from $u(c bigint, t smallint, a bigint) where client.id = u.c`, engine.Columns{
-		engine.Column(told, func(e *expiry) int64 { return int64(e.client) }),
-		engine.Column(told, func(e *expiry) int64 { return int64(e.told) }),
-		engine.Column(told, func(e *expiry) int64 { return engine.Micros(e.at) }),
+		engine.Column(expiries, func(e *expiry) int64 { return int64(e.client) }),
+		engine.Column(expiries, func(e *expiry) int64 { return int64(e.reported) }),
+		engine.Column(expiries, func(e *expiry) int64 { return engine.Micros(e.at) }),
 	}); err != nil {
 		return fmt.Errorf("note what clients were told: %w", err)
 	}
@@ -125,7 +125,7 @@ func (e *expiry) fact(now time.Time) (outbox.Fact, error) {
 		Last string `json:"expiration_date"`
 		Days *int   `json:"days,omitempty"`
 	}{Last: e.last.String()}
-	if e.told < expiredStep {
+	if e.reported < expiredStep {
 		f.Type, members.Days = puntuale.EventAccountExpiring, new(e.daysLeft(now))
 	}
 	var err error

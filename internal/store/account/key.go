@@ -168,16 +168,16 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 
 // checkKeyQuota refuses a new key if the condition which finds too many valid keys. The limit is the client's quota,
 // or [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
-func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
-	var has int64
-	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
-		append([]any{p.id, client}, args...), &has); err != nil {
+func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, condition string, args ...any) error {
+	var count int64
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+condition,
+		append([]any{p.id, client}, args...), &count); err != nil {
 		return fmt.Errorf("count keys: %w", err)
 	}
 	if client != 0 {
-		return limit(ctx, a, client, puntuale.QuotaKeys, has)
+		return limit(ctx, a, client, puntuale.QuotaKeys, count)
 	}
-	if has >= puntuale.MaxPartnerKeys {
+	if count >= puntuale.MaxPartnerKeys {
 		return puntuale.Conflict(faultKeyTooMany, strconv.Itoa(puntuale.MaxPartnerKeys))
 	}
 	return nil

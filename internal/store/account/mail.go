@@ -81,9 +81,9 @@ update mail set next_at = $2, attempts = attempts + 1 where next_at <= $1 and id
  where f.place <= $3 order by f.place, f.next_at, f.id limit $4)
 returning id, partner_id, login_id, kind, sealed, queued_at, attempts`
 
-func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, most int) (claimed []puntuale.Mail, err error) {
+func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, limit int) (claimed []puntuale.Mail, err error) {
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailHold)), mailsOfPartner, most},
+		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailClaimTime)), mailsOfPartner, limit},
 			func(rows engine.Row, m *puntuale.Mail) error {
 				return rows.Scan(&m.ID, &m.Partner, &m.User, &m.Kind, &m.Sealed, engine.ScanTime(&m.Queued), &m.Attempts)
 			})
@@ -95,12 +95,12 @@ func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, most int) (cla
 	return claimed, err
 }
 
-func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, again time.Time) error {
+func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, retryAt time.Time) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		if again.IsZero() {
+		if retryAt.IsZero() {
 			_, err = a.Exec(ctx, `delete from mail where id = $1 and attempts = $2`, int64(m.ID), m.Attempts)
 		} else {
-			_, err = a.Exec(ctx, `update mail set next_at = $3 where id = $1 and attempts = $2`, int64(m.ID), m.Attempts, engine.Micros(again))
+			_, err = a.Exec(ctx, `update mail set next_at = $3 where id = $1 and attempts = $2`, int64(m.ID), m.Attempts, engine.Micros(retryAt))
 		}
 		if err != nil {
 			return fmt.Errorf("record how an e-mail ended: %w", err)

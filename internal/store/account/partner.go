@@ -35,7 +35,7 @@ func (p Partner) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx 
 	return p.s.Once(ctx, p.owner(), o, do)
 }
 
-func (p Partner) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
+func (p Partner) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
 	answer, err := engine.FindAnswer(ctx, p.s.CallReads, p.owner(), &o)
 	return answer, engine.PublicError(err)
 }

@@ -20,21 +20,21 @@ var inUse = map[puntuale.Quota]string{
 // CheckQuota refuses a new thing if the client has as many as its quota allows. The caller has locked the client's
 // row until its transaction commits. A change of the quota takes the same lock.
 func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
-	var has int64
-	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {
+	var count int64
+	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &count); err != nil {
 		return fmt.Errorf("count %s: %w", q, err)
 	}
-	return limit(ctx, a, client, q, has)
+	return limit(ctx, a, client, q, count)
 }
 
 // limit refuses a new thing if has, the present number, reaches the quota.
-func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, has int64) error {
-	most := q.Default()
-	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {
+func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, count int64) error {
+	maximum := q.Default()
+	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &maximum); err != nil {
 		return fmt.Errorf("read a quota: %w", err)
 	}
-	if has >= most {
-		return puntuale.QuotaReached(q, most)
+	if count >= maximum {
+		return puntuale.QuotaReached(q, maximum)
 	}
 	return nil
 }
@@ -42,14 +42,14 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 // storeQuotas writes the changed quotas of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
-		most, changes := changes[q]
+		maximum, changes := changes[q]
 		if !changes {
 			continue
 		}
 		statement, args := `delete from quota where client_id = $1 and noun = $2`, []any{client, string(q)}
-		if most != nil {
+		if maximum != nil {
 			statement, args = `insert into quota (client_id, noun, most) values ($1, $2, $3)
- on conflict (client_id, noun) do update set most = excluded.most`, append(args, *most)
+ on conflict (client_id, noun) do update set most = excluded.most`, append(args, *maximum)
 		}
 		if _, err := a.Exec(ctx, statement, args...); err != nil {
 			return fmt.Errorf("store a quota: %w", err)
@@ -66,11 +66,11 @@ func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntu
 	type quotaRow struct {
 		client puntuale.ClientID
 		noun   string
-		most   int64
+		limit  int64
 	}
 	rows, err := engine.QueryAll(ctx, p.s.CallReads, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
  join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
-		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.most) })
+		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.limit) })
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read quotas: %w", err))
 	}
@@ -78,7 +78,7 @@ func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntu
 		if all[r.client] == nil {
 			all[r.client] = puntuale.Quotas{}
 		}
-		all[r.client][puntuale.Quota(r.noun)] = r.most
+		all[r.client][puntuale.Quota(r.noun)] = r.limit
 	}
 	return all, nil
 }

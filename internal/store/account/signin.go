@@ -41,8 +41,8 @@ func (s *Accounts) HostSlug(ctx context.Context, slug string) (puntuale.Host, er
 	return s.host(ctx, `p.slug = $1 and p.slug <> ''`, slug)
 }
 
-func (s *Accounts) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
-	found, err := engine.QueryOne(ctx, s.CallReads, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
+func (s *Accounts) host(ctx context.Context, condition string, arg any) (h puntuale.Host, err error) {
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+condition,
 		[]any{arg}, hostFields(&h)...)
 	return h, engine.FoundOr(found, err, puntuale.NoPartner)
 }
@@ -151,11 +151,11 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 
 // waitAfter returns how long after the last of n attempts the next attempt may come.
 func waitAfter(n int64, free int) time.Duration {
-	over := n - int64(free)
-	if over < 0 {
+	excess := n - int64(free)
+	if excess < 0 {
 		return 0
 	}
-	return min(time.Second<<min(over+1, 20), puntuale.MaxWait)
+	return min(time.Second<<min(excess+1, 20), puntuale.MaxWait)
 }
 
 func (s *Accounts) Forget(ctx context.Context, marks, others []string) error {

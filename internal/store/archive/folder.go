@@ -279,8 +279,8 @@ func removeRemains(folder string, own *os.File) {
 	if err != nil {
 		return
 	}
-	there, _ := os.ReadDir(folder)
-	for _, entry := range there {
+	files, _ := os.ReadDir(folder)
+	for _, entry := range files {
 		info, err := entry.Info()
 		if err == nil && info.Mode().IsRegular() && strings.HasPrefix(entry.Name(), unfinished) && present.ModTime().Sub(info.ModTime()) > remainsAge {
 			_ = os.Remove(filepath.Join(folder, entry.Name()))

@@ -49,12 +49,12 @@ func begun(t *testing.T) *archive.Folder {
 
 func names(t *testing.T, f *archive.Folder) string {
 	t.Helper()
-	there, err := os.ReadDir(f.Path())
+	files, err := os.ReadDir(f.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, entry := range there {
+	for _, entry := range files {
 		all = append(all, entry.Name())
 	}
 	return strings.Join(all, " ")

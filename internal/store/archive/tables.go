@@ -23,7 +23,7 @@ type movedTable struct {
 // catalogue of their database. If you add a column, add it here. Then decide what an import does with older files
 // that do not have the column.
 var MovedTables = []movedTable{
-	{Name: "secret", Columns: "name value"}, // the value stays encrypted with a key that does not move
+	{Name: "secret", Columns: "name value"}, // the value stays sealed with a key that does not move
 	{Name: "counter", Columns: "noun next"}, // includes the counter of nodes, because an attempt's token contains the node's number, which must never be used again
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
@@ -127,7 +127,7 @@ var KindOf = map[string]Kind{
 // and columns that move, and the names of unknown tables. Unknown tables stay, because they belong to an extension or
 // an operator.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
-	there := map[string]map[string]string{}
+	columns := map[string]map[string]string{}
 	text := SQLiteCatalogue
 	if d.Postgres {
 		text = PostgresCatalogue
@@ -135,43 +135,43 @@ func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []
 	if err := a.Query(ctx, text, nil, func(rows engine.Row) error {
 		var table, column, kind string
 		err := rows.Scan(&table, &column, &kind)
-		if there[table] == nil {
-			there[table] = map[string]string{}
+		if columns[table] == nil {
+			columns[table] = map[string]string{}
 		}
-		there[table][column] = strings.ToLower(kind)
+		columns[table][column] = strings.ToLower(kind)
 		return err
 	}); err != nil {
 		return nil, nil, fmt.Errorf("read the catalogue: %w", err)
 	}
 	for _, name := range LeftTables {
-		delete(there, name)
+		delete(columns, name)
 	}
 	for _, m := range MovedTables {
-		t, err := m.described(there[m.Name])
+		t, err := m.described(columns[m.Name])
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, t)
-		delete(there, m.Name)
+		delete(columns, m.Name)
 	}
-	return all, slices.Sorted(maps.Keys(there)), nil
+	return all, slices.Sorted(maps.Keys(columns)), nil
 }
 
 // described compares the table with the columns of the database. there has the type of each column by its name.
-func (m *movedTable) described(there map[string]string) (Table, error) {
+func (m *movedTable) described(columns map[string]string) (Table, error) {
 	t := Table{Name: m.Name}
 	for _, name := range strings.Fields(m.Columns) {
-		kind, ok := KindOf[there[name]]
+		kind, ok := KindOf[columns[name]]
 		if !ok {
-			return t, fmt.Errorf("the table %s has no column %s, or of a type %q that this program does not move", m.Name, name, there[name])
+			return t, fmt.Errorf("the table %s has no column %s, or of a type %q that this program does not move", m.Name, name, columns[name])
 		}
 		t.Columns = append(t.Columns, Column{Name: name, Kind: kind})
-		delete(there, name)
+		delete(columns, name)
 	}
 	for _, name := range strings.Fields(m.left) {
-		delete(there, name)
+		delete(columns, name)
 	}
-	if unknown := slices.Sorted(maps.Keys(there)); len(unknown) > 0 {
+	if unknown := slices.Sorted(maps.Keys(columns)); len(unknown) > 0 {
 		return t, fmt.Errorf("this program does not know whether to move the columns %s of table %s", strings.Join(unknown, ", "), m.Name)
 	}
 	return t, nil
@@ -192,13 +192,13 @@ const StepRows = 1000
 // ReadTable reads the columns of a table, and calls take for each row, always with the same slice. Its use of memory
 // does not depend on the number of rows.
 func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) error) error {
-	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	values, targets := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 	for i := range values {
-		into[i] = &values[i]
+		targets[i] = &values[i]
 	}
 	n := int64(0)
 	err := a.Query(ctx, "select "+ColumnNames(t)+" from "+t.Name, nil, func(r engine.Row) error {
-		if err := r.Scan(into...); err != nil {
+		if err := r.Scan(targets...); err != nil {
 			return err
 		}
 		Plain(values, t)

@@ -33,7 +33,7 @@ type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
 	order  []*pastRun // in the order in which they were added
-	of     map[puntuale.MessageRef]*pastRun
+	runOf  map[puntuale.MessageRef]*pastRun
 	ledger []batchEntry // in the order in which they were added
 	rows   int
 	bytes  int
@@ -62,7 +62,7 @@ type batchEntry struct {
 }
 
 func newPast(tables []archive.Table) *archiveBatch {
-	return &archiveBatch{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, of: map[puntuale.MessageRef]*pastRun{}}
+	return &archiveBatch{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, runOf: map[puntuale.MessageRef]*pastRun{}}
 }
 
 // fields finds a value of a row by the name of its column.
@@ -82,10 +82,10 @@ func (f fields) value(name string) any {
 
 func (f fields) int(name string) int64   { n, _ := f.value(name).(int64); return n }
 func (f fields) Text(name string) string { s, _ := f.value(name).(string); return s }
-func (f fields) set(name string, v any)  { f.values[slices.IndexFunc(f.t.Columns, f.is(name))] = v }
-func (f fields) has(name string) bool    { return slices.ContainsFunc(f.t.Columns, f.is(name)) }
+func (f fields) set(name string, v any)  { f.values[slices.IndexFunc(f.t.Columns, f.named(name))] = v }
+func (f fields) has(name string) bool    { return slices.ContainsFunc(f.t.Columns, f.named(name)) }
 
-func (fields) is(name string) func(archive.Column) bool {
+func (fields) named(name string) func(archive.Column) bool {
 	return func(c archive.Column) bool { return c.Name == name }
 }
 
@@ -108,9 +108,9 @@ func (p *archiveBatch) add(t archive.Table, values []any) error {
 		m := pastMessage{puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("id"))}, int(f.int("generation")), f.int("due_at")}
 		r.messages = append(r.messages, m)
 		r.lines[table] = append(r.lines[table], string(line))
-		p.of[m.MessageRef] = r
+		p.runOf[m.MessageRef] = r
 	case pastEvents, pastSandbox, pastReceipts:
-		r := p.of[puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("message_id"))}]
+		r := p.runOf[puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("message_id"))}]
 		if r == nil {
 			return fmt.Errorf("a row of %s belongs to no message", t.Name)
 		}
@@ -134,8 +134,8 @@ func (p *archiveBatch) run(ref puntuale.RunRef) *pastRun {
 	return r
 }
 
-// same reports whether two runs have the same rows.
-func (r *pastRun) same(other *pastRun) bool {
+// sameAs reports whether two runs have the same rows.
+func (r *pastRun) sameAs(other *pastRun) bool {
 	for t := range r.lines {
 		if !slices.Equal(slices.Sorted(slices.Values(r.lines[t])), slices.Sorted(slices.Values(other.lines[t]))) {
 			return false
@@ -167,14 +167,14 @@ func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) boo
 // spans returns a description of each client's rows in the file.
 func (p *archiveBatch) spans() []archive.Span {
 	found := map[puntuale.ClientID]*archive.Span{}
-	of := func(c puntuale.ClientID) *archive.Span {
+	span := func(c puntuale.ClientID) *archive.Span {
 		if found[c] == nil {
 			found[c] = &archive.Span{Client: int64(c)}
 		}
 		return found[c]
 	}
 	for _, r := range p.order {
-		s := of(r.Client)
+		s := span(r.Client)
 		for _, m := range r.messages {
 			id := int64(m.ID)
 			if s.First == 0 {
@@ -184,7 +184,7 @@ func (p *archiveBatch) spans() []archive.Span {
 		}
 	}
 	for _, e := range p.ledger {
-		of(e.client)
+		span(e.client)
 	}
 	all := make([]archive.Span, 0, len(found))
 	for _, s := range found {
@@ -252,11 +252,11 @@ func readPast(folder *archive.Folder, file archive.File) (*archiveBatch, archive
 // scanPast scans a row of the table t. before has the targets for columns in front of the table's own columns.
 func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
-	into := slices.Clone(before)
+	targets := slices.Clone(before)
 	for i := range values {
-		into = append(into, &values[i])
+		targets = append(targets, &values[i])
 	}
-	if err := rows.Scan(into...); err != nil {
+	if err := rows.Scan(targets...); err != nil {
 		return nil, err
 	}
 	archive.Plain(values, t)

@@ -69,7 +69,7 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	}
 	a := &Archiver{s: s, kind: newArchiveKind(), cfg: cfg}
 	if cfg.Rest == nil {
-		a.cfg.Rest = a.rest
+		a.cfg.Rest = a.wait
 	}
 	return a
 }
@@ -81,9 +81,9 @@ func newArchiveKind() *engine.Kind {
 	return k
 }
 
-// rest leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
+// wait leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
 // work takes longer, so rest waits longer, too.
-func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
+func (a *Archiver) wait(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
 
@@ -117,8 +117,8 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	if err != nil || !due {
 		return t.done, engine.PublicError(err)
 	}
-	mine, err := t.begin(ctx)
-	if err != nil || !mine {
+	leased, err := t.begin(ctx)
+	if err != nil || !leased {
 		return t.done, engine.PublicError(err)
 	}
 	err = t.work(ctx)
@@ -154,11 +154,11 @@ func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 		if t.folder, err = archive.BeginFolder(t.cfg.Folder); err != nil {
 			return false, err
 		}
-		there, err := t.folder.Files()
+		files, err := t.folder.Files()
 		if err != nil {
 			return false, err
 		}
-		if len(there) > 0 {
+		if len(files) > 0 {
 			return false, fmt.Errorf("%s holds the archive of another installation; give this one a folder of its own", t.cfg.Folder)
 		}
 		return true, t.adopt(ctx)
@@ -247,14 +247,14 @@ func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 }
 
 // begin takes the lease, unless another node has it.
-func (t *archiveTerm) begin(ctx context.Context) (mine bool, err error) {
+func (t *archiveTerm) begin(ctx context.Context) (leased bool, err error) {
 	t.beaten = t.s.LocalClock.Now()
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		mine, err = engine.QueryOne(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
+		leased, err = engine.QueryOne(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
  where one = 1 and folder = $1 and until <= $clock returning term, serial`, []any{t.folder.ID(), t.cfg.Lease.Microseconds()}, &t.term, &t.serial)
 		return err
 	})
-	if err != nil || !mine {
+	if err != nil || !leased {
 		return false, err
 	}
 	all, _, err := archive.Catalogue(ctx, t.s.Dialect, t.s.ArchiveReads)
@@ -262,13 +262,13 @@ func (t *archiveTerm) begin(ctx context.Context) (mine bool, err error) {
 		return false, err
 	}
 	for _, name := range PastTables {
-		t.tables = append(t.tables, all[slices.IndexFunc(all, func(of archive.Table) bool { return of.Name == name })])
+		t.tables = append(t.tables, all[slices.IndexFunc(all, func(table archive.Table) bool { return table.Name == name })])
 	}
-	which := migration.SQLite
+	database := migration.SQLite
 	if t.s.Dialect.Postgres {
-		which = migration.Postgres
+		database = migration.Postgres
 	}
-	t.schema, err = migration.Latest(which)
+	t.schema, err = migration.Latest(database)
 	return true, err
 }
 

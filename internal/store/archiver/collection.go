@@ -71,12 +71,12 @@ var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox
 
 // named puts the columns of the archived tables, with the tables' aliases, into a statement.
 func (t *archiveTerm) named(text string) string {
-	for _, of := range t.tables {
-		names := make([]string, len(of.Columns))
-		for i, c := range of.Columns {
-			names[i] = Alias[of.Name] + "." + c.Name
+	for _, table := range t.tables {
+		names := make([]string, len(table.Columns))
+		for i, c := range table.Columns {
+			names[i] = Alias[table.Name] + "." + c.Name
 		}
-		text = strings.ReplaceAll(text, ":"+of.Name, strings.Join(names, ", "))
+		text = strings.ReplaceAll(text, ":"+table.Name, strings.Join(names, ", "))
 	}
 	return text
 }
@@ -100,7 +100,7 @@ func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, 
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
 		for _, w := range walks {
-			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.late, t.next, t.entries} {
+			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.collectLate, t.collectNext, t.entries} {
 				if err := step(ctx, w, p); err != nil {
 					return nil, false, err
 				}
@@ -120,15 +120,15 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
-// late looks again at the client's late runs: they had not ended when the cursor passed them.
-func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
+// collectLate looks again at the client's late runs: they had not ended when the cursor passed them.
+func (t *archiveTerm) collectLate(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
-// next reads the client's next runs. It stops at a run that must be blanked first.
-func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
+// collectNext reads the client's next runs. It stops at a run that must be blanked first.
+func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
@@ -234,8 +234,8 @@ func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveB
 }
 
 // read reads rows of one table into the batch.
-func (t *archiveTerm) read(ctx context.Context, a engine.Querier, p *archiveBatch, table int, text string, of engine.Columns) error {
-	err := a.Query(ctx, t.named(text), []any{of}, func(rows engine.Row) error {
+func (t *archiveTerm) read(ctx context.Context, a engine.Querier, p *archiveBatch, table int, text string, columns engine.Columns) error {
+	err := a.Query(ctx, t.named(text), []any{columns}, func(rows engine.Row) error {
 		values, err := scanPast(rows, t.tables[table])
 		if err != nil {
 			return err

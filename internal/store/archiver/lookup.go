@@ -117,8 +117,8 @@ func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, er
 
 // messagesOf makes messages from the lines of a run.
 func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
-	of, err := p.parsed(run, pastRuns)
-	if err != nil || len(of) != 1 {
+	archived, err := p.parsed(run, pastRuns)
+	if err != nil || len(archived) != 1 {
 		return nil, errors.Join(errors.New("it is not whole"), err)
 	}
 	rows, err := p.parsed(run, pastMessages)
@@ -132,7 +132,7 @@ func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	all := make([]Message, 0, len(rows))
 	for _, row := range rows {
 		m := Message{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
-		if m.MessageDetail, err = detailOf(of[0], row); err != nil {
+		if m.MessageDetail, err = detailOf(archived[0], row); err != nil {
 			return nil, err
 		}
 		m.Ended = m.Outcome != 0

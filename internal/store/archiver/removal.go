@@ -78,15 +78,15 @@ const (
 // remove deletes the rows of the file from the database, a few runs of one client in each transaction. It returns the
 // runs that differ from the file; they stay in the database.
 func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[puntuale.RunRef]bool, err error) {
-	most := removeRows
+	limit := removeRows
 	if !t.s.Dialect.Postgres {
-		most = removeRowsSQLite
+		limit = removeRowsSQLite
 	}
 	changed = map[puntuale.RunRef]bool{}
 	slices.SortFunc(p.order, func(a, b *pastRun) int { return retention.CompareRuns(a.RunRef, b.RunRef) })
 	for rest := p.order; len(rest) > 0; {
 		n, rows := 0, 0
-		for n < len(rest) && rest[n].Client == rest[0].Client && (n == 0 || rows+len(rest[n].messages) < most) {
+		for n < len(rest) && rest[n].Client == rest[0].Client && (n == 0 || rows+len(rest[n].messages) < limit) {
 			rows += len(rest[n].messages) + 1
 			n++
 		}
@@ -105,7 +105,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 	slices.SortFunc(p.ledger, func(a, b batchEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	for rest := p.ledger; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && n < most && rest[n].client == rest[0].client {
+		for n < len(rest) && n < limit && rest[n].client == rest[0].client {
 			n++
 		}
 		part := rest[:n]
@@ -150,9 +150,9 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	x.changed = nil
 	var same []*pastRun
 	for _, r := range x.runs {
-		switch there := now.runs[r.RunRef]; {
-		case there == nil:
-		case r.same(there), !archiveCompares:
+		switch stored := now.runs[r.RunRef]; {
+		case stored == nil:
+		case r.sameAs(stored), !archiveCompares:
 			same = append(same, r)
 		default:
 			x.changed = append(x.changed, r.RunRef)
@@ -182,11 +182,11 @@ func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveB
 	if err := x.read(ctx, a, now, pastRuns, LockPastRuns, retention.RunColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
 		return nil, err
 	}
-	there := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
-	if len(there) == 0 {
+	existing := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.runOf[m] == nil })
+	if len(existing) == 0 {
 		return now, nil
 	}
-	return now, x.hanging(ctx, a, now, there, copies)
+	return now, x.hanging(ctx, a, now, existing, copies)
 }
 
 func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pastRun) error {
@@ -239,7 +239,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	}
 	var sum, last int64
 	first := int64(math.MaxInt64)
-	var there []int64
+	var present []int64
 	if err := a.Query(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
  join credit_entry e on e.client_id = u.c and e.id = u.i order by e.id for update of e`),
 		[]any{engine.Columns{engine.Column(part, func(e *batchEntry) int64 { return int64(e.client) }), engine.Column(part, func(e *batchEntry) int64 { return e.id })}},
@@ -255,9 +255,9 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 				err = fmt.Errorf("entry %d of the ledger is another than the archived one", f.int("id"))
 			}
 			sum, last, first = sum+f.int("amount"), max(last, f.int("at")), min(first, f.int("id"))
-			there = append(there, f.int("id"))
+			present = append(present, f.int("id"))
 			return err
-		}); err != nil || len(there) == 0 {
+		}); err != nil || len(present) == 0 {
 		return err
 	}
 	var oldest int64
@@ -267,7 +267,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	}
 	if kind != "carried" { // then the first deleted entry becomes the entry "carried"
 		oldest = first
-		there = slices.DeleteFunc(there, func(id int64) bool { return id == first })
+		present = slices.DeleteFunc(present, func(id int64) bool { return id == first })
 		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {
 			return err
 		}
@@ -275,9 +275,9 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 		client, oldest, sum, last); err != nil {
 		return err
 	}
-	if len(there) == 0 {
+	if len(present) == 0 {
 		return nil
 	}
-	_, err := a.Exec(ctx, `delete from credit_entry where client_id = $1 and id in (select u.i from $u(i bigint))`, client, engine.Columns{there})
+	_, err := a.Exec(ctx, `delete from credit_entry where client_id = $1 and id in (select u.i from $u(i bigint))`, client, engine.Columns{present})
 	return err
 }

@@ -70,7 +70,7 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 			return fmt.Errorf("count dates: %w", err)
 		}
 		return nil
-	}).Of(int64(d.Client)), false)
+	}).ForOwner(int64(d.Client)), false)
 	return more, err
 }
 
@@ -118,7 +118,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 			return err
 		}
 		return RemoveTriggers(ctx, a, triggers)
-	}).Of(int64(client)), false); err != nil {
+	}).ForOwner(int64(client)), false); err != nil {
 		return fmt.Errorf("follow contacts: %w", err)
 	}
 	return nil

@@ -29,7 +29,7 @@ func (s *Rules) forgetRule(ctx context.Context, client puntuale.ClientID, id pun
  (select %[2]s from %[1]s where client_id = $1 and rule_id = $2 limit $3)`, t.table, t.key), client, id, engine.Chunk)
 				more = n == engine.Chunk
 				return err
-			}).Of(int64(client)), false); err != nil {
+			}).ForOwner(int64(client)), false); err != nil {
 				return fmt.Errorf("delete %s of a rule: %w", t.table, err)
 			}
 		}

@@ -26,10 +26,10 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	return 0, nil
 }
 
-// From returns a clock that shows now at first. A call may wait before its transaction. With this clock, an outcome
+// ClockAt returns a clock that shows now at first. A call may wait before its transaction. With this clock, an outcome
 // gets the moment of its transaction, not the moment of the call. Readers need this, because they list outcomes by
 // moment and continue after the last one that they saw.
-func (s *DB) From(now time.Time) func() time.Time {
+func (s *DB) ClockAt(now time.Time) func() time.Time {
 	begun := s.Config.Clock.Now()
 	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }
 }

@@ -17,7 +17,7 @@ import (
 
 // Row is one row of a statement's answer.
 type Row interface {
-	Scan(into ...any) error
+	Scan(target ...any) error
 }
 
 // Querier runs statements, inside or outside of a transaction.
@@ -32,16 +32,16 @@ type Querier interface {
 }
 
 // QueryOne scans the only row of a statement, and reports whether there was a row.
-func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...any) (found bool, err error) {
+func QueryOne(ctx context.Context, a Querier, text string, args []any, target ...any) (found bool, err error) {
 	err = a.Query(ctx, text, args, func(r Row) error {
 		found = true
-		return r.Scan(into...)
+		return r.Scan(target...)
 	})
 	return found, err
 }
 
 // QueryAll scans all rows of a statement. It takes memory from the caller's memory grant.
-func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, into *T) error) ([]T, error) {
+func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, target *T) error) ([]T, error) {
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
 		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // the first rows are few enough to need no memory grant
@@ -68,7 +68,7 @@ type Conn struct {
 	open    bool        // a transaction is open
 	queued  []statement // statements to send with the next one, in one round trip; only on PostgreSQL
 
-	admit func(ctx context.Context, on Querier) error // checks each new connection; nil: no check
+	admit func(ctx context.Context, conn Querier) error // checks each new connection; nil: no check
 }
 
 func (l *Conn) connect(ctx context.Context) error {
@@ -208,7 +208,7 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	case <-puntuale.AdmissionDeadlineOf(ctx).Ends():
 		return puntuale.Overloaded(0)
 	case <-p.watch.context().Done():
-		return p.watch.Away()
+		return p.watch.Unreachable()
 	case <-ctx.Done():
 		return fmt.Errorf("wait for a connection: %w", ctx.Err())
 	}
@@ -222,7 +222,7 @@ func (p *ReadPool) Release() {
 }
 
 // InUse returns how many connections are in use, and how many the pool may have.
-func (p *ReadPool) InUse() (now, most int) {
+func (p *ReadPool) InUse() (now, highest int) {
 	stats := p.db.Stats()
 	return stats.InUse, stats.MaxOpenConnections
 }
@@ -236,7 +236,7 @@ func (p *ReadPool) Query(ctx context.Context, text string, args []any, scan func
 }
 
 func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
-	if err := p.watch.Away(); err != nil {
+	if err := p.watch.Unreachable(); err != nil {
 		return err
 	}
 	if err := p.Acquire(ctx); err != nil {

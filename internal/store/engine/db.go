@@ -208,29 +208,29 @@ func (s *DB) Failure() error {
 func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
 
 // migrate compares the version of the tables with this program, and migrates them if necessary.
-func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) error {
-	err := migration.Check(ctx, db, which)
+func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Database) error {
+	err := migration.Check(ctx, db, database)
 	switch {
 	case err == nil:
-		return s.compare(ctx, db, which)
+		return s.compare(ctx, db, database)
 	case !errors.Is(err, migration.ErrEmpty) && !errors.Is(err, migration.ErrOlder):
 		return err
 	case s.Config.NoMigrate:
 		return fmt.Errorf("%w: run the command migrate first", err)
 	}
-	if err := migration.Up(ctx, db, which, s.Config.Logger); err != nil {
+	if err := migration.Up(ctx, db, database, s.Config.Logger); err != nil {
 		return err
 	}
-	if err := migration.Check(ctx, db, which); err != nil {
+	if err := migration.Check(ctx, db, database); err != nil {
 		return err
 	}
-	return s.compare(ctx, db, which)
+	return s.compare(ctx, db, database)
 }
 
 // compare refuses tables that differ from the migrations. It needs a PostgreSQL role that may create temporary
 // tables. For another role, it only logs that it could not compare.
-func (s *DB) compare(ctx context.Context, db *sql.DB, which migration.Database) error {
-	err := migration.Compare(ctx, db, which)
+func (s *DB) compare(ctx context.Context, db *sql.DB, database migration.Database) error {
+	err := migration.Compare(ctx, db, database)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {
 		s.Config.Logger.Warn("the tables were not compared with what this program needs", "error", err)
 		return nil

@@ -123,10 +123,10 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 
 // Write runs a transaction of an owner: a client, the negative id of a partner, or 0 for the service itself.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
-	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).Of(owner), false)
+	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).ForOwner(owner), false)
 }
 
 // WriteDated is Write for rows that readers list in the order of their moments.
 func (s *DB) WriteDated(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
-	return s.TenantWriter(owner).Do(ctx, SingleDated(s.Writes, do).Of(owner), false)
+	return s.TenantWriter(owner).Do(ctx, SingleDated(s.Writes, do).ForOwner(owner), false)
 }

@@ -56,7 +56,7 @@ func (s *DB) HoldFile() (release func() error, err error) {
 // lockFile creates a file and locks it, with the flags of flock. busy is the error if the flags forbid waiting and
 // another process has the lock. The file is never removed. Otherwise two processes could hold locks on two files of
 // the same name.
-func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
+func lockFile(path string, flags int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
@@ -65,7 +65,7 @@ func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() er
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
 	for {
-		if err = syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+		if err = syscall.Flock(int(f.Fd()), flags); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}

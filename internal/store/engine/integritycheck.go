@@ -36,8 +36,8 @@ func (s *DB) noticed(err error) {
 }
 
 // markSuspect writes a mark, so that the next start checks the whole file.
-func (s *DB) markSuspect(why error) {
-	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.LocalClock.Now().Format(time.RFC3339), why)
+func (s *DB) markSuspect(cause error) {
+	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.LocalClock.Now().Format(time.RFC3339), cause)
 	if err := os.WriteFile(s.File+suspectMark, []byte(text), 0o600); err != nil {
 		s.Config.Logger.Error("the damage could not be noted, so the next start may not see it: run puntuale check", "error", err)
 	}

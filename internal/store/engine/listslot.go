@@ -9,8 +9,8 @@ import (
 // listSlots lets each client read only one list at a time. So a client that asks for several slow lists does not use
 // the connections that other clients need.
 type listSlots struct {
-	mu sync.Mutex
-	of map[int64]*listSlot
+	mu    sync.Mutex
+	slots map[int64]*listSlot
 }
 
 type listSlot struct {
@@ -21,13 +21,13 @@ type listSlot struct {
 // Take waits until the client's list slot is free, and takes it. done gives the slot back.
 func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err error) {
 	t.mu.Lock()
-	if t.of == nil {
-		t.of = map[int64]*listSlot{}
+	if t.slots == nil {
+		t.slots = map[int64]*listSlot{}
 	}
-	own := t.of[client]
+	own := t.slots[client]
 	if own == nil {
 		own = &listSlot{taken: make(chan struct{}, 1)}
-		t.of[client] = own
+		t.slots[client] = own
 	}
 	own.asked++
 	t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if own.asked--; own.asked == 0 {
-			delete(t.of, client)
+			delete(t.slots, client)
 		}
 	}
 	select {

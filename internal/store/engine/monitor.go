@@ -98,8 +98,8 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 	}
 }
 
-// Away returns errAway while the database does not answer.
-func (w *Monitor) Away() error { return context.Cause(w.context()) }
+// Unreachable returns errAway while the database does not answer.
+func (w *Monitor) Unreachable() error { return context.Cause(w.context()) }
 
 // observe gets the result of every statement. An answer shows that the database is alive. If the error comes from the
 // silence of the database, observe wraps it with errAway.
@@ -141,7 +141,7 @@ func (w *Monitor) release() {
 // returns false when ctx ends. It counts time in ticks, one after another, so that a sleep of the machine does not
 // look like silence. A wait for a new connection is not silence, but a wait until connectTimeout is.
 func (w *Monitor) present(ctx context.Context) bool {
-	asked, cancel := context.WithCancel(ctx)
+	probe, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answer := make(chan error, 1)
 	var out bool
@@ -151,7 +151,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		if !out && quiet%askEvery == 0 {
 			out = true
 			go func() {
-				answer <- w.ask(asked, 0)
+				answer <- w.ask(probe, 0)
 			}()
 		}
 		fired, stop := clock.System().After(watchTick)

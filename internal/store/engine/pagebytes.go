@@ -39,7 +39,7 @@ type PageSpan struct {
 // It takes the memory for them. The statement must return the id and the length of each row, for limit rows and one
 // more.
 func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
-	all, err := QueryAll(ctx, a, text, args, func(r Row, into *SizedRow) error { return r.Scan(&into.Id, &into.Bytes) })
+	all, err := QueryAll(ctx, a, text, args, func(r Row, target *SizedRow) error { return r.Scan(&target.Id, &target.Bytes) })
 	if err != nil {
 		return s, err
 	}

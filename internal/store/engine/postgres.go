@@ -92,34 +92,34 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	l := Conn{dialect: s.Dialect, watch: s.Monitor, admit: s.Admit}
-	on := func(db *sql.DB) *Writer {
+	newWriter := func(db *sql.DB) *Writer {
 		l.db = db
 		return s.startWriter(l)
 	}
 	for range postgresTenants {
-		s.TenantWriters = append(s.TenantWriters, on(writers))
+		s.TenantWriters = append(s.TenantWriters, newWriter(writers))
 	}
-	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = on(writers), on(writers), on(writers), on(beats)
+	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = newWriter(writers), newWriter(writers), newWriter(writers), newWriter(beats)
 	// The archiver reads by keys, as writers do, but on its own two connections. They are opened at the first use.
 	archivers, err := s.PostgresPool(address, writerSettings, 2)
 	if err != nil {
 		return err
 	}
-	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
+	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, newWriter(archivers)
 	// Chunks of campaigns have their own connection, opened at the first chunk. So chunks and calls wait for each
 	// other only at rows of the same client.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
-	s.FeedWriter = on(feeders)
+	s.FeedWriter = newWriter(feeders)
 	// Numbering has its own connection, opened at the first event. So it does not wait for transactions that write
 	// facts.
 	numberers, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
-	s.EventWriter = on(numberers)
+	s.EventWriter = newWriter(numberers)
 	return nil
 }
 

@@ -137,9 +137,9 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 }
 
 // fill adds tasks of one class while the round has room.
-func (r *writerRound) fill(tasks []*Task, of Class) {
+func (r *writerRound) fill(tasks []*Task, class Class) {
 	for _, t := range tasks {
-		if t.Kind.Class != of || slices.Contains(r.unripe, t.Kind) {
+		if t.Kind.Class != class || slices.Contains(r.unripe, t.Kind) {
 			continue
 		}
 		u := r.join(t)

@@ -8,13 +8,13 @@ import (
 
 // Purge removes the rows that the statement find returns for a bound. It uses several transactions, and locks the
 // rows in order.
-func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, scan func(Row, *T) error,
+func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {
 	for {
 		part, err := QueryAll(ctx, s.MaintenanceReads, find, []any{below, Chunk}, scan)
 		if err != nil {
-			return PublicError(fmt.Errorf("look for old %s: %w", what, err))
+			return PublicError(fmt.Errorf("look for old %s: %w", noun, err))
 		}
 		if len(part) == 0 {
 			return nil
@@ -23,7 +23,7 @@ func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, sc
 		if err := s.Write(ctx, 0, func(ctx context.Context, a Querier) error {
 			return remove(ctx, a, part)
 		}); err != nil {
-			return fmt.Errorf("remove old %s: %w", what, err)
+			return fmt.Errorf("remove old %s: %w", noun, err)
 		}
 		if len(part) < Chunk {
 			return nil

@@ -18,24 +18,24 @@ func Micros(t time.Time) int64 {
 }
 
 // Instant returns the moment of stored microseconds, in UTC. For 0 it returns the zero moment.
-func Instant(us int64) time.Time {
-	if us == 0 {
+func Instant(micros int64) time.Time {
+	if micros == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(us).UTC()
+	return time.UnixMicro(micros).UTC()
 }
 
 // ScanTime scans a column with microseconds.
-func ScanTime(into *time.Time) sql.Scanner { return scanTime{into} }
+func ScanTime(target *time.Time) sql.Scanner { return scanTime{target} }
 
 type scanTime struct{ into *time.Time }
 
 func (m scanTime) Scan(value any) error {
-	switch us := value.(type) {
+	switch micros := value.(type) {
 	case nil:
 		*m.into = time.Time{}
 	case int64:
-		*m.into = Instant(us)
+		*m.into = Instant(micros)
 	default:
 		return fmt.Errorf("a moment is kept as %T", value)
 	}
@@ -43,7 +43,7 @@ func (m scanTime) Scan(value any) error {
 }
 
 // ScanJSON scans a column with JSON.
-func ScanJSON(into any) sql.Scanner { return scanJSON{into} }
+func ScanJSON(target any) sql.Scanner { return scanJSON{target} }
 
 type scanJSON struct{ into any }
 
@@ -58,7 +58,7 @@ func (j scanJSON) Scan(value any) error {
 }
 
 // ScanOptionalJSON scans a column with JSON into a new value. An empty column gives nil.
-func ScanOptionalJSON[T any](into **T) sql.Scanner { return scanOptionalJSON[T]{into} }
+func ScanOptionalJSON[T any](target **T) sql.Scanner { return scanOptionalJSON[T]{target} }
 
 type scanOptionalJSON[T any] struct{ into **T }
 
@@ -84,7 +84,7 @@ func ToJSON(v any) (string, error) {
 }
 
 // ScanReason scans a column with a reason in its stored form.
-func ScanReason(into *puntuale.Reason) sql.Scanner { return scanReason{into} }
+func ScanReason(target *puntuale.Reason) sql.Scanner { return scanReason{target} }
 
 type scanReason struct{ into *puntuale.Reason }
 
@@ -101,7 +101,7 @@ func (r scanReason) Scan(value any) error {
 }
 
 // ScanBytes scans a column with bytes.
-func ScanBytes(into *string) sql.Scanner { return scanBytes{into} }
+func ScanBytes(target *string) sql.Scanner { return scanBytes{target} }
 
 type scanBytes struct{ into *string }
 
@@ -115,7 +115,7 @@ func (o scanBytes) Scan(value any) error {
 }
 
 // ScanBool scans a column with 0 or 1.
-func ScanBool(into *bool) sql.Scanner { return scanBool{into} }
+func ScanBool(target *bool) sql.Scanner { return scanBool{target} }
 
 type scanBool struct{ into *bool }
 

@@ -66,11 +66,11 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 			return err
 		}
 	}
-	there, err := sqliteThere(path)
+	exists, err := sqliteThere(path)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !exists {
 		if s.Config.NoMigrate {
 			return fmt.Errorf("%s: %w: run the command migrate first", path, migration.ErrEmpty)
 		}
@@ -89,15 +89,15 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		return err
 	}
 	for _, p := range []struct {
-		of     **ReadPool
-		size   int
-		within time.Duration
+		pool    **ReadPool
+		size    int
+		timeout time.Duration
 	}{{&s.CallReads, sqliteReaders, 0}, {&s.ListReads, sqliteListers, s.Config.ListTimeout}, {&s.DispatchReads, sqliteLookers, 0}, {&s.MaintenanceReads, sqliteWorkers, 0}} {
 		readers, err := s.SQLitePool(path, query, true, p.size)
 		if err != nil {
 			return err
 		}
-		*p.of = &ReadPool{d: s.Dialect, db: readers, Within: p.within, noticed: s.noticed}
+		*p.pool = &ReadPool{d: s.Dialect, db: readers, Within: p.timeout, noticed: s.noticed}
 	}
 	s.ArchiveReads = s.MaintenanceReads
 	s.CallReads.permits = make(chan struct{}, sqliteReaders)
@@ -150,8 +150,8 @@ func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String(), nil
 }
 
-func untrusted(path, why string) error {
-	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, why)
+func untrusted(path, reason string) error {
+	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, reason)
 }
 
 // sqliteThere reports whether the file exists. It refuses an incomplete set of files.
@@ -256,7 +256,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 
 // damaged returns the error for a damaged file, or err if the file only cannot be read now.
 func damaged(path string, err error) error {
-	if _, ours := errors.AsType[integrityResult](err); ours || broken(err) {
+	if _, own := errors.AsType[integrityResult](err); own || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))
 	}
 	return fmt.Errorf("check the database file: %w", err)

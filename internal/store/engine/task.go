@@ -71,8 +71,8 @@ func (t *Task) begin() bool {
 	return t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun)
 }
 
-// Of sets the owner of a task.
-func (t *Task) Of(owner int64) *Task {
+// ForOwner sets the owner of a task.
+func (t *Task) ForOwner(owner int64) *Task {
 	t.Owner = owner
 	return t
 }

@@ -58,18 +58,18 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := w.submit(t, urgent); err != nil {
 		return err
 	}
-	var gone error
+	var closed error
 	select {
 	case err := <-t.Done:
 		deadline.Begin()
 		return err
 	case <-deadline.Ends():
-		gone = puntuale.Overloaded(0)
+		closed = puntuale.Overloaded(0)
 	case <-ctx.Done():
-		gone = PublicError(ctx.Err())
+		closed = PublicError(ctx.Err())
 	}
 	if t.state.CompareAndSwap(taskWaiting, taskDropped) {
-		return gone
+		return closed
 	}
 	deadline.Begin()
 	return <-t.Done
@@ -79,7 +79,7 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	if err := w.DB.Failure(); err != nil {
 		return err
 	}
-	if err := w.DB.Monitor.Away(); err != nil {
+	if err := w.DB.Monitor.Unreachable(); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()

@@ -25,7 +25,7 @@ func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.
 	if s.db.Dialect.Postgres {
 		size = postgresEnds
 	}
-	present := s.db.From(now)
+	present := s.db.ClockAt(now)
 	for part := range slices.Chunk(all, size) {
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.end, func(ctx context.Context, a engine.Querier) error {
 			b := &endedAttempts{s: s, a: a, now: present(), all: part}
@@ -96,8 +96,8 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 				w.took(d)
 			}
 		}
-		if why := w.hopeless(b.now); why != "" {
-			if err := b.disable(ctx, w, puntuale.Because(why)); err != nil {
+		if reason := w.hopeless(b.now); reason != "" {
+			if err := b.disable(ctx, w, puntuale.Because(reason)); err != nil {
 				return err
 			}
 		}
@@ -146,15 +146,15 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 
 // disable disables a webhook, and emits an event for the client's other webhooks and its feed. A partner's webhook
 // belongs to no client, so there is no event.
-func (b *endedAttempts) disable(ctx context.Context, w *sender, why puntuale.Reason) error {
-	if _, err := b.a.Exec(ctx, `update webhook set active = 0, disabled_at = $2, reason = $3 where id = $1`, w.ID, engine.Micros(b.now), why.Stored()); err != nil {
+func (b *endedAttempts) disable(ctx context.Context, w *sender, reason puntuale.Reason) error {
+	if _, err := b.a.Exec(ctx, `update webhook set active = 0, disabled_at = $2, reason = $3 where id = $1`, w.ID, engine.Micros(b.now), reason.Stored()); err != nil {
 		return fmt.Errorf("disable a webhook: %w", err)
 	}
-	of := Account{Events: b.s, client: w.Client, partner: w.partner}
-	if err := of.subscribe(ctx, b.a); err != nil {
+	account := Account{Events: b.s, client: w.Client, partner: w.partner}
+	if err := account.subscribe(ctx, b.a); err != nil {
 		return err
 	}
-	detail, err := engine.ToJSON(map[string]string{"reason": why.Stored()})
+	detail, err := engine.ToJSON(map[string]string{"reason": reason.Stored()})
 	if err != nil {
 		return err
 	}

@@ -116,8 +116,8 @@ func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 	if err != nil || len(parts) != 4 || parts[0] != "delivery" {
 		return k, 0, engine.BadCursor(p)
 	}
-	for i, into := range []*int64{&k.at, &k.client, &k.seq} {
-		if *into, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil {
+	for i, target := range []*int64{&k.at, &k.client, &k.seq} {
+		if *target, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil {
 			return k, 0, engine.BadCursor(p)
 		}
 	}
@@ -127,7 +127,7 @@ func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 func (s Account) Delivery(ctx context.Context, id puntuale.WebhookID, client puntuale.ClientID, seq int64) (d puntuale.Delivery, e puntuale.Event, err error) {
 	d.Webhook = id
 	found, err := engine.QueryOne(ctx, s.db.CallReads, `select e.client_id, e.seq, e.type, e.at, e.subject, e.detail, `+deliveryColumns+` from webhook w cross join outbox_event e
- cross join delivery d`+s.mine()+` and w.id = $2 and e.client_id = $3 and e.seq = $4 and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq`,
+ cross join delivery d`+s.ownerCondition()+` and w.id = $2 and e.client_id = $3 and e.seq = $4 and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq`,
 		[]any{s.id(), id, client, seq}, append([]any{&e.Client, &e.Seq, &e.Type, engine.ScanTime(&e.At), &e.Subject, &e.Detail}, deliveryFields(&d)...)...)
 	if err := engine.FoundOr(found, err, puntuale.NoWebhook); err != nil {
 		return d, e, err

@@ -35,38 +35,38 @@ func (s *Events) fill(ctx context.Context, q engine.Querier, all []*puntuale.Eve
 	for _, kind := range []struct {
 		types puntuale.EventSet
 		text  string
-		scan  func(r engine.Row, n *int, of func() *puntuale.Event) error
+		scan  func(r engine.Row, n *int, next func() *puntuale.Event) error
 	}{
 		{messageEvents, SubjectMessages, scanMessage},
 		{puntuale.EventsOf(puntuale.EventReplyReceived), subjectReplies, scanReply},
 		{puntuale.EventsOf(puntuale.EventConsentChanged), subjectConsents, scanConsent},
 	} {
-		var which []*puntuale.Event
+		var events []*puntuale.Event
 		for _, e := range all {
 			if kind.types.Has(e.Type) {
-				which = append(which, e)
+				events = append(events, e)
 			}
 		}
-		if len(which) == 0 {
+		if len(events) == 0 {
 			continue
 		}
-		places := make([]int64, len(which))
+		places := make([]int64, len(events))
 		for i := range places {
 			places[i] = int64(i)
 		}
 		var n int
 		if err := q.Query(ctx, kind.text, []any{engine.Columns{
 			places,
-			engine.Column(which, func(e **puntuale.Event) int64 { return int64((*e).Client) }),
-			engine.Column(which, func(e **puntuale.Event) int64 { return (*e).Subject }),
-		}}, func(r engine.Row) error { return kind.scan(r, &n, func() *puntuale.Event { return which[n] }) }); err != nil {
+			engine.Column(events, func(e **puntuale.Event) int64 { return int64((*e).Client) }),
+			engine.Column(events, func(e **puntuale.Event) int64 { return (*e).Subject }),
+		}}, func(r engine.Row) error { return kind.scan(r, &n, func() *puntuale.Event { return events[n] }) }); err != nil {
 			return fmt.Errorf("read what events tell of: %w", err)
 		}
 	}
 	return nil
 }
 
-func scanMessage(r engine.Row, n *int, of func() *puntuale.Event) error {
+func scanMessage(r engine.Row, n *int, next func() *puntuale.Event) error {
 	m := &puntuale.MessageDetail{}
 	err := r.Scan(n, &m.Client, &m.ID, &m.Session, &m.Run, &m.Step, queue.ScanOrigin(&m.Origin), &m.Phone, engine.ScanTime(&m.Desired), engine.ScanTime(&m.Due),
 		engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats, &m.Generation, &m.State,
@@ -74,28 +74,28 @@ func scanMessage(r engine.Row, n *int, of func() *puntuale.Event) error {
 		&m.Sequence, engine.ScanTime(&m.Received), &m.RunName, &m.Reference, &m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked,
 		engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read))
 	if err == nil {
-		of().Message = m
+		next().Message = m
 	}
 	return err
 }
 
-func scanReply(r engine.Row, n *int, of func() *puntuale.Event) error {
+func scanReply(r engine.Row, n *int, next func() *puntuale.Event) error {
 	y := &puntuale.Reply{}
 	err := r.Scan(n, &y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.Run, &y.Effect, engine.ScanTime(&y.Read), &y.Blanked)
 	if err == nil {
-		of().Reply = y
+		next().Reply = y
 	}
 	return err
 }
 
-func scanConsent(r engine.Row, n *int, of func() *puntuale.Event) error {
+func scanConsent(r engine.Row, n *int, next func() *puntuale.Event) error {
 	c := &puntuale.Consent{}
 	err := r.Scan(n, &c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
 	if c.Erased = strings.HasPrefix(c.Phone, puntuale.MarkPrefix); c.Erased {
 		c.Phone = ""
 	}
 	if err == nil {
-		of().Consent = c
+		next().Consent = c
 	}
 	return err
 }

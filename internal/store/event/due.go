@@ -43,11 +43,11 @@ func (s *Events) OwnWebhooks(ctx context.Context, node puntuale.NodeID, now time
 			if err := fleet.Fence(ctx, a, node); err != nil {
 				return err
 			}
-			mine, err := s.ownerless(ctx, a, node, now, free)
-			if err != nil || len(mine) == 0 {
+			ownWebhooks, err := s.ownerless(ctx, a, node, now, free)
+			if err != nil || len(ownWebhooks) == 0 {
 				return err
 			}
-			_, err = a.Exec(ctx, `update webhook set owner = $1::bigint from $u(i bigint) where webhook.id = u.i`, node, engine.Columns{mine})
+			_, err = a.Exec(ctx, `update webhook set owner = $1::bigint from $u(i bigint) where webhook.id = u.i`, node, engine.Columns{ownWebhooks})
 			return err
 		}), false); err != nil {
 			return nil, err
@@ -82,8 +82,8 @@ func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.
  from webhook w left join chatwoot_link l on l.webhook_id = w.id where w.owner = $1 and w.owner <> 0 and w.active = 1
  and exists (select 1 from node n where n.id = $1 and n.lease_until > $clock) order by w.id`, []any{node}, func(r engine.Row, t *puntuale.WebhookTarget) error {
 		err := r.Scan(targetFields(t)...)
-		if len(t.Secret.Before) == 0 {
-			t.Secret.Before = nil
+		if len(t.Secret.FormerSecret) == 0 {
+			t.Secret.FormerSecret = nil
 		}
 		return err
 	})
@@ -135,12 +135,12 @@ func (s *Events) due(ctx context.Context, webhooks []puntuale.WebhookID, now tim
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("look for webhooks with due deliveries: %w", err))
 	}
-	is := make(map[puntuale.WebhookID]bool, len(due))
+	isDue := make(map[puntuale.WebhookID]bool, len(due))
 	for _, id := range due {
-		is[id] = true
+		isDue[id] = true
 	}
 	for _, id := range webhooks {
-		if !is[id] {
+		if !isDue[id] {
 			s.raise(id, now.Add(-dueSlack))
 		}
 	}

@@ -61,9 +61,9 @@ func (s Account) owner() int64 {
 // id returns the parameter $1 for the condition that mine returns.
 func (s Account) id() int64 { return max(int64(s.client), int64(s.partner)) }
 
-// mine returns the condition for the account's webhooks, in a statement that calls the table w. $1 is the result of
+// ownerCondition returns the condition for the account's webhooks, in a statement that calls the table w. $1 is the result of
 // id. Links to Chatwoot are not among them.
-func (s Account) mine() string {
+func (s Account) ownerCondition() string {
 	if s.client != 0 {
 		return ` where w.client_id = $1 and w.client_id <> 0 and not exists (select 1 from chatwoot_link l where l.webhook_id = w.id)`
 	}
@@ -80,11 +80,11 @@ func webhookFields(w *puntuale.Webhook) []any {
 const secretColumns = `w.secret, w.secret_before, w.secret_until`
 
 func secretFields(s *puntuale.WebhookSecret) []any {
-	return []any{&s.Present, &s.Before, engine.ScanTime(&s.Until)}
+	return []any{&s.Present, &s.FormerSecret, engine.ScanTime(&s.Until)}
 }
 
 func (s Account) Webhooks(ctx context.Context) ([]puntuale.Webhook, error) {
-	all, err := engine.QueryAll(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.mine()+` order by w.id`, []any{s.id()},
+	all, err := engine.QueryAll(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.ownerCondition()+` order by w.id`, []any{s.id()},
 		func(r engine.Row, w *puntuale.Webhook) error { return r.Scan(webhookFields(w)...) })
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list webhooks: %w", err))
@@ -93,14 +93,14 @@ func (s Account) Webhooks(ctx context.Context) ([]puntuale.Webhook, error) {
 }
 
 func (s Account) Webhook(ctx context.Context, id puntuale.WebhookID) (w puntuale.Webhook, err error) {
-	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.mine()+` and w.id = $2`, []any{s.id(), id}, webhookFields(&w)...)
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.ownerCondition()+` and w.id = $2`, []any{s.id(), id}, webhookFields(&w)...)
 	return w, engine.FoundOr(found, err, puntuale.NoWebhook)
 }
 
 func (s Account) WebhookSecret(ctx context.Context, id puntuale.WebhookID) (secret puntuale.WebhookSecret, err error) {
-	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+secretColumns+` from webhook w`+s.mine()+` and w.id = $2`, []any{s.id(), id}, secretFields(&secret)...)
-	if len(secret.Before) == 0 {
-		secret.Before = nil
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+secretColumns+` from webhook w`+s.ownerCondition()+` and w.id = $2`, []any{s.id(), id}, secretFields(&secret)...)
+	if len(secret.FormerSecret) == 0 {
+		secret.FormerSecret = nil
 	}
 	return secret, engine.FoundOr(found, err, puntuale.NoWebhook)
 }

@@ -63,13 +63,13 @@ func (s ClientEvents) lookTo(ctx context.Context, after, last int64) (end int64,
 
 // turnOn turns the feed on, or prolongs it. It returns the last number.
 func (s ClientEvents) turnOn(ctx context.Context, now time.Time) (last int64, err error) {
-	var until time.Time
+	var leaseEnd time.Time
 	end := now.Add(puntuale.KeepEvents)
 	if _, err := engine.QueryOne(ctx, s.db.CallReads, `select e.feed_until, e.last_seq from event_stream e where e.client_id = $1`, []any{s.client},
-		engine.ScanTime(&until), &last); err != nil {
+		engine.ScanTime(&leaseEnd), &last); err != nil {
 		return 0, engine.PublicError(fmt.Errorf("read a stream of events: %w", err))
 	}
-	if end.Sub(until) < feedRenew {
+	if end.Sub(leaseEnd) < feedRenew {
 		return last, nil
 	}
 	err = s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error {
@@ -77,14 +77,14 @@ func (s ClientEvents) turnOn(ctx context.Context, now time.Time) (last int64, er
  on conflict (client_id) do nothing`, s.client); err != nil {
 			return fmt.Errorf("begin a stream of events: %w", err)
 		}
-		found, err := engine.QueryOne(ctx, a, `select e.feed_until, e.last_seq from event_stream e where e.client_id = $1 for update of e`, []any{s.client}, engine.ScanTime(&until), &last)
+		found, err := engine.QueryOne(ctx, a, `select e.feed_until, e.last_seq from event_stream e where e.client_id = $1 for update of e`, []any{s.client}, engine.ScanTime(&leaseEnd), &last)
 		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 			return err
 		}
 		if _, err := a.Exec(ctx, `update event_stream set feed_until = $2 where client_id = $1`, s.client, engine.Micros(end)); err != nil {
 			return fmt.Errorf("turn the feed on: %w", err)
 		}
-		if until.After(now) {
+		if leaseEnd.After(now) {
 			return nil
 		}
 		return outbox.Announce(ctx, s.db.Dialect, a)

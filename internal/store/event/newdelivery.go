@@ -109,26 +109,26 @@ var (
 // findSessions finds the sessions of the facts. A fact without a session, such as a change of consent, gets 0.
 func (n *numberTask) findSessions(ctx context.Context) error {
 	for _, s := range subjectTables {
-		var which []*fact
+		var facts []*fact
 		for i := range n.facts {
 			if f := &n.facts[i]; s.types.Has(f.kind) {
-				which = append(which, f)
+				facts = append(facts, f)
 			}
 		}
-		if len(which) == 0 {
+		if len(facts) == 0 {
 			continue
 		}
-		places := make([]int64, len(which))
+		places := make([]int64, len(facts))
 		for i := range places {
 			places[i] = int64(i)
 		}
 		if err := n.a.Query(ctx, `select u.n, m.session_id from $u(n bigint, c bigint, s bigint) cross join `+s.table+` m where m.client_id = u.c and m.id = u.s`,
-			[]any{engine.Columns{places, engine.Column(which, func(f **fact) int64 { return int64((*f).client) }),
-				engine.Column(which, func(f **fact) int64 { return (*f).subject })}}, func(r engine.Row) error {
+			[]any{engine.Columns{places, engine.Column(facts, func(f **fact) int64 { return int64((*f).client) }),
+				engine.Column(facts, func(f **fact) int64 { return (*f).subject })}}, func(r engine.Row) error {
 				var i int
 				var session puntuale.SessionID
 				err := r.Scan(&i, &session)
-				which[i].session = session
+				facts[i].session = session
 				return err
 			}); err != nil {
 			return fmt.Errorf("look for the sessions of events: %w", err)

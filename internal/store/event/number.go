@@ -50,7 +50,7 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 		if err != nil || len(clients) == 0 {
 			return all, err
 		}
-		n := &numberTask{s: s, clients: clients, now: s.db.From(now)}
+		n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
 			return all, fmt.Errorf("number events: %w", err)
 		}
@@ -180,7 +180,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, there := n.seqs[f.client]; !there { // the client was deleted, and so was its stream
+		if _, found := n.seqs[f.client]; !found { // the client was deleted, and so was its stream
 			return nil
 		}
 		return n.number(f, more)

@@ -51,11 +51,11 @@ func (s Account) CreateWebhook(ctx context.Context, w puntuale.Webhook, secret [
 		if err != nil {
 			return nil, err
 		}
-		var has int
-		if _, err := engine.QueryOne(ctx, a, `select count(*) from webhook w`+s.mine(), []any{s.id()}, &has); err != nil {
+		var count int
+		if _, err := engine.QueryOne(ctx, a, `select count(*) from webhook w`+s.ownerCondition(), []any{s.id()}, &count); err != nil {
 			return nil, fmt.Errorf("count webhooks: %w", err)
 		}
-		if has >= puntuale.MaxWebhooks {
+		if count >= puntuale.MaxWebhooks {
 			return nil, tooMany()
 		}
 		n, err := engine.NextNumber(ctx, a, "webhook")
@@ -84,7 +84,7 @@ func (s Account) UpdateWebhook(ctx context.Context, id puntuale.WebhookID, p pun
 			return nil, err
 		}
 		w = puntuale.Webhook{}
-		found, err := engine.QueryOne(ctx, a, `select `+webhookColumns+` from webhook w`+s.mine()+` and w.id = $2 for update of w`, []any{s.id(), id}, webhookFields(&w)...)
+		found, err := engine.QueryOne(ctx, a, `select `+webhookColumns+` from webhook w`+s.ownerCondition()+` and w.id = $2 for update of w`, []any{s.id(), id}, webhookFields(&w)...)
 		if err := engine.ThereOr(found, err, puntuale.NoWebhook); err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error
 		if _, err := s.lock(ctx, a); err != nil {
 			return nil, err
 		}
-		n, err := a.Exec(ctx, `delete from webhook where id in (select w.id from webhook w`+s.mine()+` and w.id = $2)`, s.id(), id)
+		n, err := a.Exec(ctx, `delete from webhook where id in (select w.id from webhook w`+s.ownerCondition()+` and w.id = $2)`, s.id(), id)
 		if err := engine.ThereOr(n > 0, err, puntuale.NoWebhook); err != nil {
 			return nil, err
 		}
@@ -116,10 +116,10 @@ func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error
 	return s.forgetDeliveries(ctx, id)
 }
 
-func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next []byte, until time.Time) error {
+func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next []byte, oldValidUntil time.Time) error {
 	return s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
-		n, err := a.Exec(ctx, `update webhook set secret_before = secret, secret_until = $3, secret = $4 where id in (select w.id from webhook w`+s.mine()+` and w.id = $2)`,
-			s.id(), id, engine.Micros(until), next)
+		n, err := a.Exec(ctx, `update webhook set secret_before = secret, secret_until = $3, secret = $4 where id in (select w.id from webhook w`+s.ownerCondition()+` and w.id = $2)`,
+			s.id(), id, engine.Micros(oldValidUntil), next)
 		return nil, engine.ThereOr(n > 0, err, puntuale.NoWebhook)
 	})
 }

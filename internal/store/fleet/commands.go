@@ -36,28 +36,28 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 
-func (s *Fleet) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, until time.Time) (taken bool, err error) {
+func (s *Fleet) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, expiresAt time.Time) (taken bool, err error) {
 	err = s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
 		offset, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
 		n, err := a.Exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
-			node, id, engine.Micros(now.Add(offset)), engine.Micros(until.Add(offset)))
+			node, id, engine.Micros(now.Add(offset)), engine.Micros(expiresAt.Add(offset)))
 		taken = n > 0
 		return err
 	})
 	return taken, err
 }
 
-func (s *Fleet) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
+func (s *Fleet) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, expiresAt time.Time) error {
 	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
 		offset, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
 		_, err = a.Exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
-			node, id, engine.Micros(now.Add(offset)), engine.Micros(until.Add(offset)), append([]byte{}, answer...), []byte{})
+			node, id, engine.Micros(now.Add(offset)), engine.Micros(expiresAt.Add(offset)), append([]byte{}, answer...), []byte{})
 		return err
 	})
 }

@@ -10,7 +10,7 @@ import (
 var Hear = hear
 
 func Word(session puntuale.SessionID, due time.Time) string {
-	return pendingWakeup{changed: due.IsZero(), until: due}.word(session)
+	return pendingWakeup{changed: due.IsZero(), horizonEnd: due}.word(session)
 }
 
 // Words returns the part of a payload about one session's wakeups.

@@ -86,7 +86,7 @@ func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Durat
 	}
 	last := &heartbeatMark{node: puntuale.NodeID(id)}
 	_, err = engine.QueryOne(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
-		[]any{id, lease.Microseconds()}, &last.until)
+		[]any{id, lease.Microseconds()}, &last.leaseEnd)
 	return last, err
 }
 
@@ -97,7 +97,7 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 			return err
 		}
 		alive, err := engine.QueryOne(ctx, a, `update node set lease_until = $clock + $2::bigint where id = $1 and timeline = $timeline
- returning lease_until`, []any{node, lease.Microseconds()}, &last.until)
+ returning lease_until`, []any{node, lease.Microseconds()}, &last.leaseEnd)
 		if err == nil && !alive {
 			return puntuale.ErrFenced
 		}

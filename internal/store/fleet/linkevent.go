@@ -26,8 +26,8 @@ var publishedTypes = [...]puntuale.EventType{
 	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
 }
 
-// shortWait is a wait for the next login that tells nothing. Waits double, so a connection that cannot be made again has failed for about a
-// minute when one is longer.
+// shortWait is the longest wait before the next login that causes no event. Each wait is twice as long as the one
+// before. So a longer wait means that the connection has failed for about a minute.
 const shortWait = 30 * time.Second
 
 // publishedOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after
@@ -49,7 +49,7 @@ func publishedOf(l *puntuale.Link, now time.Time) publishedState {
 // publishedSession is a session's row before its link changes.
 type publishedSession struct {
 	puntuale.Session
-	told publishedState
+	reported publishedState
 }
 
 const publishedColumns = `session.id, session.client_id, session.name, session.type, session.sandbox, session.link, session.link_condition, session.code_until,
@@ -57,17 +57,17 @@ const publishedColumns = `session.id, session.client_id, session.name, session.t
 
 func scanPublished(r engine.Row, s *publishedSession) error {
 	return r.Scan(&s.ID, &s.Client, &s.Name, &s.Type, engine.ScanBool(&s.Sandbox), &s.Link.State, &s.Link.Condition, engine.ScanTime(&s.Link.Until),
-		engine.ScanTime(&s.Link.Limited), &s.told)
+		engine.ScanTime(&s.Link.Limited), &s.reported)
 }
 
-// before returns what the client knows. Where nothing was told yet, the row says it. A link in between was online.
-func (s *publishedSession) before(now time.Time) publishedState {
-	if s.told != publishedNothing {
-		return s.told
+// known returns what the client knows. Where nothing was told yet, the row says it. A link in between was online.
+func (s *publishedSession) known(now time.Time) publishedState {
+	if s.reported != publishedNothing {
+		return s.reported
 	}
-	was := s.Link
-	was.State = s.LinkOf()
-	if t := publishedOf(&was, now); t != publishedNothing {
+	former := s.Link
+	former.State = s.LinkOf()
+	if t := publishedOf(&former, now); t != publishedNothing {
 		return t
 	}
 	return publishedOnline
@@ -75,17 +75,17 @@ func (s *publishedSession) before(now time.Time) publishedState {
 
 // become notes the session's new link, and returns what is to be told of it.
 func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, error) {
-	before, limited := s.before(now), s.Link.Limited
+	before, limited := s.known(now), s.Link.Limited
 	s.Link = l
-	s.told = publishedOf(&l, now)
+	s.reported = publishedOf(&l, now)
 	var types []puntuale.EventType
 	switch {
-	case s.told == publishedNothing:
-		s.told = before
-	case s.told != before:
-		types = append(types, publishedTypes[s.told])
+	case s.reported == publishedNothing:
+		s.reported = before
+	case s.reported != before:
+		types = append(types, publishedTypes[s.reported])
 	}
-	if l.Limited.After(now) && !limited.After(now) && s.told != publishedRestricted {
+	if l.Limited.After(now) && !limited.After(now) && s.reported != publishedRestricted {
 		types = append(types, puntuale.EventSessionRestricted)
 	}
 	if len(types) == 0 {
@@ -100,9 +100,9 @@ func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact
 func (s *publishedSession) detail() (string, error) {
 	l := s.Link
 	l.State = s.LinkOf()
-	until := l.Until
+	limitedUntil := l.Until
 	if l.State == puntuale.LinkPairing {
-		until = time.Time{} // here it is the end of the pairing code, which the event leaves out
+		limitedUntil = time.Time{} // here it is the end of the pairing code, which the event leaves out
 	}
 	return outbox.Detail(struct {
 		Name    string                  `json:"name"`
@@ -112,7 +112,7 @@ func (s *publishedSession) detail() (string, error) {
 		Reason  string                  `json:"reason,omitempty"`
 		Until   string                  `json:"until,omitempty"`
 		Limited string                  `json:"limited_until,omitempty"`
-	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(until), outbox.Moment(l.Limited)})
+	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(limitedUntil), outbox.Moment(l.Limited)})
 }
 
 // TellLink tells the client of a session's new link. The caller has locked the session's row, and stores the link afterwards.
@@ -126,7 +126,7 @@ func TellLink(ctx context.Context, a engine.Querier, id puntuale.SessionID, l pu
 	if err != nil {
 		return err
 	}
-	if _, err := a.Exec(ctx, `update session set told = $2 where id = $1`, id, s.told); err != nil {
+	if _, err := a.Exec(ctx, `update session set told = $2 where id = $1`, id, s.reported); err != nil {
 		return fmt.Errorf("note what was told of a session: %w", err)
 	}
 	return outbox.Tell(ctx, a, now, facts...)

@@ -47,7 +47,7 @@ func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 			if err != nil {
 				return err
 			}
-			known[s.ID], facts = s.told, append(facts, more...)
+			known[s.ID], facts = s.reported, append(facts, more...)
 		}
 		_, err = a.Exec(ctx, setLinks, node, engine.Micros(now), engine.Columns{
 			engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),

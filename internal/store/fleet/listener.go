@@ -38,10 +38,10 @@ const (
 	listenMost  = 2 * time.Second // longest wait between attempts to listen again
 )
 
-// Listen calls heard with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
-// heard must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
+// Listen calls wakeup with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
+// wakeup must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
 // in transaction mode. On SQLite there are none.
-func (s *Fleet) Listen(heard puntuale.Wakeup) {
+func (s *Fleet) Listen(wakeup puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (s *Fleet) Listen(heard puntuale.Wakeup) {
 	cfg := s.notifier.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = s.Name + listenName
 	s.listener = &listener{
-		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: heard, stop: stop, done: make(chan struct{}),
+		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: wakeup, stop: stop, done: make(chan struct{}),
 	}
 	go s.listener.loop(ctx)
 }
@@ -84,7 +84,7 @@ func (l *listener) loop(ctx context.Context) {
 
 // listen opens a connection and reads from it until it fails. listened reports whether it had begun to listen.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
-	if err := l.watch.Away(); err != nil {
+	if err := l.watch.Unreachable(); err != nil {
 		return false, err
 	}
 	ctx, free := l.watch.Bind(ctx)
@@ -104,7 +104,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 		l.lost = false
 		l.logger.Info("other servers are heard again")
 	}
-	began, before, echoes := l.teller.told.Load(), l.teller.told.Load(), l.echoes
+	began, before, echoes := l.teller.sent.Load(), l.teller.sent.Load(), l.echoes
 	for {
 		var n *string
 		err := within(ctx, listenProbe, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 				return true, fmt.Errorf("ask: %w", err)
 			}
 			l.wonder(before > began, l.echoes > echoes)
-			before = l.teller.told.Load()
+			before = l.teller.sent.Load()
 		}
 	}
 }
@@ -145,11 +145,11 @@ func (l *listener) receive(payload string) {
 }
 
 // wonder notices if this process does not receive its own wakeups.
-func (l *listener) wonder(told, heard bool) {
+func (l *listener) wonder(notified, received bool) {
 	switch {
-	case heard:
+	case received:
 		l.deaf = false
-	case told && !l.deaf:
+	case notified && !l.deaf:
 		l.deaf = true
 		l.logger.Warn("wake-ups between servers do not arrive, so messages may leave up to a second late: is there a pooler before PostgreSQL that works by transaction?")
 	}

@@ -43,7 +43,7 @@ type notifier struct {
 	watch  *engine.Monitor
 	logger *slog.Logger
 	origin string        // first word of its payloads, by which this process recognises its own
-	told   atomic.Uint64 // number of notifications that were sent
+	sent   atomic.Uint64 // number of notifications that were sent
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
@@ -57,9 +57,9 @@ type notifier struct {
 
 // pendingWakeup collects the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
-	changed bool
-	first   time.Time // earliest moment at which something is due; zero: the wakeups name no moment
-	until   time.Time // latest moment at which something is due
+	changed    bool
+	first      time.Time // earliest moment at which something is due; zero: the wakeups name no moment
+	horizonEnd time.Time // latest moment at which something is due
 }
 
 func (s *Fleet) newNotifier() (*notifier, error) {
@@ -99,8 +99,8 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 		return
 	}
 	n.changed = n.changed || due.IsZero()
-	if due.After(n.until) {
-		n.until = due
+	if due.After(n.horizonEnd) {
+		n.horizonEnd = due
 	}
 	if !due.IsZero() && (n.first.IsZero() || due.Before(n.first)) {
 		n.first = due
@@ -148,7 +148,7 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	if len(payloads) == 0 {
 		return true
 	}
-	if t.watch.Away() != nil {
+	if t.watch.Unreachable() != nil {
 		return false
 	}
 	ending := ctx
@@ -168,7 +168,7 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	}
 	switch {
 	case err == nil:
-		t.told.Add(1)
+		t.sent.Add(1)
 		t.failed = false
 	case !t.failed:
 		t.failed = true
@@ -214,8 +214,8 @@ func (t *notifier) take() (payloads []string) {
 	text := t.origin
 	for session, n := range waiting {
 		word := " " + n.word(session)
-		if n.first.Before(n.until) {
-			word += " " + pendingWakeup{until: n.first}.word(session)
+		if n.first.Before(n.horizonEnd) {
+			word += " " + pendingWakeup{horizonEnd: n.first}.word(session)
 		}
 		if len(text)+len(word) > wakeupBytes {
 			payloads = append(payloads, text)
@@ -238,18 +238,18 @@ const numerals = 36
 func (n pendingWakeup) word(session puntuale.SessionID) string {
 	word := strconv.FormatInt(int64(session), numerals)
 	switch {
-	case n.until.IsZero():
+	case n.horizonEnd.IsZero():
 		return word
 	case n.changed:
 		word += "!"
 	default:
 		word += "."
 	}
-	return word + strconv.FormatInt(n.until.UnixMicro(), numerals)
+	return word + strconv.FormatInt(n.horizonEnd.UnixMicro(), numerals)
 }
 
-// hear calls heard for each word of a payload, and ignores everything else.
-func hear(words string, heard puntuale.Wakeup) {
+// hear calls wakeup for each word of a payload, and ignores everything else.
+func hear(words string, wakeup puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""
 		at := strings.IndexAny(word, ".!")
@@ -261,10 +261,10 @@ func hear(words string, heard puntuale.Wakeup) {
 			continue
 		}
 		if at < 0 || word[at] == '!' {
-			heard(puntuale.SessionID(session), time.Time{})
+			wakeup(puntuale.SessionID(session), time.Time{})
 		}
 		if micro, err := strconv.ParseInt(moment, numerals, 64); err == nil {
-			heard(puntuale.SessionID(session), time.UnixMicro(micro).UTC())
+			wakeup(puntuale.SessionID(session), time.UnixMicro(micro).UTC())
 		}
 	}
 }

@@ -58,8 +58,8 @@ func TestWakeupsAreFew(t *testing.T) {
 		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
 	const words = 2 * 20 // most bytes of one session: one word for its first moment, one for its last
-	if most := rounds * (1 + sessions*words/7900); payloads > most {
-		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, most)
+	if limit := rounds * (1 + sessions*words/7900); payloads > limit {
+		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, limit)
 	}
 	t.Logf("%d hints in %v: %d notifications", callers*20*sessions, time.Since(began), payloads)
 	for i := range 1_000_000 { // Notify must not block, and memory must stay small

@@ -18,8 +18,8 @@ const SynchronousNow = `case when current_setting('synchronous_standby_names') <
 
 // heartbeatMark is the last heartbeat that the database confirmed.
 type heartbeatMark struct {
-	node  puntuale.NodeID
-	until int64 // end of its lease, by the database's clock
+	node     puntuale.NodeID
+	leaseEnd int64 // end of its lease, by the database's clock
 }
 
 // Failover is a change of the timeline for which no node has done the quarantine yet.
@@ -67,11 +67,11 @@ func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 	if last == nil {
 		return true, nil
 	}
-	var until int64
-	if _, err := engine.QueryOne(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &until); err != nil {
+	var leaseEnd int64
+	if _, err := engine.QueryOne(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &leaseEnd); err != nil {
 		return false, fmt.Errorf("look for the last heartbeat: %w", err)
 	}
-	return until >= last.until, nil
+	return leaseEnd >= last.leaseEnd, nil
 }
 
 // noteSynchronous updates the record of how the server commits. It writes only if this has changed.

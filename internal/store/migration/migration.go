@@ -43,19 +43,19 @@ var (
 
 // Check compares the version of the tables with this program. It returns nil if they match. Otherwise it returns
 // ErrEmpty, ErrOlder, or, if a newer program wrote the tables, an error that wraps puntuale.ErrUntrusted.
-func Check(ctx context.Context, db *sql.DB, which Database) error {
-	there, err := exists(ctx, db, which)
+func Check(ctx context.Context, db *sql.DB, database Database) error {
+	found, err := exists(ctx, db, database)
 	if err != nil {
 		return fmt.Errorf("look for the version table: %w", err)
 	}
-	if !there {
+	if !found {
 		return ErrEmpty
 	}
 	var have sql.NullInt64
 	if err := db.QueryRowContext(ctx, "select max(version_id) from "+table).Scan(&have); err != nil {
 		return fmt.Errorf("read the tables' version: %w", err)
 	}
-	want, err := Latest(which)
+	want, err := Latest(database)
 	switch {
 	case err != nil:
 		return err
@@ -83,13 +83,13 @@ const (
 // Up runs the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each
 // other at a row of a lock table. An advisory lock would work only with a single primary. On SQLite, the caller must
 // keep other processes out. An interrupted step leaves nothing behind, and the next call runs it.
-func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
-	return up(ctx, db, which, math.MaxInt64, log)
+func Up(ctx context.Context, db *sql.DB, database Database, log *slog.Logger) error {
+	return up(ctx, db, database, math.MaxInt64, log)
 }
 
-func up(ctx context.Context, db *sql.DB, which Database, last int64, log *slog.Logger) error {
+func up(ctx context.Context, db *sql.DB, database Database, last int64, log *slog.Logger) error {
 	for try := 1; ; try++ {
-		p, err := provider(db, which, log)
+		p, err := provider(db, database, log)
 		if err != nil {
 			return err
 		}
@@ -106,11 +106,11 @@ func up(ctx context.Context, db *sql.DB, which Database, last int64, log *slog.L
 	}
 }
 
-func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, error) {
+func provider(db *sql.DB, database Database, log *slog.Logger) (*goose.Provider, error) {
 	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{
 		goose.WithTableName(table), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()),
 	}
-	if which == Postgres {
+	if database == Postgres {
 		dialect = goose.DialectPostgres
 		locker, err := lock.NewPostgresTableLocker(lock.WithTableName("puntuale_migration_lock"),
 			lock.WithTableLeaseDuration(held), lock.WithTableHeartbeatInterval(held/5),
@@ -121,7 +121,7 @@ func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, er
 		}
 		options = append(options, goose.WithLocker(locker))
 	}
-	dir, err := fs.Sub(files, string(which))
+	dir, err := fs.Sub(files, string(database))
 	if err != nil {
 		return nil, fmt.Errorf("open the migrations: %w", err)
 	}
@@ -153,24 +153,24 @@ func passing(err error) bool {
 	return false
 }
 
-func exists(ctx context.Context, db *sql.DB, which Database) (there bool, err error) {
+func exists(ctx context.Context, db *sql.DB, database Database) (found bool, err error) {
 	query := "select exists (select 1 from sqlite_schema where type = 'table' and name = $1)"
-	if which == Postgres {
+	if database == Postgres {
 		query = "select to_regclass($1) is not null"
 	}
-	err = db.QueryRowContext(ctx, query, table).Scan(&there)
-	return there, err
+	err = db.QueryRowContext(ctx, query, table).Scan(&found)
+	return found, err
 }
 
 // Latest returns the number of the last step.
-func Latest(which Database) (int64, error) {
-	names, err := fs.Glob(files, string(which)+"/*.sql")
+func Latest(database Database) (int64, error) {
+	names, err := fs.Glob(files, string(database)+"/*.sql")
 	if err != nil {
 		return 0, fmt.Errorf("list the migrations: %w", err)
 	}
 	var last int64
 	for _, name := range names {
-		n, err := goose.NumericComponent(name[len(which)+1:])
+		n, err := goose.NumericComponent(name[len(database)+1:])
 		if err != nil {
 			return 0, fmt.Errorf("read the number of %s: %w", name, err)
 		}

@@ -88,14 +88,14 @@ func postgres(t *testing.T) *target {
 	return newTarget(t, migration.Postgres, "pgx", address.String())
 }
 
-func newTarget(t *testing.T, which migration.Database, driver, address string) *target {
+func newTarget(t *testing.T, database migration.Database, driver, address string) *target {
 	t.Helper()
 	db, err := sql.Open(driver, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return &target{which, driver, address, db}
+	return &target{database, driver, address, db}
 }
 
 func (x *target) up(t *testing.T, to int64) {
@@ -215,9 +215,9 @@ func cutOff(t *testing.T, make func() *target) {
 	t.Logf("%d cuts", cuts)
 }
 
-func newest(t *testing.T, which migration.Database) int64 {
+func newest(t *testing.T, database migration.Database) int64 {
 	t.Helper()
-	n, err := migration.Latest(which)
+	n, err := migration.Latest(database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,11 +230,11 @@ func (x *target) forgetHolder(t *testing.T) {
 	if x.which != migration.Postgres {
 		return
 	}
-	var there bool
-	if err := x.db.QueryRow("select to_regclass('puntuale_migration_lock') is not null").Scan(&there); err != nil {
+	var found bool
+	if err := x.db.QueryRow("select to_regclass('puntuale_migration_lock') is not null").Scan(&found); err != nil {
 		t.Fatal(err)
 	}
-	if there {
+	if found {
 		if _, err := x.db.Exec("update puntuale_migration_lock set lease_expires_at = now() - interval '1 second'"); err != nil {
 			t.Fatal(err)
 		}

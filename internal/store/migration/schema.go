@@ -20,12 +20,12 @@ import (
 // Compare compares a database with the tables that this program's steps build. The error wraps puntuale.ErrUntrusted
 // and names what is missing. Compare ignores additional tables and indexes. All steps must have run on the database.
 // Compare finds steps that were edited after they ran there, before a statement fails.
-func Compare(ctx context.Context, db *sql.DB, which Database) error {
-	want, err := wanted(ctx, db, which)
+func Compare(ctx context.Context, db *sql.DB, database Database) error {
+	want, err := wantedSchema(ctx, db, database)
 	if err != nil {
 		return fmt.Errorf("build the tables to compare with: %w", err)
 	}
-	have, err := describe(ctx, db, which, "(select relnamespace from pg_class where oid = to_regclass('"+table+"'))")
+	have, err := describe(ctx, db, database, "(select relnamespace from pg_class where oid = to_regclass('"+table+"'))")
 	if err != nil {
 		return fmt.Errorf("read the tables' definitions: %w", err)
 	}
@@ -36,15 +36,15 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	besides := ""
+	extra := ""
 	if added := slices.DeleteFunc(have, func(line string) bool { // on SQLite, an added column also changes the definition of its table
 		_, found := slices.BinarySearch(want, line)
 		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {
-		besides = " It has besides: " + listed(added) + "."
+		extra = " It has besides: " + listed(added) + "."
 	}
 	return fmt.Errorf("%w: its tables are not as this program's migrations make them, although all of them ran. It lacks: %s.%s "+
-		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
+		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), extra)
 }
 
 // listed joins the first few names.
@@ -62,15 +62,15 @@ var known struct {
 	lines map[Database][]string
 }
 
-// wanted describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
+// wantedSchema describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
 // release writes definitions differently. They are temporary tables in a transaction that is rolled back.
-func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, err error) {
+func wantedSchema(ctx context.Context, db *sql.DB, database Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
-	if lines := known.lines[which]; lines != nil {
+	if lines := known.lines[database]; lines != nil {
 		return lines, nil
 	}
-	if which == SQLite {
+	if database == SQLite {
 		if db, err = sql.Open("sqlite", ":memory:"); err != nil {
 			return nil, fmt.Errorf("open a database in memory: %w", err)
 		}
@@ -82,12 +82,12 @@ func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, er
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if which == Postgres {
+	if database == Postgres {
 		if _, err := tx.ExecContext(ctx, "set local search_path = pg_temp"); err != nil {
 			return nil, fmt.Errorf("use temporary tables: %w", err)
 		}
 	}
-	names, err := fs.Glob(files, string(which)+"/*.sql")
+	names, err := fs.Glob(files, string(database)+"/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
@@ -100,13 +100,13 @@ func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, er
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if lines, err = describe(ctx, tx, which, "pg_my_temp_schema()"); err != nil {
+	if lines, err = describe(ctx, tx, database, "pg_my_temp_schema()"); err != nil {
 		return nil, err
 	}
 	if known.lines == nil {
 		known.lines = map[Database][]string{}
 	}
-	known.lines[which] = lines
+	known.lines[database] = lines
 	return lines, nil
 }
 
@@ -147,9 +147,9 @@ var (
 
 // describe returns the definitions, one in each line, sorted. On PostgreSQL, schema is an expression for the schema's
 // oid.
-func describe(ctx context.Context, q querier, which Database, schema string) (all []string, err error) {
+func describe(ctx context.Context, q querier, database Database, schema string) (all []string, err error) {
 	queries := append(slices.Clone(sqliteSchema), countersSchema)
-	if which == Postgres {
+	if database == Postgres {
 		queries = nil
 		for _, text := range postgresSchema {
 			queries = append(queries, fmt.Sprintf(text, schema))

@@ -49,7 +49,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	}
 	state := n.Detail.State
 	switch {
-	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to strangers
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to cold contacts
 		return nil
 	case kind == puntuale.NoticeDisconnected:
 		n.Detail = puntuale.NoticeDetail{Event: f.Type}
@@ -125,11 +125,11 @@ func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error
 	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3 and mailed = 0`, n.Client, n.Subject, engine.Micros(n.At)); err != nil {
 		return fmt.Errorf("delete a notice: %w", err)
 	}
-	told, err := a.Exec(ctx, `update notice set open = 0 where client_id = $1 and subject = $2 and open = 1`, n.Client, n.Subject)
+	closed, err := a.Exec(ctx, `update notice set open = 0 where client_id = $1 and subject = $2 and open = 1`, n.Client, n.Subject)
 	if err != nil {
 		return fmt.Errorf("close a notice: %w", err)
 	}
-	if told == 0 {
+	if closed == 0 {
 		return nil
 	}
 	return insert(ctx, a, n, 0)

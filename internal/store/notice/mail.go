@@ -22,7 +22,8 @@ type mailContent struct {
 	More    int                 `json:"more,omitempty"`
 }
 
-// Due locks notices whose e-mails are not queued. A second node waits for the first, and then finds that they are.
+// Due locks notices whose e-mails are not queued yet. If two nodes run it, the second waits for the first, and then
+// finds these notices already queued.
 const Due = `select n.id, n.partner_id, n.client_id, n.login_id, n.kind, n.due_at from notice n where n.mailed = 0 and n.due_at <= $1 order by n.due_at, n.id limit $2 for update`
 
 // dueNotice is a notice whose e-mails are to be queued.
@@ -39,7 +40,7 @@ type readerChoice struct {
 
 func (s *Notices) QueueNotices(ctx context.Context, now time.Time) (looked int, err error) {
 	var one int
-	if there, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select 1 from notice n where n.mailed = 0 and n.due_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !there {
+	if found, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select 1 from notice n where n.mailed = 0 and n.due_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !found {
 		return 0, engine.PublicError(err)
 	}
 	err = s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
@@ -173,13 +174,14 @@ func queue(ctx context.Context, a engine.Querier, user puntuale.LoginID, w *want
 // add keeps the newest notices, and counts the others.
 func (c *mailContent) add(ids []puntuale.NoticeID) {
 	c.Notices = append(c.Notices, ids...)
-	if over := len(c.Notices) - puntuale.MailedNotices; over > 0 {
-		c.More += over
-		c.Notices = slices.Delete(c.Notices, 0, over)
+	if excess := len(c.Notices) - puntuale.MailedNotices; excess > 0 {
+		c.More += excess
+		c.Notices = slices.Delete(c.Notices, 0, excess)
 	}
 }
 
-// QueuedNotices reads again what the user sees, so an e-mail has nothing that is gone.
+// QueuedNotices reads the notices again as the user would see them now. So the e-mail leaves out notices that no longer
+// exist.
 func (s *Notices) QueuedNotices(ctx context.Context, u puntuale.User, m puntuale.Mail) ([]puntuale.Notice, int, error) {
 	var content mailContent
 	if err := json.Unmarshal(m.Sealed, &content); err != nil {

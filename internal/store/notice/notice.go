@@ -57,8 +57,8 @@ func (s *Notices) LatestNotices(ctx context.Context, u puntuale.User, now time.T
 	return all, nil
 }
 
-func (s *Notices) UnreadNotices(ctx context.Context, u puntuale.User, now time.Time, most int) (n int, err error) {
-	if _, err = engine.QueryOne(ctx, s.db.CallReads, `select count(*) from (select n.id from notice n where`+seen+notRead+` limit $7) x`, seenBy(u, now, most), &n); err != nil {
+func (s *Notices) UnreadNotices(ctx context.Context, u puntuale.User, now time.Time, limit int) (n int, err error) {
+	if _, err = engine.QueryOne(ctx, s.db.CallReads, `select count(*) from (select n.id from notice n where`+seen+notRead+` limit $7) x`, seenBy(u, now, limit), &n); err != nil {
 		return 0, engine.PublicError(fmt.Errorf("count notices: %w", err))
 	}
 	return n, nil

@@ -50,8 +50,8 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
-	var told, ruled bool
-	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&told), engine.ScanBool(&ruled)); err != nil {
+	var wanted, ruled bool
+	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&wanted), engine.ScanBool(&ruled)); err != nil {
 		return fmt.Errorf("look who wants facts: %w", err)
 	}
 	if ruled {
@@ -59,7 +59,7 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 			return err
 		}
 	}
-	if !told {
+	if !wanted {
 		return nil
 	}
 	rows := rowsOf(facts)
@@ -93,7 +93,7 @@ func rowsOf(facts []Fact) []row {
 		r := row{Fact: facts[0]}
 		n := 1
 		more = more[:0]
-		for ; n < min(len(facts), rowMost) && alike(&facts[n], &r.Fact); n++ {
+		for ; n < min(len(facts), rowMost) && sameExceptSubject(&facts[n], &r.Fact); n++ {
 			more = strconv.AppendInt(append(more, ','), facts[n].Subject, 10)
 		}
 		r.more = string(more)
@@ -102,8 +102,8 @@ func rowsOf(facts []Fact) []row {
 	return rows
 }
 
-// alike reports whether two facts differ only in their subjects.
-func alike(x, y *Fact) bool {
+// sameExceptSubject reports whether two facts differ only in their subjects.
+func sameExceptSubject(x, y *Fact) bool {
 	return x.Client == y.Client && x.Type == y.Type && x.Detail == y.Detail
 }
 
@@ -129,7 +129,7 @@ func MoreSubjects(more string) (all []int64, err error) {
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
-			continue // people are told the worse
+			continue // the notice that no credit is left says more
 		}
 		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
 			return err

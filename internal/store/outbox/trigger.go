@@ -52,7 +52,7 @@ where w.client_id = $1 and w.wanted & (1::bigint << 40) <> 0`
 // TouchContacts notes that contacts changed, or are gone, in the transaction that changes them.
 func TouchContacts(ctx context.Context, a engine.Querier, client puntuale.ClientID, at time.Time, ids []puntuale.ContactID) error {
 	var one int
-	if there, err := engine.QueryOne(ctx, a, `select 1 from automation_client where client_id = $1`, []any{client}, &one); err != nil || !there {
+	if found, err := engine.QueryOne(ctx, a, `select 1 from automation_client where client_id = $1`, []any{client}, &one); err != nil || !found {
 		return err
 	}
 	if _, err := a.Exec(ctx, touchContacts, client, engine.Micros(at), engine.Columns{

@@ -31,12 +31,12 @@ func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.T
 		return engine.PublicError(fmt.Errorf("look for clients that remember people: %w", err))
 	}
 	for _, client := range clients {
-		f := runReader{ContactStore: p.Of(client, 0), settle: settle, now: now, read: read}
+		f := runReader{ContactStore: p.ForClient(client, 0), settle: settle, now: now, read: read}
 		for step, more := 0, true; more && step < followSteps; step++ {
 			if err := p.db.FeedWriter.Do(ctx, engine.Single(p.merges, func(ctx context.Context, a engine.Querier) (err error) {
 				more, err = f.step(ctx, a)
 				return err
-			}).Of(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted meanwhile
+			}).ForOwner(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted meanwhile
 				return fmt.Errorf("remember people of runs: %w", err)
 			}
 		}

@@ -23,14 +23,14 @@ func (s ContactStore) ContactOf(ctx context.Context, phone string) (c puntuale.C
 }
 
 func (s ContactStore) ContactsOf(ctx context.Context, phones []string) (map[string]puntuale.Contact, error) {
-	there, err := s.contactsOf(ctx, s.db.CallReads, phones)
-	return there, engine.PublicError(err)
+	stored, err := s.contactsOf(ctx, s.db.CallReads, phones)
+	return stored, engine.PublicError(err)
 }
 
 func (s ContactStore) contactsOf(ctx context.Context, a engine.Querier, phones []string) (map[string]puntuale.Contact, error) {
-	there := map[string]puntuale.Contact{}
+	stored := map[string]puntuale.Contact{}
 	if len(phones) == 0 {
-		return there, nil
+		return stored, nil
 	}
 	all, err := engine.QueryAll(ctx, a, `select `+personColumns+` from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`,
 		[]any{s.client, engine.Columns{phones}}, scanPerson)
@@ -38,9 +38,9 @@ func (s ContactStore) contactsOf(ctx context.Context, a engine.Querier, phones [
 		return nil, fmt.Errorf("read contacts: %w", err)
 	}
 	for _, c := range all {
-		there[c.Phone] = c
+		stored[c.Phone] = c
 	}
-	return there, nil
+	return stored, nil
 }
 
 func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p puntuale.Page) ([]puntuale.Contact, string, error) {
@@ -53,8 +53,8 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 		limit = engine.DefaultLimit
 	}
 	var found []foundContact
-	for most := limit + 1; len(found) <= limit && !x.ended && x.scanned < scanBound; most *= 2 {
-		part, err := x.next(ctx, min(most, scanBound-x.scanned), true)
+	for maximum := limit + 1; len(found) <= limit && !x.ended && x.scanned < scanBound; maximum *= 2 {
+		part, err := x.next(ctx, min(maximum, scanBound-x.scanned), true)
 		if err != nil {
 			return nil, "", err
 		}
@@ -98,18 +98,18 @@ func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact
 	return all, nil
 }
 
-func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, most int) (n int, err error) {
+func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, limit int) (n int, err error) {
 	if f.Tag == "" && f.Phone == "" && f.Name == "" && f.Filled == "" && len(f.Any) == 0 {
 		_, err := engine.QueryOne(ctx, s.db.CallReads, `select n.people from person_count n where n.client_id = $1`, []any{s.client}, &n)
-		return min(n, most), engine.PublicError(err)
+		return min(n, limit), engine.PublicError(err)
 	}
 	x, err := s.search(ctx, f, "")
-	for err == nil && n < most && !x.ended {
+	for err == nil && n < limit && !x.ended {
 		var part []foundContact
 		part, err = x.next(ctx, countBound, false)
 		n += len(part)
 	}
-	return min(n, most), err
+	return min(n, limit), err
 }
 
 // mostTags is how many tags one answer may have.

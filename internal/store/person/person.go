@@ -26,9 +26,9 @@ func New(db *engine.DB) *Persons {
 	return p
 }
 
-// Of returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
+// ForClient returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
 // people in dashboards.
-func (p *Persons) Of(client puntuale.ClientID, calls int64) ContactStore {
+func (p *Persons) ForClient(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }
 
@@ -89,7 +89,7 @@ func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {
 			merged, err = s.merge(ctx, a, m)
 			return err
-		}).Of(int64(s.client)), false)
+		}).ForOwner(int64(s.client)), false)
 		return merged, err
 	}
 	err = s.db.Once(ctx, int64(s.client), m.Key, func(ctx context.Context, a engine.Querier) (any, error) {
@@ -118,7 +118,7 @@ func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.Co
 
 // mergeLocked does the work of merge. The caller has locked the client's number of contacts.
 func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntuale.ContactBatch, people int64) (merged puntuale.MergedContacts, err error) {
-	there, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
+	stored, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
 	if err != nil {
 		return merged, err
 	}
@@ -126,7 +126,7 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 	merged = puntuale.MergedContacts{All: make([]puntuale.Contact, len(m.All)), Refused: map[int]puntuale.ReasonCode{}}
 	var fresh []int
 	for i, given := range m.All {
-		old, known := there[given.Phone]
+		old, known := stored[given.Phone]
 		if !known {
 			old = puntuale.Contact{Phone: given.Phone, Created: m.Now}
 		}
@@ -275,7 +275,7 @@ func (p *Persons) ForgetContacts(ctx context.Context) error {
 				}
 				_, err = a.Exec(ctx, `delete from person_count where client_id = $1`, client)
 				return err
-			}).Of(int64(client)), false); err != nil {
+			}).ForOwner(int64(client)), false); err != nil {
 				return err
 			}
 		}

@@ -148,11 +148,11 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	case byWord:
 		word := x.words[c.Word]
 		return `select t.person_id, t.term from person_term t where t.client_id = $1 and t.kind = 1 and (t.term, t.person_id) > ($2, $3) and t.term < $4
- order by t.term, t.person_id limit $5`, []any{x.client, max(c.Text, word), c.ID, after(word)}
+ order by t.term, t.person_id limit $5`, []any{x.client, max(c.Text, word), c.ID, prefixEnd(word)}
 	case byPhone:
 		from, to := x.f.Phone, x.f.Phone+" "
 		if x.prefix != "" {
-			from, to = x.prefix, after(x.prefix)
+			from, to = x.prefix, prefixEnd(x.prefix)
 		}
 		if c.Text != "" {
 			from = max(from, c.Text+" ") // a space is smaller than every character of a number
@@ -168,16 +168,16 @@ type foundContact struct {
 	text string // phone or word by which it was found
 }
 
-// keys reads contacts by the list's condition, after the cursor. most limits how many. With several tags, it reads that
+// keys reads contacts by the list's condition, after the cursor. It reads at most limit. With several tags, it reads that
 // number for each tag, because the first contacts of the list are among them.
-func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
+func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
 		tags = x.f.Any
 	}
 	for _, tag := range tags {
 		text, args := x.statement(x.at, tag)
-		part, err := engine.QueryAll(ctx, x.lists(), text, append(args, most), func(r engine.Row, k *foundContact) error { return r.Scan(&k.Id, &k.text) })
+		part, err := engine.QueryAll(ctx, x.lists(), text, append(args, limit), func(r engine.Row, k *foundContact) error { return r.Scan(&k.Id, &k.text) })
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("list contacts: %w", err))
 		}
@@ -187,18 +187,18 @@ func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err e
 		slices.SortFunc(keys, func(a, b foundContact) int { return cmp.Compare(a.Id, b.Id) })
 		keys = slices.Compact(keys)
 	}
-	return keys[:min(most, len(keys))], nil
+	return keys[:min(limit, len(keys))], nil
 }
 
-// next checks further contacts, and returns those for which all conditions hold. most limits how many it checks. If
+// next checks further contacts, and returns those for which all conditions hold. It checks at most limit. If
 // sized is true, it also returns their sizes.
-func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
-	keys, err := x.keys(ctx, most)
+func (x *search) next(ctx context.Context, limit int, sized bool) ([]foundContact, error) {
+	keys, err := x.keys(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	x.scanned += len(keys)
-	if x.ended = len(keys) < most; len(keys) == 0 {
+	if x.ended = len(keys) < limit; len(keys) == 0 {
 		return nil, nil
 	}
 	where, args := x.conditions()
@@ -256,10 +256,10 @@ func (x *search) conditions() (where string, args []any) {
 		if x.at.By == byWord && x.at.Word == i {
 			continue
 		}
-		where += ` and ` + wordsOfPerson + arg(word) + ` and w.term || '' < ` + arg(after(word)) + `) > 0`
+		where += ` and ` + wordsOfPerson + arg(word) + ` and w.term || '' < ` + arg(prefixEnd(word)) + `) > 0`
 	}
 	if x.prefix != "" && x.at.By != byPhone {
-		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(after(x.prefix))
+		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(prefixEnd(x.prefix))
 	}
 	if x.f.Filled != "" { // in the stored JSON, a quotation mark inside a text always follows a backslash
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`

@@ -28,14 +28,14 @@ func (s ContactStore) Tag(ctx context.Context, a engine.Querier, all []TagChange
 	if err != nil {
 		return err
 	}
-	there, err := s.contactsOf(ctx, a, engine.Column(all, func(t *TagChange) string { return t.Phone }))
+	stored, err := s.contactsOf(ctx, a, engine.Column(all, func(t *TagChange) string { return t.Phone }))
 	if err != nil {
 		return err
 	}
 	w := &writtenContacts{client: s.client}
 	var fresh []puntuale.Contact
 	for _, t := range all {
-		old, known := there[t.Phone]
+		old, known := stored[t.Phone]
 		if !known {
 			if len(t.Add) > 0 && people+int64(len(fresh)) < puntuale.MaxContacts {
 				fresh = append(fresh, puntuale.Contact{Phone: t.Phone, Tags: t.Add, Created: now, Changed: now})

@@ -70,6 +70,6 @@ func words(text string) []string {
 	return slices.Compact(all)
 }
 
-// after returns a text that is larger than every text with this prefix. Its last character is in no text of letters
+// prefixEnd returns a text that is larger than every text with this prefix. Its last character is in no text of letters
 // and digits.
-func after(prefix string) string { return prefix + "\U0010FFFF" }
+func prefixEnd(prefix string) string { return prefix + "\U0010FFFF" }

@@ -16,7 +16,7 @@ import (
 
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	var answers []puntuale.ClaimAnswer
-	present := s.From(c.Now)
+	present := s.ClockAt(c.Now)
 	t := &engine.Task{Kind: s.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
 	t.Run = func(ctx context.Context, a engine.Querier) error {
 		b := &ClaimBatch{Claim: c, A: a, Done: present()}
@@ -124,9 +124,9 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
-		case m.Intent > 0 && st.Hold(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
+		case m.Intent > 0 && st.WaitReason(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
 			b.order = append(b.order, i)
-		case st.Hold(b.Now) != "":
+		case st.WaitReason(b.Now) != "":
 			b.Answers[i] = puntuale.ClaimHeld
 		default:
 			b.order = append(b.order, i)
@@ -166,7 +166,7 @@ func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 		var ref campaignRef
 		var state puntuale.CampaignState
 		err := rows.Scan(&ref.client, &ref.id, &state)
-		held[ref] = state.Holds()
+		held[ref] = state.HoldsBack()
 		return err
 	})
 	if err != nil {
@@ -213,7 +213,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	var client, id, due, attempt int64
 	var purpose puntuale.Purpose
 	var blocked bool
-	into := []any{&client, &id, &due, &attempt, &purpose, &blocked, &seen}
+	target := []any{&client, &id, &due, &attempt, &purpose, &blocked, &seen}
 	err := b.A.Query(ctx, ClaimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
@@ -221,7 +221,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		engine.Column(b.order, func(i *int) int64 { return engine.Bit(b.standings[item(i).Client].Credits != nil) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows engine.Row) error {
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan(target...); err != nil {
 			return err
 		}
 		g := grantedRow{due: due, attempt: int(attempt), purpose: purpose, blocked: blocked}
@@ -339,9 +339,9 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit, state, reason)}, func(rows engine.Row) error {
 			var ref puntuale.MessageRef
 			var state puntuale.State
-			var back int
-			err := rows.Scan(&ref.Client, &ref.ID, &state, &back)
-			if back < 0 {
+			var returned int
+			err := rows.Scan(&ref.Client, &ref.ID, &state, &returned)
+			if returned < 0 {
 				b.returned[ref.Client]++
 			}
 			kind := puntuale.EventMessageBlacklisted
@@ -379,12 +379,12 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var back []puntuale.MessageRef
+	var returned []puntuale.MessageRef
 	for i, c := range clients {
 		rows := want[c]
 		slices.SortFunc(rows, func(x, y grantedRow) int { return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.ID, y.ID)) })
 		for _, g := range rows[taken[i]:] {
-			back = append(back, g.MessageRef)
+			returned = append(returned, g.MessageRef)
 			b.Answers[g.index] = puntuale.ClaimHeld
 		}
 	}
@@ -394,7 +394,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	if err := giveBack(ctx, b.A, b.Now, b.returned); err != nil {
 		return err
 	}
-	return b.release(ctx, back)
+	return b.release(ctx, returned)
 }
 
 // release undoes intents that this transaction wrote. It deletes the moment of an earlier attempt, because the result

@@ -22,7 +22,7 @@ func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.Clien
 			var c puntuale.ClientID
 			var n sql.NullInt64
 			var m creditMark
-			if err := rows.Scan(&c, &n, &m.topped, &m.told); err != nil {
+			if err := rows.Scan(&c, &n, &m.topped, &m.reported); err != nil {
 				return err
 			}
 			left[c], marks[c] = n, m

@@ -12,25 +12,25 @@ import (
 
 // creditMark is what is known of a client's credits besides their number.
 type creditMark struct {
-	topped int64 // the credits after the last top-up; 0: not known
-	told   int8  // as client.credits_told
+	topped   int64 // the credits after the last top-up; 0: not known
+	reported int8  // as client.credits_told
 }
 
-// few is the number of credits at which a client is told that few are left.
-func (m creditMark) few() int64 { return max(m.topped/10, 1) }
+// lowMark is the number of credits at which a client is told that few are left.
+func (m creditMark) lowMark() int64 { return max(m.topped/10, 1) }
 
-// fell notes that credits became fewer, and returns what is to be told of it. A top-up begins anew, and nothing else does. Otherwise each
-// message that takes a last credit and gives it back would tell the same again.
+// fell notes that credits became fewer, and returns the events to write. Each event is written once after a top-up.
+// Otherwise each message that takes the last credit and gives it back would cause the same event again.
 func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) {
 	var types []puntuale.EventType
 	if m.topped == 0 {
 		m.topped = before
 	}
-	if m.told&toldSoon == 0 && left <= m.few() {
-		types, m.told = append(types, puntuale.EventCreditLow), m.told|toldSoon
+	if m.reported&toldSoon == 0 && left <= m.lowMark() {
+		types, m.reported = append(types, puntuale.EventCreditLow), m.reported|toldSoon
 	}
-	if m.told&toldOver == 0 && left <= 0 {
-		types, m.told = append(types, puntuale.EventCreditOut), m.told|toldOver
+	if m.reported&toldOver == 0 && left <= 0 {
+		types, m.reported = append(types, puntuale.EventCreditOut), m.reported|toldOver
 	}
 	return m, types
 }
@@ -52,7 +52,7 @@ func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []cred
 	if _, err := a.Exec(ctx, `update client set credits_topped = u.p, credits_told = u.t from $u(c bigint, p bigint, t smallint) where client.id = u.c`, engine.Columns{
 		engine.Column(all, func(t T) int64 { return int64(t.client) }),
 		engine.Column(all, func(t T) int64 { return t.mark.topped }),
-		engine.Column(all, func(t T) int64 { return int64(t.mark.told) }),
+		engine.Column(all, func(t T) int64 { return int64(t.mark.reported) }),
 	}); err != nil {
 		return fmt.Errorf("note what clients were told of their credits: %w", err)
 	}
@@ -85,7 +85,7 @@ func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client 
 			t.mark, t.types = t.mark.fell(0, 0)
 		}
 	default:
-		if _, err := engine.QueryOne(ctx, a, `select credits_topped, credits_told from client where id = $1`, []any{client}, &t.mark.topped, &t.mark.told); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select credits_topped, credits_told from client where id = $1`, []any{client}, &t.mark.topped, &t.mark.reported); err != nil {
 			return fmt.Errorf("read what a client was told of its credits: %w", err)
 		}
 		t.left = *after

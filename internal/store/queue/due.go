@@ -21,15 +21,15 @@ const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, 
 // dueRow scans DueColumns, one row after another. No other rows are read so often, so it uses plain integers, which
 // need no reflection.
 type dueRow struct {
-	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation, campaign int64
-	phone                                                                                                string
-	into                                                                                                 []any
+	client, id, session, run, step, due, next, validUntil, intent, at, attempt, repeats, generation, campaign int64
+	phone                                                                                                     string
+	into                                                                                                      []any
 }
 
 // NewDueRow returns a dueRow that scans the additional columns of a row into more.
 func NewDueRow(more ...any) *dueRow {
 	d := &dueRow{}
-	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.until,
+	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.validUntil,
 		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation, &d.campaign}, more...)
 	return d
 }
@@ -40,7 +40,7 @@ func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 	}
 	*m = puntuale.DueMessage{
 		Client: puntuale.ClientID(d.client), ID: puntuale.MessageID(d.id), Session: puntuale.SessionID(d.session), Run: puntuale.RunID(d.run),
-		Step: int(d.step), Phone: d.phone, Due: engine.Instant(d.due), Next: engine.Instant(d.next), ValidUntil: engine.Instant(d.until),
+		Step: int(d.step), Phone: d.phone, Due: engine.Instant(d.due), Next: engine.Instant(d.next), ValidUntil: engine.Instant(d.validUntil),
 		Intent: d.intent, IntentAt: engine.Instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
 		Campaign: puntuale.CampaignID(d.campaign),
 	}
@@ -98,13 +98,13 @@ type Queue struct {
 func New(db *engine.DB) *Queue {
 	// These tasks may run twice. Outcomes and settlements compare the intent that the caller saw, and a repeated
 	// receipt changes nothing.
-	again := func(k *engine.Kind) *engine.Kind {
+	repeatable := func(k *engine.Kind) *engine.Kind {
 		k.Check = engine.RunAgain
 		return k
 	}
 	s := &Queue{
-		DB: db, claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)),
-		receive: newReceiveKind(), receipt: again(engine.NewSingle("evidence", engine.PriorityCall)),
+		DB: db, claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
+		receive: newReceiveKind(), receipt: repeatable(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
 	s.receipt.Background = true // networks send receipts as fast as messages leave
 	return s
@@ -143,10 +143,10 @@ func (s *Queue) Due(ctx context.Context, from []puntuale.QueueCursor, horizon ti
 	return all, nil
 }
 
-func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
+func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, end time.Time, limit int) (
 	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
 ) {
-	if len(sessions) == 0 || most <= 0 {
+	if len(sessions) == 0 || limit <= 0 {
 		return nil, nil, nil
 	}
 	var place int
@@ -156,7 +156,7 @@ func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 		if err := due.Scan(rows, &m); err != nil {
 			return err
 		}
-		if place == most {
+		if place == limit {
 			crowded = append(crowded, m.Session)
 		}
 		if m.Intent == 0 && m.IntentAt.After(since) {
@@ -165,10 +165,10 @@ func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 		return nil
 	}
 	if s.Dialect.Postgres {
-		err = s.DispatchReads.Query(ctx, RetryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, fleet.SessionColumn(sessions)}, keep)
+		err = s.DispatchReads.Query(ctx, RetryingOfSessions, []any{engine.Micros(since), engine.Micros(end), limit, fleet.SessionColumn(sessions)}, keep)
 	} else {
 		for _, id := range sessions {
-			if err = s.DispatchReads.Query(ctx, RetryingOfSession, []any{engine.Micros(since), engine.Micros(until), most, id}, keep); err != nil {
+			if err = s.DispatchReads.Query(ctx, RetryingOfSession, []any{engine.Micros(since), engine.Micros(end), limit, id}, keep); err != nil {
 				break
 			}
 		}
@@ -180,8 +180,8 @@ func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	return tried, crowded, nil
 }
 
-func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
-	all, err := engine.QueryAll(ctx, s.DispatchReads, ExpiringOfSession, []any{session, engine.Micros(by), limit}, NewDueRow().Scan)
+func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, end time.Time, limit int) ([]puntuale.DueMessage, error) {
+	all, err := engine.QueryAll(ctx, s.DispatchReads, ExpiringOfSession, []any{session, engine.Micros(end), limit}, NewDueRow().Scan)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read expiring messages: %w", err))
 	}
@@ -200,25 +200,25 @@ func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[pun
 	if len(steps) == 0 {
 		return contents, nil
 	}
-	asked := map[puntuale.RunRef][]int{}
+	placesOf := map[puntuale.RunRef][]int{}
 	var runs []puntuale.RunRef
 	for _, ref := range steps {
-		if asked[ref.RunRef] == nil {
+		if placesOf[ref.RunRef] == nil {
 			runs = append(runs, ref.RunRef)
 		}
-		asked[ref.RunRef] = append(asked[ref.RunRef], ref.Step)
+		placesOf[ref.RunRef] = append(placesOf[ref.RunRef], ref.Step)
 	}
 	var client, id int64
 	var zone string
 	var text []byte
-	into := []any{&client, &id, &zone, &text}
+	target := []any{&client, &id, &zone, &text}
 	err := s.DispatchReads.Query(ctx, `
 select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`,
 		[]any{engine.Columns{
 			engine.Column(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
 			engine.Column(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
 		}}, func(rows engine.Row) error {
-			if err := rows.Scan(into...); err != nil {
+			if err := rows.Scan(target...); err != nil {
 				return err
 			}
 			var frozen []puntuale.FrozenStep
@@ -226,7 +226,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 				return fmt.Errorf("read a run's steps: %w", err)
 			}
 			ref := puntuale.RunRef{Client: puntuale.ClientID(client), ID: puntuale.RunID(id)}
-			for _, i := range asked[ref] {
+			for _, i := range placesOf[ref] {
 				if i >= 0 && i < len(frozen) {
 					contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: frozen[i].Content, Window: frozen[i].Window}
 				}

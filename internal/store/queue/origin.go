@@ -21,7 +21,7 @@ func OriginNumber(o puntuale.Origin) int64 {
 }
 
 // ScanOrigin scans the number of an origin.
-func ScanOrigin(into *puntuale.Origin) sql.Scanner { return originColumn{into} }
+func ScanOrigin(target *puntuale.Origin) sql.Scanner { return originColumn{target} }
 
 type originColumn struct{ into *puntuale.Origin }
 

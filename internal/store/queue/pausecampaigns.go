@@ -13,14 +13,14 @@ import (
 
 // NoteCampaigns notes a change of state in the audit log, for each campaign that the condition which finds. It also
 // writes facts about it for their clients. args are the arguments of which; they begin at $1.
-func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
-	if err := tellCampaigns(ctx, a, c, which, args); err != nil {
+func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, condition string, args ...any) error {
+	if err := tellCampaigns(ctx, a, c, condition, args); err != nil {
 		return err
 	}
 	n := len(args)
 	_, err := a.Exec(ctx, fmt.Sprintf(`insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
  select l.partner_id, c.client_id, $%d::bigint, $%d::text, $%d::bigint, $%d::text, cast(c.id as text) || $%d::text, $%d::bigint, $%d::text
- from campaign c join client l on l.id = c.client_id where `, n+1, n+2, n+3, n+4, n+5, n+6, n+7)+which,
+ from campaign c join client l on l.id = c.client_id where `, n+1, n+2, n+3, n+4, n+5, n+6, n+7)+condition,
 		slices.Concat(args, []any{c.By.User, c.By.Who, engine.Bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), engine.Micros(c.Now), c.By.Address})...)
 	if err != nil {
 		return fmt.Errorf("note a campaign's state: %w", err)
@@ -36,14 +36,14 @@ var campaignTypes = map[puntuale.CampaignState]puntuale.EventType{
 
 // tellCampaigns writes facts about a change of state. It locks the campaigns, so that it reads the new state of one that
 // changes at the same time.
-func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args []any) error {
-	kind, told := campaignTypes[c.To]
-	if !told {
+func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, condition string, args []any) error {
+	kind, hasEvent := campaignTypes[c.To]
+	if !hasEvent {
 		return nil
 	}
 	var facts []outbox.Fact
 	err := a.Query(ctx, `select c.client_id, c.id, c.name, c.draft, c.started_at, c.final from campaign c
- where `+which+` order by c.client_id, c.id for update of c`, args, func(r engine.Row) error {
+ where `+condition+` order by c.client_id, c.id for update of c`, args, func(r engine.Row) error {
 		var m puntuale.Campaign
 		var final *puntuale.CampaignCounts
 		if err := r.Scan(&m.Client, &m.ID, &m.Name, engine.ScanJSON(&m.Draft), engine.ScanTime(&m.Started), engine.ScanOptionalJSON(&final)); err != nil {

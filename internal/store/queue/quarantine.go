@@ -34,7 +34,7 @@ type quarantine struct {
 	token int64
 	now   time.Time
 	count int
-	over  bool // the quarantine is done, perhaps by another node
+	done  bool // the quarantine is done, perhaps by another node
 }
 
 const (
@@ -94,7 +94,7 @@ func (q *quarantine) Run(ctx context.Context) error {
 		if err := q.session(ctx, id); err != nil {
 			return fmt.Errorf("set aside what was due: %w", err)
 		}
-		if q.over {
+		if q.done {
 			return nil
 		}
 	}
@@ -132,7 +132,7 @@ type readCursor struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
 	for priority := range int64(2) {
-		if err := q.queue(ctx, id, readCursor{priority: priority, next: -1}); err != nil || q.over {
+		if err := q.queue(ctx, id, readCursor{priority: priority, next: -1}); err != nil || q.done {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 			n, err = q.mark(ctx, a, rows)
 			return err
 		})
-		if err != nil || read == 0 || q.over {
+		if err != nil || read == 0 || q.done {
 			return err
 		}
 		q.count += n
@@ -164,7 +164,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 
 // candidates reads the next chunk of a session, unless the quarantine is already done.
 func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
-	if still, err := q.still(ctx, a); err != nil || !still {
+	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return nil, err
 	}
 	return engine.QueryAll(ctx, a, `
@@ -176,14 +176,14 @@ order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.acc
 		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
-// still locks the record of the timeline, and reports whether the quarantine is not done yet.
-func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) {
+// isOpen locks the record of the timeline, and reports whether the quarantine is not done yet.
+func (q *quarantine) isOpen(ctx context.Context, a engine.Querier) (bool, error) {
 	var timeline int64
 	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
 		return false, fmt.Errorf("read the timeline: %w", err)
 	}
-	q.over = timeline != q.From
-	return !q.over, nil
+	q.done = timeline != q.From
+	return !q.done, nil
 }
 
 // mark turns a chunk of one session's messages, in due order, into attempts without an answer. It locks messages by
@@ -197,7 +197,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	standing := known[client]
 	paid := standing.Credits != nil
 	standing.Credits = nil
-	if standing.Hold(q.Since) != "" {
+	if standing.WaitReason(q.Since) != "" {
 		return 0, nil
 	}
 	if rows, err = stillOpen(ctx, a, rows); err != nil || len(rows) == 0 {
@@ -215,7 +215,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
-	told, err := uncertainBefore(ctx, a, refs)
+	uncertain, err := uncertainBefore(ctx, a, refs)
 	if err != nil {
 		return 0, err
 	}
@@ -231,7 +231,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	})); err != nil {
 		return 0, err
 	}
-	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return told[r] })
+	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return uncertain[r] })
 	return len(rows), outbox.Emit(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) outbox.Fact {
 		return outbox.Message(*r, puntuale.EventMessageUncertain)
 	}))
@@ -259,7 +259,7 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 // finish renews the record of the timeline. It removes the nodes of the old timeline, so that their sessions are free
 // at once. It also raises counters, so that numbers that may have been used are not given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
-	if still, err := q.still(ctx, a); err != nil || !still {
+	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return err
 	}
 	for _, step := range []struct {

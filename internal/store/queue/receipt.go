@@ -17,7 +17,7 @@ import (
 func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
-	present := s.From(now)
+	present := s.ClockAt(now)
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && n < engine.Chunk && all[n].Client == all[0].Client {
@@ -29,7 +29,7 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.receipt, func(ctx context.Context, a engine.Querier) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.Run(ctx)
-		}).Of(int64(part[0].Client)), false); err != nil {
+		}).ForOwner(int64(part[0].Client)), false); err != nil {
 			return unknown, err
 		}
 		unknown += b.unknown
@@ -169,9 +169,9 @@ func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 // verdict returns the verdict that changes the message, or 0 if it does not change.
 func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
-	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
+	contradicts := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
 	switch v := m.receipts.Verdict(); {
-	case v == puntuale.Sent && (m.state == puntuale.Pending || wrong):
+	case v == puntuale.Sent && (m.state == puntuale.Pending || contradicts):
 		return v
 	case v == puntuale.Refused && (m.state == puntuale.Pending && m.intent > 0 || m.state == puntuale.Completed):
 		return v
@@ -262,16 +262,16 @@ func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error
 		return nil
 	}
 	r := &RecordBatch{A: b.a, Now: b.now}
-	var which []int
+	var indexes []int
 	var unpaid []puntuale.MessageRef
 	for i, m := range all {
 		r.Results = append(r.Results, puntuale.Result{MessageRef: m.MessageRef, Outcome: puntuale.Outcome{Detail: m.last.Detail}})
-		which = append(which, i)
+		indexes = append(indexes, i)
 		if m.credit != 1 {
 			unpaid = append(unpaid, m.MessageRef)
 		}
 	}
-	return r.complete(ctx, which, unpaid)
+	return r.complete(ctx, indexes, unpaid)
 }
 
 // fail makes messages FAILED that the network gave up, and gives their credits back.

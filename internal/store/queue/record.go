@@ -19,7 +19,7 @@ func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Re
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return CompareRefs(results[i].MessageRef, results[j].MessageRef) })
-	present := s.From(now)
+	present := s.ClockAt(now)
 	for part := range slices.Chunk(order, engine.Chunk) {
 		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {
@@ -81,7 +81,7 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 // closing writes more columns, and a statement updates the indexes of all columns that it writes. A batch that needs
 // both statements first locks all its rows in order.
 //
-// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the
+// An uncertain message has the moment of its next check in next_at. Closing it sets next_at back to the moment of the
 // attempt. If a credit is given back, the column credit becomes negative, so that these rows can be found.
 var (
 	CloseResults = `
@@ -135,39 +135,39 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	return b.reopen(ctx, open)
 }
 
-func (b *RecordBatch) close(ctx context.Context, which []int) error {
-	if len(which) == 0 {
+func (b *RecordBatch) close(ctx context.Context, indexes []int) error {
+	if len(indexes) == 0 {
 		return nil
 	}
-	columns := append(b.columns(which),
-		engine.Column(which, func(i *int) int64 {
+	columns := append(b.columns(indexes),
+		engine.Column(indexes, func(i *int) int64 {
 			if b.Results[*i].Outcome.Verdict == puntuale.Sent {
 				return int64(puntuale.Completed)
 			}
 			return int64(puntuale.Failed)
 		}),
-		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Reason.Stored() }),
-		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Detail.Stored() }))
-	if err := b.apply(ctx, CloseResults, []any{engine.Micros(b.Now), columns}, which); err != nil {
+		engine.Column(indexes, func(i *int) string { return b.Results[*i].Outcome.Reason.Stored() }),
+		engine.Column(indexes, func(i *int) string { return b.Results[*i].Outcome.Detail.Stored() }))
+	if err := b.apply(ctx, CloseResults, []any{engine.Micros(b.Now), columns}, indexes); err != nil {
 		return fmt.Errorf("close messages: %w", err)
 	}
 	return nil
 }
 
-func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
-	if len(which) == 0 {
+func (b *RecordBatch) reopen(ctx context.Context, indexes []int) error {
+	if len(indexes) == 0 {
 		return nil
 	}
 	outcome := func(i *int) *puntuale.Outcome { return &b.Results[*i].Outcome }
-	if err := b.findUncertain(ctx, which); err != nil {
+	if err := b.findUncertain(ctx, indexes); err != nil {
 		return err
 	}
-	columns := append(b.columns(which),
-		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
-		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
-		engine.Column(which, func(i *int) int64 { return engine.Micros(outcome(i).Next) }),
-		engine.Column(which, func(i *int) string { return outcome(i).Detail.Stored() }))
-	if err := b.apply(ctx, ReopenResults, []any{columns}, which); err != nil {
+	columns := append(b.columns(indexes),
+		engine.Column(indexes, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
+		engine.Column(indexes, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
+		engine.Column(indexes, func(i *int) int64 { return engine.Micros(outcome(i).Next) }),
+		engine.Column(indexes, func(i *int) string { return outcome(i).Detail.Stored() }))
+	if err := b.apply(ctx, ReopenResults, []any{columns}, indexes); err != nil {
 		return fmt.Errorf("reopen messages: %w", err)
 	}
 	if len(b.stopped) == 0 {
@@ -184,35 +184,35 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 }
 
 // findUncertain finds the messages that were already uncertain before.
-func (b *RecordBatch) findUncertain(ctx context.Context, which []int) (err error) {
-	uncertain := slices.DeleteFunc(slices.Clone(which), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
+func (b *RecordBatch) findUncertain(ctx context.Context, indexes []int) (err error) {
+	uncertain := slices.DeleteFunc(slices.Clone(indexes), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
 	b.known, err = uncertainBefore(ctx, b.A, b.refs(uncertain))
 	return err
 }
 
 // columns returns the first columns, which the statements of all outcomes have.
-func (b *RecordBatch) columns(which []int) engine.Columns {
+func (b *RecordBatch) columns(indexes []int) engine.Columns {
 	return engine.Columns{
-		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].Client) }),
-		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].ID) }),
-		engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }),
+		engine.Column(indexes, func(i *int) int64 { return int64(b.Results[*i].Client) }),
+		engine.Column(indexes, func(i *int) int64 { return int64(b.Results[*i].ID) }),
+		engine.Column(indexes, func(i *int) int64 { return b.Results[*i].Token }),
 	}
 }
 
-func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
-	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
+func (b *RecordBatch) refs(indexes []int) []puntuale.MessageRef {
+	return engine.Column(indexes, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
 }
 
 // apply runs one of the statements. It notes which outcomes were stored, the credits to give back, and the events.
-func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
-	index := make(map[puntuale.MessageRef]int, len(which))
-	for _, i := range which {
+func (b *RecordBatch) apply(ctx context.Context, text string, args []any, indexes []int) error {
+	index := make(map[puntuale.MessageRef]int, len(indexes))
+	for _, i := range indexes {
 		index[b.Results[i].MessageRef] = i
 	}
 	var client, id, credit, stopped, uncertain int64
-	into := []any{&client, &id, &credit, &stopped, &uncertain}
+	target := []any{&client, &id, &credit, &stopped, &uncertain}
 	return b.A.Query(ctx, text, args, func(rows engine.Row) error {
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan(target...); err != nil {
 			return err
 		}
 		ref := puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}

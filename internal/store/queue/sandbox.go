@@ -33,19 +33,19 @@ func (s *Queue) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	if err != nil {
 		return err
 	}
-	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.From(m.Received)})
+	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.ClockAt(m.Received)})
 	t.Dated = true
 	return s.LedgerWriter.Do(ctx, t, false)
 }
 
 func (s *Queue) Received(ctx context.Context, client puntuale.ClientID, connectorID string) (bool, error) {
 	var found int64
-	there, err := engine.QueryOne(ctx, s.DispatchReads, `select 1 from sandbox_message where client_id = $1 and connector_id = $2`,
+	exists, err := engine.QueryOne(ctx, s.DispatchReads, `select 1 from sandbox_message where client_id = $1 and connector_id = $2`,
 		[]any{client, connectorID}, &found)
 	if err != nil {
 		return false, engine.PublicError(fmt.Errorf("look for a message in the sandbox: %w", err))
 	}
-	return there, nil
+	return exists, nil
 }
 
 func runReceive(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {

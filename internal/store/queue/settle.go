@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// These statements close an open message as FAILED, or set its next look. The message must still have the intent that
+// These statements close an open message as FAILED, or set its next check. The message must still have the intent that
 // the caller saw. If an unanswered attempt took a credit, the credit stays spent. A node of the previous version may
 // have opened a message again that was stopped in flight (cancellation.go). Such a message looks expired, and becomes
 // CANCELLED. A message that a campaign holds back does not expire.
@@ -39,7 +39,7 @@ returning message.client_id, message.id, case when ` + isUncertain + ` then 1 el
 func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return CompareRefs(a.MessageRef, b.MessageRef) })
-	present := s.From(now)
+	present := s.ClockAt(now)
 	for part := range slices.Chunk(all, engine.Chunk) {
 		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.settle, func(ctx context.Context, a engine.Querier) error {
 			return Settle(ctx, a, node, present(), part)

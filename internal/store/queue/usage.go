@@ -27,7 +27,7 @@ func (d UsageDay) Compare(o UsageDay) int {
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
-	told       int8 // as api_usage.told
+	reported   int8 // as api_usage.told
 }
 
 // Usage returns the client's usage after its ith accepted call, i from 1.
@@ -63,7 +63,7 @@ func Count(ctx context.Context, ask func(context.Context, string, []any, func(en
 		var client puntuale.ClientID
 		var day int
 		var c UsageCount
-		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used, &c.told); err != nil {
+		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used, &c.reported); err != nil {
 			return err
 		}
 		result[UsageDay{client, puntuale.DateFromInt(day)}] = c
@@ -100,14 +100,14 @@ insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0
 on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
  used = g.used + excluded.asked
-returning cap, prev, used, told`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c.Used, &c.told)
+returning cap, prev, used, told`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c.Used, &c.reported)
 	switch {
 	case err != nil:
 		return puntuale.Usage{}, fmt.Errorf("count a call: %w", err)
 	case !found:
 		return puntuale.Usage{}, puntuale.NotFound(puntuale.NoClient)
 	}
-	return c.Usage(n), c.Tell(ctx, a, d, c.Used)
+	return c.Usage(n), c.Report(ctx, a, d, c.Used)
 }
 
 // Bits of api_usage.told, and of client.credits_told.
@@ -116,26 +116,26 @@ const (
 	toldOver = 2 // all is used
 )
 
-// Tell tells the client once a day that its calls reach 80 percent of the cap, and once that they reach the cap. used is what stays counted.
-// The transaction has the day's row.
-func (c UsageCount) Tell(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
+// Report writes the events of a client's daily cap. It writes one a day when the calls reach 80 percent of the cap, and
+// one when they reach the cap. used is the number of calls that count today. The transaction has locked the day's row.
+func (c UsageCount) Report(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
 	if !c.cap.Valid {
 		return nil
 	}
 	var types []puntuale.EventType
-	told := c.told
-	if told&toldSoon == 0 && c.cap.Int64 > 0 && used*5 >= c.cap.Int64*4 {
-		types, told = append(types, puntuale.EventCap80), told|toldSoon
+	counted := c.reported
+	if counted&toldSoon == 0 && c.cap.Int64 > 0 && used*5 >= c.cap.Int64*4 {
+		types, counted = append(types, puntuale.EventCap80), counted|toldSoon
 	}
-	if told&toldOver == 0 && used >= c.cap.Int64 {
-		types, told = append(types, puntuale.EventCapReached), told|toldOver
+	if counted&toldOver == 0 && used >= c.cap.Int64 {
+		types, counted = append(types, puntuale.EventCapReached), counted|toldOver
 	}
 	if len(types) == 0 {
 		return nil
 	}
 	var at time.Time
 	if _, err := engine.QueryOne(ctx, a, `update api_usage set told = $3 where client_id = $1 and day = $2 returning $clock`,
-		[]any{d.Client, d.Day.Int(), told}, engine.ScanTime(&at)); err != nil {
+		[]any{d.Client, d.Day.Int(), counted}, engine.ScanTime(&at)); err != nil {
 		return fmt.Errorf("note what a client was told of its calls: %w", err)
 	}
 	detail, err := engine.ToJSON(struct {

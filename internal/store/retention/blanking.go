@@ -53,7 +53,7 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 		return nil
 	}
 	b := &blanking{s: s, now: now, before: before, left: blankBound}
-	return errors.Join(b.late(ctx), b.due(ctx))
+	return errors.Join(b.lookAgain(ctx), b.due(ctx))
 }
 
 // blanking is the work of one call.
@@ -63,8 +63,8 @@ type blanking struct {
 	left        int // how many more runs this call may look at
 }
 
-// late looks again at late runs: they had not ended when the cursor passed them.
-func (b *blanking) late(ctx context.Context) error {
+// lookAgain looks again at late runs: they had not ended when the cursor passed them.
+func (b *blanking) lookAgain(ctx context.Context) error {
 	for b.left > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
 		if err != nil {
@@ -88,8 +88,8 @@ func (b *blanking) late(ctx context.Context) error {
 // due continues with the runs of some clients, in rotation. So a client with many runs does not delay the others.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
-	until := queue.FirstID(b.before)
-	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *BlankingCursor) error {
+	firstKept := queue.FirstID(b.before)
+	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankCandidates, []any{firstKept, last, blankClients}, func(rows engine.Row, w *BlankingCursor) error {
 		return rows.Scan(&w.Client, &w.From, &w.anything)
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *blanking) due(ctx context.Context) error {
 			if b.left <= 0 {
 				return nil // the next call continues with these clients
 			}
-			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankNext, []any{w.Client, w.From, until, blankBatch}, scanRun)
+			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankNext, []any{w.Client, w.From, firstKept, blankBatch}, scanRun)
 			if err != nil {
 				return engine.PublicError(fmt.Errorf("look for old runs: %w", err))
 			}
@@ -243,7 +243,7 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 // forgetAnswers removes what receivers of webhooks answered to events about messages of the runs.
 func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	var n int64
-	if there, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !there {
+	if found, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !found {
 		return err
 	}
 	messages, err := engine.QueryAll(ctx, a, RunMembers, []any{RunColumns(refs)}, queue.ScanRef)
@@ -265,10 +265,10 @@ where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
 
 // note adds late runs to the list of late runs, and removes the others from it.
 func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []LateRun) error {
-	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
+	outdated := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
 		return slices.ContainsFunc(late, func(l LateRun) bool { return l.RunRef == r })
 	})
-	if err := ForgetLate(ctx, a, over); err != nil || len(late) == 0 {
+	if err := ForgetLate(ctx, a, outdated); err != nil || len(late) == 0 {
 		return err
 	}
 	if _, err := a.Exec(ctx, `insert into late_run as l (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true

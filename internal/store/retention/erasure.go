@@ -34,7 +34,7 @@ const eraseWeight = 500
 
 // Erase erases a person for one client. calls is how many calls it counts.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
-	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
+	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.ClockAt(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
@@ -45,7 +45,7 @@ func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls i
 
 // write runs a transaction that may run twice.
 func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
+	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).ForOwner(int64(x.id)), false)
 }
 
 // recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign starts
@@ -167,7 +167,7 @@ type erasedMessage struct {
 	run        puntuale.RunID
 	intent     int64
 	generation int
-	quiet      bool // no attempt is open now, and none begins before the message's next look
+	quiet      bool // no attempt is open now, and none begins before the message's next check
 }
 
 func (x *erasedRuns) Run(ctx context.Context) error {
@@ -314,8 +314,8 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 // archived notes that the person must also be removed from the files of the archive, if there is one. The archiver
 // does this soon after. This step runs after the runs, so that it includes runs that went into a file meanwhile.
 func (x *erasureTransaction) archived(ctx context.Context) error {
-	var there int64
-	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
+	var existing int64
+	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &existing)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for an archive: %w", err))
 	}

@@ -76,15 +76,15 @@ func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part
 func (x *erasureTransaction) strip(all []keptText) []keptText {
 	var holding []keptText
 	for _, k := range all {
-		if rest, found := without(k.result, x.Phone); found {
+		if rest, found := cutNumber(k.result, x.Phone); found {
 			holding = append(holding, keptText{k.scope, k.key, rest})
 		}
 	}
 	return holding
 }
 
-// without removes a number from a text. It does not remove it from inside a longer number.
-func without(text []byte, number string) (rest []byte, found bool) {
+// cutNumber removes a number from a text. It does not remove it from inside a longer number.
+func cutNumber(text []byte, number string) (rest []byte, found bool) {
 	part := isDigit
 	phone := strings.HasPrefix(number, "+")
 	if !phone { // the recipient is a group

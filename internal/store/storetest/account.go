@@ -99,10 +99,10 @@ func testStandings(t *testing.T, w *World) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("standings = %+v, %v", all, err)
 	}
-	if s := all[a.ID]; s.Credits == nil || *s.Credits != 100 || !s.ExpiresAt.Equal(Begin.Add(time.Hour)) || s.Hold(Begin) != "" {
+	if s := all[a.ID]; s.Credits == nil || *s.Credits != 100 || !s.ExpiresAt.Equal(Begin.Add(time.Hour)) || s.WaitReason(Begin) != "" {
 		t.Errorf("first = %+v", s)
 	}
-	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.ReasonSuspended {
+	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.WaitReason(Begin) != puntuale.ReasonSuspended {
 		t.Errorf("second = %+v", s)
 	}
 	w.Exec("delete from counter where noun = 'erasure'") // as if somebody changed the database by hand

@@ -73,12 +73,12 @@ func testUpcoming(t *testing.T, w *World) {
 		t.Errorf("count within a call = %d, %v, %v", got, all, err)
 	}
 	pending := puntuale.Pending
-	for most, n := range map[int]int{10: 3, 2: 2} {
-		if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending}, most); err != nil || got != n || all != (most >= 3) {
-			t.Errorf("count up to %d = %d, %v, %v", most, got, all, err)
+	for limit, n := range map[int]int{10: 3, 2: 2} {
+		if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending}, limit); err != nil || got != n || all != (limit >= 3) {
+			t.Errorf("count up to %d = %d, %v, %v", limit, got, all, err)
 		}
-		if got, _, err := c.CountMessages(ctx, puntuale.MessageFilter{}, most); err != nil || got != n {
-			t.Errorf("count all up to %d = %d, %v", most, got, err)
+		if got, _, err := c.CountMessages(ctx, puntuale.MessageFilter{}, limit); err != nil || got != n {
+			t.Errorf("count all up to %d = %d, %v", limit, got, err)
 		}
 	}
 }

@@ -136,52 +136,52 @@ func (c *Client) theirRule() puntuale.Automation {
 
 // ofRules are the methods about rules; see foreignCalls.
 var ofRules = map[string]foreign{
-	"CreateAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
+	"CreateAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
 		if puntuale.CodeOf(err) == puntuale.CodeInvalid { // the other client's sequence is a fault of the request
 			return nil, puntuale.NotFound(puntuale.NoSequence)
 		}
 		return nil, err
 	},
-	"UpdateAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"UpdateAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		a := other.theirRule()
 		a.Actions = []puntuale.Action{{Kind: puntuale.ActionBlacklist}}
-		return nil, mine.UpdateAutomation(context.Background(), a)
+		return nil, tenant.UpdateAutomation(context.Background(), a)
 	},
-	"Automation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Automation(context.Background(), other.theirRule().ID)
+	"Automation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.Automation(context.Background(), other.theirRule().ID)
 	},
-	"Automations": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Automations": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.theirRule()
-		return mine.Automations(context.Background())
+		return tenant.Automations(context.Background())
 	},
-	"DeleteAutomation": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.DeleteAutomation(context.Background(), other.theirRule().ID)
+	"DeleteAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.DeleteAutomation(context.Background(), other.theirRule().ID)
 	},
-	"Firings": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Firings": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		a := other.theirRule()
 		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, '+39333', 4, 'x', 1)", other.ID, a.ID)
-		all, _, err := mine.Firings(context.Background(), a.ID, puntuale.Page{})
+		all, _, err := tenant.Firings(context.Background(), a.ID, puntuale.Page{})
 		return all, err
 	},
-	"AutomationFacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		f, err := mine.AutomationFacts(context.Background(), wrote, puntuale.WantedFacts{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
+	"AutomationFacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		f, err := tenant.AutomationFacts(context.Background(), wrote, puntuale.WantedFacts{Sequences: []puntuale.SequenceID{other.Sequence}, Takeover: true, Cooldown: true, Limit: true, First: true}, Begin)
 		return f.Contact, errors.Join(err, notZero(f.First))
 	},
-	"FiringsOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"FiringsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.w.Exec("insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted) values ($1, $2, '+39333', 4, 'x', 1)", other.ID, other.theirRule().ID)
-		all, _, err := mine.FiringsOf(context.Background(), "+39333", puntuale.Page{})
+		all, _, err := tenant.FiringsOf(context.Background(), "+39333", puntuale.Page{})
 		return all, err
 	},
-	"PayloadsOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"PayloadsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.w.Exec("update automation set payload = $3, payload_phone = '+39333' where client_id = $1 and id = $2", other.ID, other.theirRule().ID, []byte("{}"))
-		return mine.PayloadsOf(context.Background(), "+39333")
+		return tenant.PayloadsOf(context.Background(), "+39333")
 	},
-	"Hook": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Hook(context.Background(), other.theirRule().ID)
+	"Hook": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.Hook(context.Background(), other.theirRule().ID)
 	},
-	"SetHookSecret": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.SetHookSecret(context.Background(), other.theirRule().ID, puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("m")})
+	"SetHookSecret": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.SetHookSecret(context.Background(), other.theirRule().ID, puntuale.HookSecret{Hash: keyHash(), Sealed: []byte("m")})
 	},
 }
 

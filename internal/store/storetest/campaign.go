@@ -118,9 +118,9 @@ func (f *fed) change(to puntuale.CampaignState, now time.Time, from ...puntuale.
 }
 
 // due returns the messages in the campaign queue.
-func (f *fed) due(by time.Time) []puntuale.DueMessage {
+func (f *fed) due(end time.Time) []puntuale.DueMessage {
 	f.w.t.Helper()
-	all, err := f.w.Store.Due(context.Background(), []puntuale.QueueCursor{{Session: f.Session, Campaign: true}}, by, 100)
+	all, err := f.w.Store.Due(context.Background(), []puntuale.QueueCursor{{Session: f.Session, Campaign: true}}, end, 100)
 	if err != nil {
 		f.w.t.Fatal(err)
 	}
@@ -212,8 +212,8 @@ func testPausedCampaign(t *testing.T, w *World) {
 		}
 	}
 	moved := f.Detail(due[1].ID)
-	if by := moved.ValidUntil.Sub(before.ValidUntil); by != 2*time.Hour {
-		t.Errorf("its end moved by %v", by)
+	if shift := moved.ValidUntil.Sub(before.ValidUntil); shift != 2*time.Hour {
+		t.Errorf("its end moved by %v", shift)
 	}
 	if got := f.campaign(); got.State != puntuale.CampaignRunning || !got.Feed.Next.Equal(Begin.Add(2*time.Hour)) {
 		t.Errorf("after the pause it is %v, next at %v", got.State, got.Feed.Next)

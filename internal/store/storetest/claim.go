@@ -118,7 +118,7 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 		t.Fatalf("granted = %v", granted)
 	}
 	d := c.Detail(ids[0])
-	if d.State != puntuale.Blacklisted || d.Attempt != 0 || d.Response().Code != puntuale.ReasonBlacklisted || !d.Done.Equal(Begin.Add(time.Second)) || !d.Left().IsZero() {
+	if d.State != puntuale.Blacklisted || d.Attempt != 0 || d.Response().Code != puntuale.ReasonBlacklisted || !d.Done.Equal(Begin.Add(time.Second)) || !d.LeftAt().IsZero() {
 		t.Fatalf("detail = %+v", d)
 	}
 	if left := w.Int("select credits from client where id = $1", c.ID); left != 99 {

@@ -66,41 +66,41 @@ func testCommand(t *testing.T, w *World) {
 	if ids := w.openIDs(b, Begin); len(ids) != 0 {
 		t.Fatalf("another node sees %v", ids)
 	}
-	until := Begin.Add(time.Minute)
-	if ok, err := w.TakeCommand(ctx, b, id, Begin, until); ok || err != nil {
+	expiresAt := Begin.Add(time.Minute)
+	if ok, err := w.TakeCommand(ctx, b, id, Begin, expiresAt); ok || err != nil {
 		t.Fatalf("another node takes it: %v, %v", ok, err)
 	}
-	if ok, err := w.TakeCommand(ctx, a, id, Begin, until); !ok || err != nil {
+	if ok, err := w.TakeCommand(ctx, a, id, Begin, expiresAt); !ok || err != nil {
 		t.Fatalf("take: %v, %v", ok, err)
 	}
-	if open, err := w.OpenCommands(ctx, a, until.Add(-1)); err != nil || len(open) != 1 || open[0].Taken != a {
+	if open, err := w.OpenCommands(ctx, a, expiresAt.Add(-1)); err != nil || len(open) != 1 || open[0].Taken != a {
 		t.Fatalf("taken: %+v, %v", open, err)
 	}
 	if answer, err := c.CommandAnswer(ctx, id, Begin); answer != nil || err != nil {
 		t.Fatalf("before its answer: %v, %v", answer, err)
 	}
-	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, until); err != nil {
+	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, expiresAt); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"answer", "second"} { // the first answer must stay
-		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, until); err != nil {
+		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, expiresAt); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if answer, err := c.CommandAnswer(ctx, id, Begin); string(answer) != "answer" || err != nil {
 		t.Fatalf("answer = %q, %v", answer, err)
 	}
-	if ok, err := w.TakeCommand(ctx, a, id, Begin, until); ok || err != nil {
+	if ok, err := w.TakeCommand(ctx, a, id, Begin, expiresAt); ok || err != nil {
 		t.Fatalf("take after the answer: %v, %v", ok, err)
 	}
 	_, err = other.CommandAnswer(ctx, id, Begin)
 	wantCode(t, err, puntuale.CodeNotFound)
-	_, err = c.CommandAnswer(ctx, id, until)
+	_, err = c.CommandAnswer(ctx, id, expiresAt)
 	wantCode(t, err, puntuale.CodeNotFound)
 	if n := w.Int("select count(*) from command where length(detail) > 0"); n != 0 {
 		t.Errorf("%d orders are kept after their answer", n)
 	}
-	if err := w.Maintain(ctx, until.Add(time.Microsecond), time.Time{}); err != nil || w.Int("select count(*) from command") != 0 {
+	if err := w.Maintain(ctx, expiresAt.Add(time.Microsecond), time.Time{}); err != nil || w.Int("select count(*) from command") != 0 {
 		t.Errorf("after maintenance %d commands, %v", w.Int("select count(*) from command"), err)
 	}
 }
@@ -274,12 +274,12 @@ func testLinkOfOwnerBefore(t *testing.T, w *World) {
 	if got := owner(); got != b {
 		t.Errorf("owner %d, want %d", got, b)
 	}
-	until := w.Int("select lease_until from node where id = $1", b)
+	expiresAt := w.Int("select lease_until from node where id = $1", b)
 	w.Exec("update node set lease_until = 1 where id = $1", b)
 	if got := owner(); got != 0 {
 		t.Errorf("owner %d, whose lease has ended", got)
 	}
-	w.Exec("update node set lease_until = $1 where id = $2", until, b)
+	w.Exec("update node set lease_until = $1 where id = $2", expiresAt, b)
 	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the node no longer owns the session
 	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("after another node took it: %+v", got)

@@ -354,7 +354,7 @@ func testInboundGathers(t *testing.T, w *World) {
 	}
 	all.Wait()
 	// There is at most one transaction for each ten milliseconds, and one more for the first message.
-	if took, most := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > most {
+	if took, limit := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > limit {
 		t.Errorf("%d transactions within %v", w.DB.Meter.Inbound.Load()-before, took)
 	}
 	if seen := w.Int("select count(*) from inbound_seen where client_id = $1", c.ID); seen != n {
@@ -523,75 +523,75 @@ func testForgetReplies(t *testing.T, w *World) {
 }
 
 // ofReplies has calls about replies and consent that use data of another client. Each call must find nothing.
-var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
+var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
 	"AddConsent":  nil, // no argument belongs to another client
 	"AddConsents": nil,
 	"Answered":    nil,
-	"ChatwootLink": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.ChatwootLink(context.Background(), other.chatwoot().Session)
+	"ChatwootLink": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.ChatwootLink(context.Background(), other.chatwoot().Session)
 	},
-	"FinishChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.FinishChatwoot(context.Background(), other.chatwoot().ID, 9)
+	"FinishChatwoot": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.FinishChatwoot(context.Background(), other.chatwoot().ID, 9)
 	},
-	"LinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.LinkChatwoot(context.Background(), other.chatwoot(), []byte("theirs"), Begin)
+	"LinkChatwoot": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.LinkChatwoot(context.Background(), other.chatwoot(), []byte("theirs"), Begin)
 	},
-	"UnlinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UnlinkChatwoot(context.Background(), other.chatwoot().Session)
+	"UnlinkChatwoot": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UnlinkChatwoot(context.Background(), other.chatwoot().Session)
 	},
-	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, err := mine.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
+	"ConsentStatuses": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, err := tenant.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
 		return slices.Collect(maps.Keys(all)), err
 	},
-	"Consents": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Consents(context.Background(), wrote, other.mark(wrote), puntuale.Page{})
+	"Consents": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Consents(context.Background(), wrote, other.mark(wrote), puntuale.Page{})
 		return all, err
 	},
-	"Conversation": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		c, err := mine.Conversation(context.Background(), wrote)
+	"Conversation": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		c, err := tenant.Conversation(context.Background(), wrote)
 		return make([]int, c.Unread+int(c.Last.ID)), err
 	},
-	"Conversations": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Conversations(context.Background(), false, puntuale.Page{})
+	"Conversations": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Conversations(context.Background(), false, puntuale.Page{})
 		return all, err
 	},
-	"MarkRead": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		n, err := mine.MarkRead(context.Background(), wrote, 0, Begin)
+	"MarkRead": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := tenant.MarkRead(context.Background(), wrote, 0, Begin)
 		return make([]int, n), err
 	},
-	"Replies": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Replies(context.Background(), puntuale.ReplyFilter{Phone: wrote}, puntuale.Page{})
+	"Replies": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Replies(context.Background(), puntuale.ReplyFilter{Phone: wrote}, puntuale.Page{})
 		return all, err
 	},
-	"Reply": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Reply": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := other.Replies(context.Background(), puntuale.ReplyFilter{}, puntuale.Page{})
 		if err != nil || len(all) != 1 {
 			return nil, errors.Join(errors.New("there is nothing to read"), err)
 		}
-		return mine.Reply(context.Background(), all[0].ID)
+		return tenant.Reply(context.Background(), all[0].ID)
 	},
-	"CancelMarketing": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		n, err := mine.CancelMarketing(context.Background(), phone, Begin)
+	"CancelMarketing": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := tenant.CancelMarketing(context.Background(), phone, Begin)
 		return make([]int, n), err
 	},
-	"MarketingRefused": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, err := mine.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
+	"MarketingRefused": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, err := tenant.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
 		if !all[wrote] { // a new client requires consent, and the other client's withdrawal must not count
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err
 	},
-	"WindowOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		until, err := mine.WindowOf(context.Background(), other.Session, wrote)
-		if until.IsZero() {
+	"ReplyWindowOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		windowEnd, err := tenant.ReplyWindowOf(context.Background(), other.Session, wrote)
+		if windowEnd.IsZero() {
 			return []time.Time(nil), err
 		}
-		return []time.Time{until}, err
+		return []time.Time{windowEnd}, err
 	},
 	"Settings":       nil, // no argument can belong to another client
 	"UpdateSettings": nil,
-	"Unread": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		n, err := mine.Unread(context.Background(), 100)
+	"Unread": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := tenant.Unread(context.Background(), 100)
 		return make([]int, n), err
 	},
 }

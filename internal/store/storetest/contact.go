@@ -21,29 +21,29 @@ func (c *Client) mustHear(phone string, at, now time.Time) int {
 
 func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
 	c.w.t.Helper()
-	until, err := c.w.WindowUntil(context.Background(), c.ID, session, phone)
+	windowEnd, err := c.w.ReplyWindowEnd(context.Background(), c.ID, session, phone)
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
-	return until
+	return windowEnd
 }
 
 // testWindow checks that a window is open for 24 hours after the person's last message, even if messages are reported
 // in another order.
 func testWindow(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
-	if until := c.window(c.Session, phone); !until.IsZero() {
-		t.Errorf("never wrote: %v", until)
+	if windowEnd := c.window(c.Session, phone); !windowEnd.IsZero() {
+		t.Errorf("never wrote: %v", windowEnd)
 	}
 	for _, at := range []time.Duration{0, time.Hour, 30 * time.Minute, -48 * time.Hour} {
 		c.mustHear(phone, Begin.Add(at), Begin.Add(2*time.Hour))
 	}
-	if until := c.window(c.Session, phone); !until.Equal(Begin.Add(25 * time.Hour)) {
-		t.Errorf("open until %v", until)
+	if windowEnd := c.window(c.Session, phone); !windowEnd.Equal(Begin.Add(25 * time.Hour)) {
+		t.Errorf("open until %v", windowEnd)
 	}
 	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the clock of the network is ahead
-	if until := c.window(c.Session, "+393330000001"); !until.Equal(Begin.Add(24 * time.Hour)) {
-		t.Errorf("from the future: %v", until)
+	if windowEnd := c.window(c.Session, "+393330000001"); !windowEnd.Equal(Begin.Add(24 * time.Hour)) {
+		t.Errorf("from the future: %v", windowEnd)
 	}
 	if !c.window(other.Session, phone).IsZero() || !other.window(other.Session, phone).IsZero() {
 		t.Error("it is open for others, too")

@@ -77,12 +77,12 @@ func testMergeContacts(t *testing.T, w *World) {
 	if same := second.All[1]; !same.Changed.Equal(Begin) || same.Name != "Bruno" {
 		t.Errorf("what was there already: %+v", same)
 	}
-	found, there, err := c.ContactOf(ctx, "+393330000001")
-	if err != nil || !there || !sameContact(found, want) {
-		t.Errorf("by the number: %+v, %v, %v", found, there, err)
+	found, ok, err := c.ContactOf(ctx, "+393330000001")
+	if err != nil || !ok || !sameContact(found, want) {
+		t.Errorf("by the number: %+v, %v, %v", found, ok, err)
 	}
-	if _, there, err := c.ContactOf(ctx, "+393330000009"); there || err != nil {
-		t.Errorf("unknown number: %v, %v", there, err)
+	if _, ok, err := c.ContactOf(ctx, "+393330000009"); ok || err != nil {
+		t.Errorf("unknown number: %v, %v", ok, err)
 	}
 	some, err := c.ContactsOf(ctx, []string{"+393330000003", "+393330000009"})
 	if err != nil || len(some) != 1 || some["+393330000003"].Language != "en" {
@@ -145,9 +145,9 @@ func testFindContacts(t *testing.T, w *World) {
 				t.Errorf("%+v, %d a page: %q, want %q", test.f, limit, got, test.want)
 			}
 		}
-		for _, most := range []int{1, 100} {
-			if n, err := c.CountContacts(ctx, test.f, most); err != nil || n != min(most, len(test.want)) {
-				t.Errorf("%+v: counted %d of at most %d, want %d (%v)", test.f, n, most, len(test.want), err)
+		for _, maximum := range []int{1, 100} {
+			if n, err := c.CountContacts(ctx, test.f, maximum); err != nil || n != min(maximum, len(test.want)) {
+				t.Errorf("%+v: counted %d of at most %d, want %d (%v)", test.f, n, maximum, len(test.want), err)
 			}
 		}
 	}
@@ -373,11 +373,11 @@ func testRemember(t *testing.T, w *World) {
 	if names := c.mustFind(puntuale.ContactFilter{}, 5); len(names) > 0 {
 		t.Errorf("remembered unasked: %q", names)
 	}
-	for _, on := range []bool{true, false, true} {
-		if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Remember: &on}); err != nil {
+	for _, enabled := range []bool{true, false, true} {
+		if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Remember: &enabled}); err != nil {
 			t.Fatal(err)
 		}
-		if on {
+		if enabled {
 			remember(-time.Second) // turns the setting on; earlier runs do not count
 			w.Exec("update client_setting set remembered_to = (select max(id) from run) where client_id = $1", int64(c.ID))
 		}

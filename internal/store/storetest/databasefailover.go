@@ -114,7 +114,7 @@ func testQuarantine(t *testing.T, w *World) {
 
 // repeatQuarantined continues with the quarantined messages of a client with credits. One is repeated, one is
 // stopped, and one is blocked by the blacklist.
-func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, again puntuale.NodeID) {
+func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, second puntuale.NodeID) {
 	t.Helper()
 	ctx := context.Background()
 	// A stopped message is not repeated. A repeat takes no credit, and is recorded like any other attempt.
@@ -122,11 +122,11 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 	stopped := paid.Items(phone, paid.Detail(near[1]).Intent, near[1])
-	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimStale {
+	if _, granted := w.MustClaim(second, Begin, stopped...); granted[0] != puntuale.ClaimStale {
 		t.Errorf("repeat of a stopped one: %v", granted)
 	}
 	d := paid.Detail(near[0])
-	repeat, granted := w.MustClaim(again, Begin, paid.Items(phone, d.Intent, near[0])...)
+	repeat, granted := w.MustClaim(second, Begin, paid.Items(phone, d.Intent, near[0])...)
 	if granted[0] != puntuale.ClaimGranted || !w.MustRecord(Begin, paid.Items(phone, 0, near[0])[0], repeat, puntuale.Outcome{Verdict: puntuale.Sent}) {
 		t.Fatalf("repeat: %v", granted)
 	}
@@ -146,7 +146,7 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 		t.Fatal(err)
 	}
 	d = paid.Detail(near[2])
-	if _, granted := w.MustClaim(again, Begin, paid.Items(phone, d.Intent, near[2])...); granted[0] != puntuale.ClaimBlacklisted {
+	if _, granted := w.MustClaim(second, Begin, paid.Items(phone, d.Intent, near[2])...); granted[0] != puntuale.ClaimBlacklisted {
 		t.Errorf("repeat to a number blocked since: %v", granted)
 	}
 	if n := w.Int("select credit from message where id = $1", near[2]); n != 1 {

@@ -104,8 +104,8 @@ func testErase(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	once := &puntuale.Idempotency{Scope: "POST /api/blacklist", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte(`{"phone":"` + phone + `"}`), nil }}
-	for _, of := range []*Client{c, other} {
-		if err := of.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Mark: of.mark(phone), Reason: number, Added: Begin}, Day, once); err != nil {
+	for _, client := range []*Client{c, other} {
+		if err := client.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Mark: client.mark(phone), Reason: number, Added: Begin}, Day, once); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +165,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 		t.Errorf("sent again: %v", err)
 	}
 	// A repeat of a call gets the answer of the first call, now without the number.
-	if answer, err := c.Kept(ctx, once); err != nil || string(answer) != `{"phone":""}` {
+	if answer, err := c.KeptAnswer(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
 	// A later report of the network is kept without its text.
@@ -204,7 +204,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 		}
 		c.mustErase(number, Begin)
 		for i, k := range cases {
-			if answer, err := c.Kept(ctx, *all[i]); err != nil || string(answer) != k.want {
+			if answer, err := c.KeptAnswer(ctx, *all[i]); err != nil || string(answer) != k.want {
 				t.Errorf("%s of %s became %s, %v; want %s", number, k.kept, answer, err, k.want)
 			}
 		}
@@ -291,8 +291,8 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	node := w.MustJoin()
 	now := Begin.Add(time.Minute)
 	entry := puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: "ha chiesto", Added: Begin}
-	for _, of := range []*Client{c, other} {
-		if err := of.AddBlacklisted(ctx, entry, Day, nil); err != nil {
+	for _, client := range []*Client{c, other} {
+		if err := client.AddBlacklisted(ctx, entry, Day, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -334,8 +334,8 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 		t.Errorf("%d credits", n)
 	}
 	for _, want := range []bool{true, false} {
-		if there, err := c.RemoveBlacklisted(ctx, phone, c.mark(phone), Day); err != nil || there != want {
-			t.Errorf("removed: %v, %v", there, err)
+		if found, err := c.RemoveBlacklisted(ctx, phone, c.mark(phone), Day); err != nil || found != want {
+			t.Errorf("removed: %v, %v", found, err)
 		}
 	}
 	if _, granted := w.MustClaim(node, now, c.marked(c.Items(phone, 0, c.MustStart(phone, Begin, 1)...))...); granted[0] != puntuale.ClaimGranted {

@@ -16,7 +16,7 @@ func testKnownPersons(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	const wrote, met, cold = "+393330000001", "+393330000002", "+393330000003"
 	c.mustHear(wrote, Begin, Begin)
-	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
+	if err := w.NoteKnown(ctx, c.ID, c.Session, met, Begin); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, cold})
@@ -69,7 +69,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2})
 
-	if err := w.Met(ctx, c.ID, c.Session, phone, at); err != nil {
+	if err := w.NoteKnown(ctx, c.ID, c.Session, phone, at); err != nil {
 		t.Fatal(err)
 	}
 	c.MustSend(node, at, c.MustStart(phone, Begin, 1)...)
@@ -129,16 +129,16 @@ func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)
 	f.mustFeed(messages, Begin)
-	var told []puntuale.DeliveryReceipt
+	var receipts []puntuale.DeliveryReceipt
 	for i, m := range f.due(Begin) {
 		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
-		told = append(told, charged(f, m, puntuale.ReceiptDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
+		receipts = append(receipts, charged(f, m, puntuale.ReceiptDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
 	}
 	var all sync.WaitGroup
 	errs := make(chan error, tellers)
 	for i := range tellers {
 		all.Go(func() {
-			mine := slices.Clone(told)
+			mine := slices.Clone(receipts)
 			if i%2 == 1 {
 				slices.Reverse(mine)
 			}

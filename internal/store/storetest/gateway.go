@@ -145,9 +145,9 @@ func testGatewayHealth(t *testing.T, w *World) {
 	}
 	limited := puntuale.Because("limited")
 	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: limited}, ids[4])
-	ask := func(to time.Time, most int) puntuale.GatewayHealth {
+	ask := func(to time.Time, limit int) puntuale.GatewayHealth {
 		t.Helper()
-		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, limited, "Limitato")
+		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, limit, limited, "Limitato")
 		if err != nil {
 			t.Fatal(err)
 		}

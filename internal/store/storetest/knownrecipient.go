@@ -13,9 +13,9 @@ import (
 func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
-	knows := func(of *Client, to string) bool {
+	knows := func(client *Client, to string) bool {
 		t.Helper()
-		known, err := w.Knows(ctx, of.ID, of.Session, to)
+		known, err := w.Knows(ctx, client.ID, client.Session, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 	met := func(to string, at time.Time) {
 		t.Helper()
-		if err := w.Met(ctx, c.ID, c.Session, to, at); err != nil {
+		if err := w.NoteKnown(ctx, c.ID, c.Session, to, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,20 +51,20 @@ func testKnownRecipients(t *testing.T, w *World) {
 	if all, err := w.MetSince(ctx, c.ID, c.Session, Begin, 1); err != nil || len(all) != 1 || !all[0].Equal(Begin.Add(2*time.Hour)) {
 		t.Errorf("the latest: %v, %v", all, err)
 	}
-	there, err := w.SessionsThere(ctx, []puntuale.SessionID{c.Session, other.Session, 999})
-	if err != nil || !there[c.Session] || !there[other.Session] || there[999] {
-		t.Errorf("there: %v, %v", there, err)
+	existing, err := w.SessionsThere(ctx, []puntuale.SessionID{c.Session, other.Session, 999})
+	if err != nil || !existing[c.Session] || !existing[other.Session] || existing[999] {
+		t.Errorf("there: %v, %v", existing, err)
 	}
 	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, other.ID, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := w.SessionsThere(ctx, []puntuale.SessionID{other.Session}); err != nil || there[other.Session] {
+	if existing, err := w.SessionsThere(ctx, []puntuale.SessionID{other.Session}); err != nil || existing[other.Session] {
 		t.Errorf("a deleted client's session is there: %v", err)
 	}
 }
 
-// testDeparted checks the count of messages that left in a day, which the pace needs. A pace stays as a partner set
-// it.
+// testDeparted checks the count of messages that left in a day, which the pace needs. It also checks that a partner's pace
+// stays unchanged.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

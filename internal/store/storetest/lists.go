@@ -175,8 +175,8 @@ func testBlacklist(t *testing.T, w *World) {
 		t.Fatalf("second page = %+v, %q, %v", all, next, err)
 	}
 	for i, want := range []bool{true, false} {
-		if there, err := c.RemoveBlacklisted(ctx, "+393330000001", "", Day); err != nil || there != want {
-			t.Fatalf("removal %d = %v, %v", i, there, err)
+		if found, err := c.RemoveBlacklisted(ctx, "+393330000001", "", Day); err != nil || found != want {
+			t.Fatalf("removal %d = %v, %v", i, found, err)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func testOddText(t *testing.T, w *World) {
 		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text}, nil)
 		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day, nil)
 		_, stopped := c.Stop(ctx, c.Sequence, text, "", Day, Begin)
-		_, replayed := c.Kept(ctx, *run.Idempotency)
+		_, replayed := c.KeptAnswer(ctx, *run.Idempotency)
 		for _, err := range []error{err, other, stopped, replayed} {
 			if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
 				t.Errorf("%s: %v", name, err)

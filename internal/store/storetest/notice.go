@@ -195,7 +195,7 @@ func testIncidents(t *testing.T, w *World) {
 	if err != nil || all[0].Detail.Event != puntuale.EventSessionUnlinked || all[0].Name != "predefinita" || !all[0].At.Equal(at(30)) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	// A limit on messages to strangers does not disconnect.
+	// A limit on messages to cold contacts does not disconnect.
 	other.told(at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
 	if n := w.Int("select count(*) from notice where client_id = $1", other.ID); n != 0 {
 		t.Errorf("%d notices of a limit", n)
@@ -379,7 +379,7 @@ func testNoticeMails(t *testing.T, w *World) {
 	if err := w.ChooseNotices(ctx, owner, puntuale.NoticeChoice{Off: puntuale.NoticesOf(puntuale.NoticeDisconnected)}); err != nil || kinds(waiting[0]) != nil {
 		t.Errorf("after the choice it has %v, %v", kinds(waiting[0]), err)
 	}
-	// An e-mail that somebody tries already stays as it is.
+	// An e-mail that another caller is already sending stays as it is.
 	if claimed, err := w.ClaimMails(ctx, Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
 		t.Fatalf("claimed %v, %v", claimed, err)
 	}

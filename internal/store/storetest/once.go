@@ -92,9 +92,9 @@ func testOnceKeepsAnswer(t *testing.T, w *World) {
 	for table, call := range onceCalls {
 		kept := func(o *puntuale.Idempotency) ([]byte, error) {
 			if table == "client" || table == "api_key" {
-				return p.Kept(ctx, *o)
+				return p.KeptAnswer(ctx, *o)
 			}
-			return c.Kept(ctx, *o)
+			return c.KeptAnswer(ctx, *o)
 		}
 		o := keep(table, "h")
 		if answer, err := kept(o); answer != nil || err != nil {

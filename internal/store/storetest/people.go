@@ -299,8 +299,8 @@ func testAudit(t *testing.T, w *World) {
 			}
 		}
 	}
-	if all, of := read(0), read(c.ID); all != "43210" || of != "31" {
-		t.Errorf("all %q, the client's %q", all, of)
+	if all, own := read(0), read(c.ID); all != "43210" || own != "31" {
+		t.Errorf("all %q, the client's %q", all, own)
 	}
 	_, _, err := p.Audit(ctx, 0, puntuale.Page{Cursor: "x"})
 	wantCode(t, err, puntuale.CodeInvalid)
@@ -415,28 +415,28 @@ func testInvitations(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
-		until := Begin.Add(time.Hour)
-		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("i") + "@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: Unique("a"), Expires: until})
+		expiresAt := Begin.Add(time.Hour)
+		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("i") + "@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: Unique("a"), Expires: expiresAt})
 		if err != nil {
 			t.Fatal(err)
 		}
 		invite := func(hash string) {
 			t.Helper()
-			if err := p.Invite(ctx, client, id, puntuale.Invitation{Hash: hash, Expires: until}); err != nil {
+			if err := p.Invite(ctx, client, id, puntuale.Invitation{Hash: hash, Expires: expiresAt}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		first, second := Unique("b"), Unique("c")
 		invite(first)
 		invite(second)
-		if u, err := p.User(ctx, client, id); err != nil || u.Joined || !u.Invited.Equal(until) {
+		if u, err := p.User(ctx, client, id); err != nil || u.Joined || !u.Invited.Equal(expiresAt) {
 			t.Errorf("invited: %+v, %v", u, err)
 		}
 		_, err = w.Invited(ctx, first, Begin)
 		wantCode(t, err, puntuale.CodeNotFound) // a newer invitation replaced this one
-		_, err = w.Invited(ctx, second, until)
+		_, err = w.Invited(ctx, second, expiresAt)
 		wantCode(t, err, puntuale.CodeNotFound)
-		_, err = w.TakeInvitation(ctx, second, until, "late")
+		_, err = w.TakeInvitation(ctx, second, expiresAt, "late")
 		wantCode(t, err, puntuale.CodeNotFound)
 		var joined atomic.Int64
 		together(8, func(int) {

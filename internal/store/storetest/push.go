@@ -60,9 +60,9 @@ func (p *post) subscribe(d puntuale.Device) {
 	}
 }
 
-func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, again time.Duration) {
+func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, wait time.Duration) {
 	p.w.t.Helper()
-	if err := p.w.EndPush(context.Background(), c, end, Begin.Add(again)); err != nil {
+	if err := p.w.EndPush(context.Background(), c, end, Begin.Add(wait)); err != nil {
 		p.w.t.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func testPushesTogether(t *testing.T, w *World) {
 	}
 	p.start(number(1), Begin)
 	var mu sync.Mutex
-	told := map[puntuale.DeviceID]int{}
+	claimed := map[puntuale.DeviceID]int{}
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
@@ -167,27 +167,27 @@ func testPushesTogether(t *testing.T, w *World) {
 				}
 				mu.Lock()
 				for _, c := range all {
-					told[c.Device]++
+					claimed[c.Device]++
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	for id, n := range told {
+	for id, n := range claimed {
 		if n != 1 {
 			t.Errorf("device %d was told %d times", id, n)
 		}
 	}
-	if len(told) != devices {
-		t.Errorf("%d devices were told, want %d", len(told), devices)
+	if len(claimed) != devices {
+		t.Errorf("%d devices were told, want %d", len(claimed), devices)
 	}
 }
 
 // claimMails claims e-mails after a time from Begin. It also returns the users of these e-mails, in order.
-func claimMails(t *testing.T, w *World, after time.Duration, most int) (all []puntuale.Mail, users []puntuale.LoginID) {
+func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []puntuale.Mail, users []puntuale.LoginID) {
 	t.Helper()
-	all, err := w.ClaimMails(context.Background(), Begin.Add(after), most)
+	all, err := w.ClaimMails(context.Background(), Begin.Add(after), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,9 +219,9 @@ func testMails(t *testing.T, w *World) {
 		}
 		return all
 	}
-	end := func(m puntuale.Mail, again time.Time) {
+	end := func(m puntuale.Mail, retryAt time.Time) {
 		t.Helper()
-		if err := w.EndMail(ctx, m, again); err != nil {
+		if err := w.EndMail(ctx, m, retryAt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,9 +232,9 @@ func testMails(t *testing.T, w *World) {
 	if m := first[0]; m.Partner != 1 || m.Kind != puntuale.MailReset || string(m.Sealed) != "\x0b" || !m.Queued.Equal(Begin) || m.Attempts != 1 {
 		t.Errorf("%+v", m)
 	}
-	want(puntuale.MailHold - time.Second)
-	second := want(puntuale.MailHold, 11, 12) // after this time, the node of the first claim counts as dead
-	end(first[0], time.Time{})                // an end from that node, which comes too late and must have no effect
+	want(puntuale.MailClaimTime - time.Second)
+	second := want(puntuale.MailClaimTime, 11, 12) // after this time, the node of the first claim counts as dead
+	end(first[0], time.Time{})                     // an end from that node, which comes too late and must have no effect
 	end(second[0], Begin.Add(time.Hour))
 	end(second[1], time.Time{})
 	want(time.Hour - time.Second)

@@ -58,9 +58,9 @@ func testQuotas(t *testing.T, w *World) {
 		if q == puntuale.QuotaTemplates {
 			has = 1
 		}
-		set := func(most *int64) {
+		set := func(maximum *int64) {
 			t.Helper()
-			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: most}}, Begin); err != nil {
+			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: maximum}}, Begin); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -81,7 +81,7 @@ func testQuotas(t *testing.T, w *World) {
 		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
 			t.Errorf("%s over the limit: %v", q, err)
 		}
-		if all, err := p.Quotas(ctx, []puntuale.ClientID{c.ID, 999}); err != nil || len(all) != 1 || len(all[c.ID]) != 1 || all[c.ID].Of(q) != 0 {
+		if all, err := p.Quotas(ctx, []puntuale.ClientID{c.ID, 999}); err != nil || len(all) != 1 || len(all[c.ID]) != 1 || all[c.ID].Get(q) != 0 {
 			t.Errorf("%s: quotas are %v, %v", q, all, err)
 		}
 		set(nil)

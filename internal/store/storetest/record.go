@@ -46,11 +46,11 @@ func testOutcomes(t *testing.T, w *World) {
 		t.Fatalf("applied = %v, %v", applied, err)
 	}
 	d := c.Detail(sent.ID)
-	if d.State != puntuale.Completed || !d.Left().Equal(Begin) || !d.Done.Equal(now) || d.Detail.String() != "wamid.1" || d.Response().Code != puntuale.ReasonCompleted {
+	if d.State != puntuale.Completed || !d.LeftAt().Equal(Begin) || !d.Done.Equal(now) || d.Detail.String() != "wamid.1" || d.Response().Code != puntuale.ReasonCompleted {
 		t.Fatalf("sent = %+v", d)
 	}
 	d = c.Detail(refused.ID)
-	if d.State != puntuale.Failed || !d.Left().IsZero() || d.Detail.String() != "131026" || d.Response().String() != "Numero non valido" {
+	if d.State != puntuale.Failed || !d.LeftAt().IsZero() || d.Detail.String() != "131026" || d.Response().String() != "Numero non valido" {
 		t.Fatalf("refused = %+v", d)
 	}
 	if c.credits() != 99 {
@@ -176,7 +176,7 @@ func testLateReceipt(t *testing.T, w *World) {
 		if d.State != c.state || client.credits() != c.credits {
 			t.Errorf("%s: %+v, %d credits", name, d, client.credits())
 		}
-		if d.State == puntuale.Completed && (!d.Done.Equal(now) || d.Detail.String() != "ricevuta" || d.Left().IsZero() || d.Response().Code != puntuale.ReasonCompleted) {
+		if d.State == puntuale.Completed && (!d.Done.Equal(now) || d.Detail.String() != "ricevuta" || d.LeftAt().IsZero() || d.Response().Code != puntuale.ReasonCompleted) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		if n := w.Int("select count(*) from event where message_id = $1 and kind in ('merge', 'late sent')", item.ID); n != 1 {

@@ -184,8 +184,8 @@ func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	unsure := func(of *Client, number string, at time.Time) puntuale.MessageID {
-		item, token := of.attempt(node, number)
+	unsure := func(client *Client, number string, at time.Time) puntuale.MessageID {
+		item, token := client.attempt(node, number)
 		if !w.MustRecord(at, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: Begin.Add(24 * time.Hour)}) {
 			t.Fatal("not applied")
 		}
@@ -225,8 +225,8 @@ func testUncertainFound(t *testing.T, w *World) {
 func testAmongBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	for of, number := range map[*Client]string{c: "+393330000001", other: "+393330000002"} {
-		if err := of.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: number, Added: Begin}, Day, nil); err != nil {
+	for client, number := range map[*Client]string{c: "+393330000001", other: "+393330000002"} {
+		if err := client.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: number, Added: Begin}, Day, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

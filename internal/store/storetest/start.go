@@ -89,7 +89,7 @@ func testReplay(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	ctx := context.Background()
 	key := *Keyed("POST /api/start/1", "k", "h")
-	if r, err := c.Kept(ctx, key); r != nil || err != nil {
+	if r, err := c.KeptAnswer(ctx, key); r != nil || err != nil {
 		t.Fatalf("replay of nothing = %v, %v", r, err)
 	}
 	run := c.Run(phone, Begin, 2)
@@ -103,7 +103,7 @@ func testReplay(t *testing.T, w *World) {
 	if err != nil || !second.Replayed || !slices.Equal(second.IDs, first.IDs) || second.Usage != first.Usage || len(second.Skipped) != 1 {
 		t.Fatalf("again = %+v, %v; first %+v", second, err, first)
 	}
-	kept, err := c.Kept(ctx, key)
+	kept, err := c.KeptAnswer(ctx, key)
 	if err != nil || kept == nil {
 		t.Fatalf("kept = %q, %v", kept, err)
 	}
@@ -113,7 +113,7 @@ func testReplay(t *testing.T, w *World) {
 	}
 	other := key
 	other.Hash = "other"
-	_, err = c.Kept(ctx, other)
+	_, err = c.KeptAnswer(ctx, other)
 	wantCode(t, err, puntuale.CodeConflict)
 	run.Idempotency = &other
 	_, err = c.Start(ctx, run)

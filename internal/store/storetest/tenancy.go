@@ -14,36 +14,36 @@ import (
 
 // foreign calls one method of a client's handle with something that belongs to another client. It returns an error,
 // or an answer that must be empty.
-type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
+type foreign func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
 
 // foreignCalls has every method of a client's handle. For a client, the data of other clients do not exist.
 var foreignCalls = map[string]foreign{
-	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // with the other client's sequence and session
+	"Start": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // with the other client's sequence and session
 		return nil, err
 	},
-	"LastStarted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.LastStarted(context.Background(), 10)
+	"LastStarted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.LastStarted(context.Background(), 10)
 	},
-	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		r, err := mine.Stop(context.Background(), other.Sequence, phone, "", Day, Begin)
+	"Stop": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := tenant.Stop(context.Background(), other.Sequence, phone, "", Day, Begin)
 		return r.IDs, err
 	},
-	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		some, err := CancelPending(context.Background(), mine, []string{phone}, false, Day, Begin)
+	"CancelPending": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		some, err := CancelPending(context.Background(), tenant, []string{phone}, false, Day, Begin)
 		if err != nil {
 			return some, err
 		}
-		all, err := CancelPending(context.Background(), mine, nil, true, Day, Begin)
+		all, err := CancelPending(context.Background(), tenant, nil, true, Day, Begin)
 		return append(some, all...), err
 	},
-	"Messages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Messages(context.Background(), puntuale.MessageFilter{}, puntuale.Page{})
+	"Messages": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Messages(context.Background(), puntuale.MessageFilter{}, puntuale.Page{})
 		if err != nil {
 			return all, err
 		}
 		for _, f := range []puntuale.MessageFilter{{Phone: phone}, {Sequence: other.Sequence}, {State: new(puntuale.Pending)}} {
-			some, _, err := mine.Messages(context.Background(), f, puntuale.Page{})
+			some, _, err := tenant.Messages(context.Background(), f, puntuale.Page{})
 			if err != nil {
 				return all, err
 			}
@@ -51,166 +51,166 @@ var foreignCalls = map[string]foreign{
 		}
 		return all, nil
 	},
-	"GiveCommand": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.GiveCommand(context.Background(), order(other.Session, puntuale.CommandDrain))
+	"GiveCommand": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.GiveCommand(context.Background(), order(other.Session, puntuale.CommandDrain))
 		return nil, err
 	},
-	"NetworkTemplates": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"NetworkTemplates": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.businessOf()
 		if err != nil {
 			return []string{err.Error()}, nil
 		}
-		_, all, _, err := mine.NetworkTemplates(context.Background(), id, puntuale.Page{})
+		_, all, _, err := tenant.NetworkTemplates(context.Background(), id, puntuale.Page{})
 		return all, err
 	},
-	"NetworkTemplatesNamed": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"NetworkTemplatesNamed": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.businessOf()
 		if err != nil {
 			return []string{err.Error()}, nil
 		}
-		return mine.NetworkTemplatesNamed(context.Background(), id, []string{"uno"})
+		return tenant.NetworkTemplatesNamed(context.Background(), id, []string{"uno"})
 	},
-	"CommandAnswer": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
+	"CommandAnswer": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
 	},
-	"Erase": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		done, err := mine.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: Day, Now: Begin})
+	"Erase": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		done, err := tenant.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: Day, Now: Begin})
 		if done == (puntuale.ErasureResult{}) {
 			return []any{}, err
 		}
 		return []any{done}, err
 	},
-	"Outcomes": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Outcomes(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), puntuale.Page{})
+	"Outcomes": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Outcomes(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), puntuale.Page{})
 		return all, err
 	},
-	"Resend": func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
-		r, err := mine.Resend(context.Background(), other.Again(id))
+	"Resend": func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
+		r, err := tenant.Resend(context.Background(), other.Again(id))
 		return r.IDs, err
 	},
-	"CancelMessages": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
-		return mine.CancelMessages(context.Background(), []puntuale.MessageID{id}, Day, Begin)
+	"CancelMessages": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return tenant.CancelMessages(context.Background(), []puntuale.MessageID{id}, Day, Begin)
 	},
-	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
+	"DeleteSession": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.DeleteSession(context.Background(), other.Session, true, 0, Begin)
 	},
-	"UpdateSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UpdateSession(context.Background(), other.Session, puntuale.SessionPatch{Name: puntuale.Change[string]{Set: true, To: "mia"}})
+	"UpdateSession": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UpdateSession(context.Background(), other.Session, puntuale.SessionPatch{Name: puntuale.Change[string]{Set: true, To: "mia"}})
 	},
-	"GiveUp": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.GiveUp(context.Background(), other.Session, Begin)
+	"GiveUp": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.GiveUp(context.Background(), other.Session, Begin)
 	},
-	"SetDefaultPair": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		err := mine.SetDefaultPair(context.Background(), other.Session, 0, 0)
+	"SetDefaultPair": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		err := tenant.SetDefaultPair(context.Background(), other.Session, 0, 0)
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return nil, err
 		}
-		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // tries to set the other client's sequence in this client's session
+		all, _, err := tenant.Sessions(context.Background(), puntuale.Page{}) // tries to set the other client's sequence in this client's session
 		if err != nil {
 			return nil, err
 		}
-		return nil, mine.SetDefaultPair(context.Background(), all[0].ID, other.Sequence, 0)
+		return nil, tenant.SetDefaultPair(context.Background(), all[0].ID, other.Sequence, 0)
 	},
 	"CreateOfficial": nil, // no argument belongs to another client
 	"CreateGateway":  nil, // no argument belongs to another client
-	"OfferDevice": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.OfferDevice(context.Background(), other.posted().session, []byte("x"), "stolen", Begin)
+	"OfferDevice": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.OfferDevice(context.Background(), other.posted().session, []byte("x"), "stolen", Begin)
 	},
-	"Devices": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Devices(context.Background(), other.posted().session)
+	"Devices": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.Devices(context.Background(), other.posted().session)
 	},
-	"UnlinkDevices": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UnlinkDevices(context.Background(), other.posted().session, 0, Begin)
+	"UnlinkDevices": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UnlinkDevices(context.Background(), other.posted().session, 0, Begin)
 	},
-	"Takeable": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Takeable": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		p := other.posted()
-		return mine.Takeable(context.Background(), p.session, p.device.ID, Begin, 10)
+		return tenant.Takeable(context.Background(), p.session, p.device.ID, Begin, 10)
 	},
-	"HeldBy": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"HeldBy": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		p := other.posted()
-		return mine.HeldBy(context.Background(), p.session, p.device.ID)
+		return tenant.HeldBy(context.Background(), p.session, p.device.ID)
 	},
-	"Take": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Take": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		p := other.posted()
-		return mine.Take(context.Background(), p.call(p.device, Begin))
+		return tenant.Take(context.Background(), p.call(p.device, Begin))
 	},
-	"Renew": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Renew": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		p := other.posted()
-		_, err := mine.Renew(context.Background(), p.session, p.device.ID, []puntuale.HeldRef{refOf(p.held)}, Begin.Add(time.Hour), Begin)
+		_, err := tenant.Renew(context.Background(), p.session, p.device.ID, []puntuale.HeldRef{refOf(p.held)}, Begin.Add(time.Hour), Begin)
 		return nil, err
 	},
-	"Report": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Report": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		p := other.posted()
-		all, err := mine.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
+		all, err := tenant.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
 		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
 	},
 	"SeenDevice": nil, // the statement names the client's id, so it cannot change another client's row
-	"KeepPush": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
+	"KeepPush": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
 	},
-	"ChangeKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.ChangeKeys(context.Background(), other.Session, func([]byte) ([]byte, string, error) { return []byte("x"), "", nil })
+	"ChangeKeys": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.ChangeKeys(context.Background(), other.Session, func([]byte) ([]byte, string, error) { return []byte("x"), "", nil })
 	},
-	"SetKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.SetKeys(context.Background(), other.Session, []byte("x"))
+	"SetKeys": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.SetKeys(context.Background(), other.Session, []byte("x"))
 	},
-	"CreateCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, nil)
+	"CreateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, nil)
 		return nil, err
 	},
-	"UpdateCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UpdateCampaign(context.Background(), puntuale.Campaign{ID: other.campaigned(), Name: "x"})
+	"UpdateCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UpdateCampaign(context.Background(), puntuale.Campaign{ID: other.campaigned(), Name: "x"})
 	},
-	"Campaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Campaign(context.Background(), other.campaigned())
+	"Campaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Campaign(context.Background(), other.campaigned())
 		return nil, err
 	},
-	"Campaigns": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Campaigns": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()
-		all, _, err := mine.Campaigns(context.Background(), puntuale.Page{})
+		all, _, err := tenant.Campaigns(context.Background(), puntuale.Page{})
 		return all, err
 	},
-	"CampaignCounts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		counts, err := mine.CampaignCounts(context.Background(), other.campaigned(), true)
+	"CampaignCounts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		counts, err := tenant.CampaignCounts(context.Background(), other.campaigned(), true)
 		return make([]int, counts.Total()), err
 	},
-	"ChangeCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.ChangeCampaign(context.Background(), other.campaigned(), puntuale.CampaignChange{
+	"ChangeCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.ChangeCampaign(context.Background(), other.campaigned(), puntuale.CampaignChange{
 			From: []puntuale.CampaignState{puntuale.CampaignReady}, To: puntuale.CampaignCancelled, Now: Begin})
 	},
-	"StartCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.StartCampaign(context.Background(), other.campaigned(), puntuale.CampaignStart{Digest: "d", Day: Day, Now: Begin})
+	"StartCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.StartCampaign(context.Background(), other.campaigned(), puntuale.CampaignStart{Digest: "d", Day: Day, Now: Begin})
 		return nil, err
 	},
-	"NewList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.NewList(context.Background(), puntuale.RecipientList{Campaign: other.campaigned()}, Begin)
+	"NewList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.NewList(context.Background(), puntuale.RecipientList{Campaign: other.campaigned()}, Begin)
 		return nil, err
 	},
-	"AddRecipients": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"AddRecipients": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()
-		return nil, mine.AddRecipients(context.Background(), puntuale.RecipientList{ID: other.listed, Size: 1}, []puntuale.Recipient{{Line: 1}}, Begin)
+		return nil, tenant.AddRecipients(context.Background(), puntuale.RecipientList{ID: other.listed, Size: 1}, []puntuale.Recipient{{Line: 1}}, Begin)
 	},
-	"UseList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"UseList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id := other.campaigned()
-		return nil, mine.UseList(context.Background(), id, other.listed)
+		return nil, tenant.UseList(context.Background(), id, other.listed)
 	},
-	"RecipientList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"RecipientList": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()
-		_, err := mine.RecipientList(context.Background(), other.listed)
+		_, err := tenant.RecipientList(context.Background(), other.listed)
 		return nil, err
 	},
-	"Recipients": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Recipients": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.campaigned()
-		return mine.Recipients(context.Background(), other.listed, puntuale.RecipientFilter{}, 0, 10)
+		return tenant.Recipients(context.Background(), other.listed, puntuale.RecipientFilter{}, 0, 10)
 	},
-	"ChangeCheck": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.ChangeCheck(context.Background(), other.campaigned(), puntuale.CheckProgress{Alive: Begin, Now: Begin})
+	"ChangeCheck": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.ChangeCheck(context.Background(), other.campaigned(), puntuale.CheckProgress{Alive: Begin, Now: Begin})
 	},
-	"FailedOfCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.FailedOfCampaign(context.Background(), other.campaigned(), true, 0, 10)
+	"FailedOfCampaign": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.FailedOfCampaign(context.Background(), other.campaigned(), true, 0, 10)
 	},
-	"KnownPersons": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		known, err := mine.KnownPersons(context.Background(), other.Session, []string{phone})
+	"KnownPersons": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		known, err := tenant.KnownPersons(context.Background(), other.Session, []string{phone})
 		if len(known) == 0 {
 			return []any{}, err
 		}
@@ -218,35 +218,35 @@ var foreignCalls = map[string]foreign{
 	},
 	"MergeContacts": nil, // no argument belongs to another client
 	"CountCall":     nil, // no argument belongs to another client
-	"UpdateContact": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.UpdateContact(context.Background(), other.contacted(), puntuale.ContactPatch{Name: new("x")}, Day, Begin)
+	"UpdateContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.UpdateContact(context.Background(), other.contacted(), puntuale.ContactPatch{Name: new("x")}, Day, Begin)
 		return nil, err
 	},
-	"DeleteContact": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.DeleteContact(context.Background(), other.contacted(), Day)
+	"DeleteContact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.DeleteContact(context.Background(), other.contacted(), Day)
 	},
-	"Contact": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Contact(context.Background(), other.contacted())
+	"Contact": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Contact(context.Background(), other.contacted())
 		return nil, err
 	},
-	"ContactOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"ContactOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
-		_, found, err := mine.ContactOf(context.Background(), phone)
+		_, found, err := tenant.ContactOf(context.Background(), phone)
 		if found {
 			return []string{"there"}, err
 		}
 		return []string{}, err
 	},
-	"ContactsOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"ContactsOf": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
-		found, err := mine.ContactsOf(context.Background(), []string{phone})
+		found, err := tenant.ContactsOf(context.Background(), []string{phone})
 		return slices.Collect(maps.Keys(found)), err
 	},
-	"Contacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Contacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
 		var found []puntuale.Contact
 		for _, f := range []puntuale.ContactFilter{{}, {Tag: "cliente"}, {Any: []string{"cliente"}}, {Name: "anna"}, {Phone: phone}, {Phone: "+39*", Name: "anna", Tag: "cliente"}} {
-			all, _, err := mine.Contacts(context.Background(), f, puntuale.Page{})
+			all, _, err := tenant.Contacts(context.Background(), f, puntuale.Page{})
 			if err != nil {
 				return found, err
 			}
@@ -254,11 +254,11 @@ var foreignCalls = map[string]foreign{
 		}
 		return found, nil
 	},
-	"CountContacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"CountContacts": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
 		found := []int{}
 		for _, f := range []puntuale.ContactFilter{{}, {Tag: "cliente"}, {Any: []string{"cliente"}}, {Name: "anna"}} {
-			n, err := mine.CountContacts(context.Background(), f, 10)
+			n, err := tenant.CountContacts(context.Background(), f, 10)
 			if err != nil {
 				return found, err
 			}
@@ -268,140 +268,140 @@ var foreignCalls = map[string]foreign{
 		}
 		return found, nil
 	},
-	"ContactTags": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"ContactTags": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		other.contacted()
-		tags, err := mine.ContactTags(context.Background())
+		tags, err := tenant.ContactTags(context.Background())
 		return slices.Collect(maps.Keys(tags)), err
 	},
-	"Charges": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"Charges": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id := other.campaigned()
 		other.w.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, 'IT', 'service', 1, 1) on conflict do nothing", int64(other.ID), int64(id))
-		return mine.Charges(context.Background(), id)
+		return tenant.Charges(context.Background(), id)
 	},
-	"SessionLoad": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.SessionLoad(context.Background(), other.Session, Begin)
+	"SessionLoad": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.SessionLoad(context.Background(), other.Session, Begin)
 		return nil, err
 	},
-	"Running": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		busy, err := mine.Running(context.Background(), other.Sequence, []string{phone})
+	"Running": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		busy, err := tenant.Running(context.Background(), other.Sequence, []string{phone})
 		return slices.Collect(maps.Keys(busy)), err
 	},
 	"CreateTemplate": nil,
-	"UpdateTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UpdateTemplate(context.Background(), puntuale.Template{ID: other.template(), Name: "x"})
+	"UpdateTemplate": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UpdateTemplate(context.Background(), puntuale.Template{ID: other.template(), Name: "x"})
 	},
-	"Template": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Template(context.Background(), other.template())
+	"Template": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Template(context.Background(), other.template())
 		return nil, err
 	},
-	"Templates": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Templates(context.Background(), puntuale.Page{})
+	"Templates": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Templates(context.Background(), puntuale.Page{})
 		return all, err
 	},
-	"TemplatesNamed": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, err := mine.TemplatesNamed(context.Background(), []string{"benvenuto"})
+	"TemplatesNamed": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, err := tenant.TemplatesNamed(context.Background(), []string{"benvenuto"})
 		return slices.Collect(maps.Keys(all)), err
 	},
-	"DeleteTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.DeleteTemplate(context.Background(), other.template())
+	"DeleteTemplate": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.DeleteTemplate(context.Background(), other.template())
 	},
-	"Kept": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		template, err := mine.Kept(context.Background(), puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h"})
+	"KeptAnswer": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		template, err := tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h"})
 		if template != nil || err != nil {
 			return template, err
 		}
-		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
+		return tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
 	},
-	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
-		return mine.Details(context.Background(), []puntuale.MessageID{id})
+	"Details": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return tenant.Details(context.Background(), []puntuale.MessageID{id})
 	},
-	"Outlines": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
-		return mine.Outlines(context.Background(), []puntuale.MessageID{id})
+	"Outlines": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return tenant.Outlines(context.Background(), []puntuale.MessageID{id})
 	},
-	"CreateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session}, nil)
+	"CreateSequence": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session}, nil)
 		return nil, err
 	},
-	"UpdateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.UpdateSequence(context.Background(), puntuale.Sequence{ID: other.Sequence, Name: "x"})
+	"UpdateSequence": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.UpdateSequence(context.Background(), puntuale.Sequence{ID: other.Sequence, Name: "x"})
 	},
-	"Sequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Sequence(context.Background(), other.Sequence)
+	"Sequence": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Sequence(context.Background(), other.Sequence)
 		return nil, err
 	},
-	"Sequences": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Sequences(context.Background(), puntuale.SequenceFilter{}, puntuale.Page{})
+	"Sequences": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Sequences(context.Background(), puntuale.SequenceFilter{}, puntuale.Page{})
 		return all, err
 	},
-	"StartInfo": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, _, err := mine.StartInfo(context.Background(), other.Sequence)
+	"StartInfo": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, _, err := tenant.StartInfo(context.Background(), other.Sequence)
 		return nil, err
 	},
-	"DeleteSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.DeleteSequence(context.Background(), other.Sequence, false, true, Begin)
+	"DeleteSequence": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.DeleteSequence(context.Background(), other.Sequence, false, true, Begin)
 	},
-	"RestoreSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.RestoreSequence(context.Background(), other.Sequence, Begin)
+	"RestoreSequence": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, tenant.RestoreSequence(context.Background(), other.Sequence, Begin)
 	},
 	"CreateSession": nil, // no argument belongs to another client
-	"Session": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Session(context.Background(), other.Session)
+	"Session": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := tenant.Session(context.Background(), other.Session)
 		return nil, err
 	},
-	"Sessions": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Sessions(context.Background(), puntuale.Page{})
+	"Sessions": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Sessions(context.Background(), puntuale.Page{})
 		return slices.DeleteFunc(all, func(s puntuale.Session) bool { return s.Default }), err
 	},
 	"AddBlacklisted": nil,
-	"RemoveBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		there, err := mine.RemoveBlacklisted(context.Background(), "+393330000009", "~x", Day)
-		if there {
+	"RemoveBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		removed, err := tenant.RemoveBlacklisted(context.Background(), "+393330000009", "~x", Day)
+		if removed {
 			return []string{"there"}, err
 		}
 		return []string{}, err
 	},
-	"Blacklist": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Blacklist(context.Background(), puntuale.Page{})
+	"Blacklist": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Blacklist(context.Background(), puntuale.Page{})
 		return all, err
 	},
 	"AddAllBlacklisted": nil,
-	"FindBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.FindBlacklisted(context.Background(), puntuale.BlacklistFilter{Digits: "9"}, puntuale.Page{})
+	"FindBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.FindBlacklisted(context.Background(), puntuale.BlacklistFilter{Digits: "9"}, puntuale.Page{})
 		return all, err
 	},
-	"BlacklistEntry": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"BlacklistEntry": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.blacklisted()
 		if err != nil {
 			return []string{err.Error()}, nil
 		}
-		_, err = mine.BlacklistEntry(context.Background(), id)
+		_, err = tenant.BlacklistEntry(context.Background(), id)
 		return nil, err
 	},
-	"RemoveBlacklistEntry": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"RemoveBlacklistEntry": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		id, err := other.blacklisted()
 		if err != nil {
 			return []string{err.Error()}, nil
 		}
-		return nil, mine.RemoveBlacklistEntry(context.Background(), id)
+		return nil, tenant.RemoveBlacklistEntry(context.Background(), id)
 	},
-	"Ended": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, err := mine.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), false, 10)
+	"Ended": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), false, 10)
 		if err != nil {
 			return all, err
 		}
-		failed, err := mine.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), true, 10)
+		failed, err := tenant.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), true, 10)
 		return append(all, failed...), err
 	},
-	"Upcoming": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Upcoming(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour), 10)
+	"Upcoming": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.Upcoming(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour), 10)
 	},
-	"UpcomingCounts": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.UpcomingCounts(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour))
+	"UpcomingCounts": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.UpcomingCounts(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour))
 	},
-	"CountMessages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"CountMessages": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		found := []int{}
 		for _, f := range []puntuale.MessageFilter{{}, {Phone: phone}, {Sequence: other.Sequence}, {State: new(puntuale.Pending)}} {
-			n, _, err := mine.CountMessages(context.Background(), f, 10)
+			n, _, err := tenant.CountMessages(context.Background(), f, 10)
 			if err != nil {
 				return found, err
 			}
@@ -411,54 +411,54 @@ var foreignCalls = map[string]foreign{
 		}
 		return found, nil
 	},
-	"MessageEvents": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
-		return mine.MessageEvents(context.Background(), id)
+	"MessageEvents": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return tenant.MessageEvents(context.Background(), id)
 	},
-	"ResentAs": func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
-		return mine.ResentAs(context.Background(), other.Detail(id).Run, id)
+	"ResentAs": func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
+		return tenant.ResentAs(context.Background(), other.Detail(id).Run, id)
 	},
-	"Version": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		v, err := mine.Version(context.Background())
+	"Version": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		v, err := tenant.Version(context.Background())
 		if v == "0.0.0.0.0.0.0.0.0" {
 			return []string{}, err
 		}
 		return []string{v}, err
 	},
-	"SandboxChat": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return mine.SandboxChat(context.Background(), other.Session, "", 10)
+	"SandboxChat": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.SandboxChat(context.Background(), other.Session, "", 10)
 	},
-	"AmongBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.AmongBlacklisted(context.Background(), []string{"+393330000009"})
+	"AmongBlacklisted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return tenant.AmongBlacklisted(context.Background(), []string{"+393330000009"})
 	},
-	"Uncertain": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		found, _, err := mine.Uncertain(context.Background(), time.Time{})
+	"Uncertain": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		found, _, err := tenant.Uncertain(context.Background(), time.Time{})
 		return found, err
 	},
-	"UnknownMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.UnknownMessages(context.Background(), puntuale.Page{})
+	"UnknownMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.UnknownMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
-	"Events": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Events(context.Background(), 0, puntuale.AllEvents, 10, Begin)
+	"Events": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.Events(context.Background(), 0, puntuale.AllEvents, 10, Begin)
 		return all, err
 	},
-	"CloseUnknown": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+	"CloseUnknown": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		theirs, _, err := other.UnknownMessages(context.Background(), puntuale.Page{})
 		if err != nil || len(theirs) != 1 {
 			return nil, errors.Join(errors.New("there is nothing to close"), err)
 		}
-		return mine.CloseUnknown(context.Background(), []puntuale.MessageID{theirs[0].ID}, Day, Begin)
+		return tenant.CloseUnknown(context.Background(), []puntuale.MessageID{theirs[0].ID}, Day, Begin)
 	},
-	"Restored": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		r, err := mine.Restored(context.Background())
+	"Restored": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := tenant.Restored(context.Background())
 		if r == (puntuale.RestoreResult{}) {
 			return []puntuale.RestoreResult(nil), err
 		}
 		return r, err
 	},
 	"Release": nil, // no argument belongs to another client
-	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
+	"SandboxMessages": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := tenant.SandboxMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
 }
@@ -514,7 +514,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	}
 	other.mustTake(Begin, other.reply("t", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: wrote, Text: "STOP"}}))
 	other.mustEnter(optOut(wrote, "t", puntuale.ConsentWithdraw, 0))
-	told := other.mustTell(other.Tenant)
+	delivery := other.mustTell(other.Tenant)
 	before := other.Detail(started.IDs[0])
 	handle := reflect.TypeFor[puntuale.Tenant]()
 	for i := range handle.NumMethod() {
@@ -528,7 +528,9 @@ func testTenantsApart(t *testing.T, w *World) {
 		}
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
-				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) { return about(theirs, told) }
+				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+					return about(theirs, delivery)
+				}
 			}
 		}
 		if !known {

@@ -115,8 +115,8 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		return logo, err
 	},
 	"SetBrand": nil,
-	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
-		return theirs.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
+	"KeptAnswer": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
 	},
 }
 
@@ -172,10 +172,10 @@ var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, err
 }
 
 // mustTell creates a webhook through a handle, and an event of the client for this webhook.
-func (c *Client) mustTell(of webhookHandle) toldDelivery {
+func (c *Client) mustTell(handle webhookHandle) toldDelivery {
 	c.w.t.Helper()
 	ctx := context.Background()
-	id, err := of.CreateWebhook(ctx, puntuale.Webhook{URL: "https://example.com", Types: puntuale.AllEvents, Active: true}, []byte("secret"), Begin, nil)
+	id, err := handle.CreateWebhook(ctx, puntuale.Webhook{URL: "https://example.com", Types: puntuale.AllEvents, Active: true}, []byte("secret"), Begin, nil)
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func (c *Client) mustTell(of webhookHandle) toldDelivery {
 	if n, err := c.w.NumberEvents(ctx, Begin); n != 1 || err != nil {
 		c.w.t.Fatalf("%d events, %v", n, err)
 	}
-	all, _, err := of.Deliveries(ctx, id, puntuale.DeliveryFilter{}, puntuale.Page{})
+	all, _, err := handle.Deliveries(ctx, id, puntuale.DeliveryFilter{}, puntuale.Page{})
 	if err != nil || len(all) != 1 {
 		c.w.t.Fatalf("deliveries = %+v, %v", all, err)
 	}
@@ -209,7 +209,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	if err := mine.SetBrand(ctx, puntuale.Brand{Logo: []byte{1}, LogoKind: "image/png"}); err != nil {
 		t.Fatal(err)
 	}
-	told := c.mustTell(mine)
+	delivery := c.mustTell(mine)
 	before, err := mine.Client(ctx, c.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func testPartnersApart(t *testing.T, w *World) {
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
 				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
-					return about(theirs, told)
+					return about(theirs, delivery)
 				}
 			}
 		}
@@ -242,14 +242,14 @@ func testPartnersApart(t *testing.T, w *World) {
 	if after, err := mine.Client(ctx, c.ID); err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("the client became %+v, %v", after, err)
 	}
-	if w, err := mine.Webhook(ctx, told.webhook); err != nil || w.URL != "https://example.com" {
+	if w, err := mine.Webhook(ctx, delivery.webhook); err != nil || w.URL != "https://example.com" {
 		t.Errorf("the webhook became %+v, %v", w, err)
 	}
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)
 	}
 	// The idempotency keys of a client and of its partner are separate, even if both have the same id.
-	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
+	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).KeptAnswer(ctx, *once); answer != nil || err != nil {
 		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
 	}
 }

@@ -12,12 +12,12 @@ const untilMost = 20 * time.Second
 
 // Until waits until the function so returns true, and fails the test if that takes too long. It polls, because some
 // changes send no signal, such as a row that another connection writes.
-func Until(t testing.TB, what string, so func() bool) {
+func Until(t testing.TB, expected string, condition func() bool) {
 	t.Helper()
 	c := clock.System()
-	for deadline := c.Now().Add(untilMost); !so(); {
+	for deadline := c.Now().Add(untilMost); !condition(); {
 		if c.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", untilMost, what)
+			t.Fatalf("not within %v: %s", untilMost, expected)
 		}
 		if err := c.Sleep(t.Context(), 5*time.Millisecond); err != nil {
 			t.Fatal(err)

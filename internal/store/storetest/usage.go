@@ -166,8 +166,8 @@ func testUncounted(t *testing.T, w *World) {
 	if err := hand.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Error(err)
 	}
-	if there, err := hand.RemoveBlacklisted(ctx, phone, "", Day); err != nil || !there {
-		t.Errorf("remove: %v, %v", there, err)
+	if found, err := hand.RemoveBlacklisted(ctx, phone, "", Day); err != nil || !found {
+		t.Errorf("remove: %v, %v", found, err)
 	}
 	if _, err := CancelPending(ctx, hand, nil, true, Day, Begin); err != nil {
 		t.Error(err)

@@ -111,15 +111,15 @@ func (x *export) during(ctx context.Context, do func(context.Context) error) (er
 
 // describe makes the header of the file.
 func (x *export) describe(ctx context.Context) error {
-	which := migration.SQLite
+	database := migration.SQLite
 	if x.s.Dialect.Postgres {
-		which = migration.Postgres
+		database = migration.Postgres
 	}
-	schema, err := migration.Latest(which)
+	schema, err := migration.Latest(database)
 	if err != nil {
 		return err
 	}
-	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final, Backup: x.cfg.Backup}
+	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(database), At: x.now, Final: x.cfg.Final, Backup: x.cfg.Backup}
 	var foreign []string
 	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
@@ -148,12 +148,12 @@ func (x *export) write(ctx context.Context, to io.Writer) error {
 }
 
 // writeTables writes a file with the header's tables.
-func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, tell Progress) error {
+func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, report Progress) error {
 	w, err := archive.NewWriter(to, h)
 	if err != nil {
 		return err
 	}
-	rows := &rowCounter{stage: Exporting, total: h.Rows(), tell: tell}
+	rows := &rowCounter{stage: Exporting, total: h.Rows(), tell: report}
 	for _, t := range h.Tables {
 		if err := w.Begin(); err != nil {
 			return err

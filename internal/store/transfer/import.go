@@ -101,11 +101,11 @@ func (m *importer) Run(ctx context.Context) (err error) {
 // compare finds the file's tables and columns in the database. A file of an older version has fewer of them. Missing
 // columns get the same defaults as in a migration.
 func (m *importer) compare(ctx context.Context) error {
-	which := migration.SQLite
+	database := migration.SQLite
 	if m.s.Dialect.Postgres {
-		which = migration.Postgres
+		database = migration.Postgres
 	}
-	schema, err := migration.Latest(which)
+	schema, err := migration.Latest(database)
 	if err != nil {
 		return err
 	}

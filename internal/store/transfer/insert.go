@@ -9,12 +9,12 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next int64)) error {
+func (m *importer) eachCounter(ctx context.Context, report func(noun string, next int64)) error {
 	err := m.link.Query(ctx, `select noun, next from counter`, nil, func(rows engine.Row) error {
 		var noun string
 		var next int64
 		err := rows.Scan(&noun, &next)
-		tell(noun, next)
+		report(noun, next)
 		return err
 	})
 	if err != nil {

@@ -154,11 +154,11 @@ func (t tidyQuerier) Query(ctx context.Context, text string, args []any, scan fu
 
 type tidyRow struct{ engine.Row }
 
-func (t tidyRow) Scan(into ...any) error {
-	if err := t.Row.Scan(into...); err != nil {
+func (t tidyRow) Scan(target ...any) error {
+	if err := t.Row.Scan(target...); err != nil {
 		return err
 	}
-	for _, value := range into {
+	for _, value := range target {
 		if p, ok := value.(*any); ok {
 			if text, ok := (*p).(string); ok {
 				*p = strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "")
@@ -191,8 +191,8 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 	m := &importer{s: n.s, link: n.link, file: file, tables: map[string]archive.Table{}}
 	for _, t := range n.tables {
 		m.tables[t.Name] = t
-		var there int64
-		if found, err := engine.QueryOne(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &there); err != nil {
+		var existing int64
+		if found, err := engine.QueryOne(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &existing); err != nil {
 			return 0, fmt.Errorf("look whether %s is empty: %w", t.Name, err)
 		} else if found {
 			return 0, puntuale.Conflict(faultStoreHasNumbers, t.Name)

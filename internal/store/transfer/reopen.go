@@ -113,7 +113,7 @@ const (
 // Reopen removes the mark of a final export, so that servers can start again. It returns whether there was a mark.
 // The imported copy must not have sent anything, because otherwise the open messages here would be sent a second
 // time. Codes: conflict (a SQLite file is being exported).
-func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
+func Reopen(ctx context.Context, cfg engine.Config) (reopened bool, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName, Shared: true})
 	if err != nil {

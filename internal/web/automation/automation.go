@@ -130,7 +130,7 @@ func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 		if e.Payload.Came {
 			e.Payload.When = v.Frame.Language.FullMoment(last.At.In(v.Frame.Zone))
 		}
-		if _, there := f.Values["try.payload"]; !there {
+		if _, found := f.Values["try.payload"]; !found {
 			f.Values.Set("try.payload", string(last.Content))
 		}
 	}
@@ -248,7 +248,7 @@ func create(v *page.Request) error {
 	if err != nil {
 		return refused(v, err, f)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("automation.created", "")
 	return v.Redirect(address(v, made.ID))
 }
@@ -270,7 +270,7 @@ func update(v *page.Request) error {
 		}
 		return refused(v, err, f)
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("automation.updated", "")
 	return v.Redirect(address(v, done.ID))
 }
@@ -284,16 +284,16 @@ func compare(v *page.Request, err error, f *view.Form) error {
 	if missing != nil {
 		return missing
 	}
-	mine := readForm(f).Automation
-	n, missing := namesOf(v, mine, found.Automation)
+	typed := readForm(f).Automation
+	n, missing := namesOf(v, typed, found.Automation)
 	if missing != nil {
 		return missing
 	}
 	v.Compare(err, f, found.Version(), address(v, found.ID)+"/edit")
-	f.Differ(v.T("automation.name"), mine.Name, found.Name)
+	f.Differ(v.T("automation.name"), typed.Name, found.Name)
 	ctx := view.With(v.Ctx(), v.Frame)
-	f.Differ(v.T("automation.state"), v.T(stateKey(mine.Active)), v.T(stateKey(found.Active)))
-	f.Differ(v.T("automation.in_words"), wholeWords(ctx, mine, n), wholeWords(ctx, found.Automation, n))
+	f.Differ(v.T("automation.state"), v.T(stateKey(typed.Active)), v.T(stateKey(found.Active)))
+	f.Differ(v.T("automation.in_words"), wholeWords(ctx, typed, n), wholeWords(ctx, found.Automation, n))
 	return nil
 }
 
@@ -318,7 +318,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.Again(atRows(err, f), f, RuleForm(e), Edit(e), formFields(f)...)
+	return v.ShowRefused(atRows(err, f), f, RuleForm(e), Edit(e), formFields(f)...)
 }
 
 func switchRule(v *page.Request) error {
@@ -330,9 +330,9 @@ func switchRule(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(done.ID.String() + " " + onOff(done.Active))
+	v.SetAuditTarget(done.ID.String() + " " + onOff(done.Active))
 	v.Say("automation.switched_"+onOff(done.Active), "", "Name", done.Name)
-	if back := v.HTTP.Referer(); strings.HasSuffix(back, "/automations") {
+	if returnTo := v.HTTP.Referer(); strings.HasSuffix(returnTo, "/automations") {
 		return v.Redirect(v.Frame.Place.Base + "/automations")
 	}
 	return v.Redirect(address(v, done.ID))
@@ -343,7 +343,7 @@ func rotate(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("automation.rotated", "")
 	return v.Redirect(address(v, done.ID))
 }
@@ -356,7 +356,7 @@ func deleteRule(v *page.Request) error {
 	if err := rulesOf(v).Delete(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("automation.deleted", "", "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/automations")
 }

@@ -161,11 +161,11 @@ func firingWhy(ctx context.Context, f puntuale.Firing) string {
 	if f.Reason == "" {
 		return ""
 	}
-	why := puntuale.Because(f.Reason)
+	reason := puntuale.Because(f.Reason)
 	if f.Detail != "" {
-		why = puntuale.Colon(why, puntuale.ParseReason(f.Detail))
+		reason = puntuale.Colon(reason, puntuale.ParseReason(f.Detail))
 	}
-	return view.Says(ctx, why)
+	return view.Says(ctx, reason)
 }
 
 func ruleURL(ctx context.Context, id puntuale.AutomationID, more string) string {

@@ -155,16 +155,16 @@ func fillWindow(f *view.Form, w *puntuale.Window) {
 func fillAction(set func(name, value string), at string, x puntuale.Action) {
 	set(at+".kind", string(x.Kind))
 	set(at+".sequence", string(x.Sequence))
-	what := "text"
+	kind := "text"
 	switch {
 	case x.Template != "":
-		what = "template"
+		kind = "template"
 	case x.Media != "":
-		what = "media"
+		kind = "media"
 	case x.Latitude != nil || x.Longitude != nil:
-		what = "location"
+		kind = "location"
 	}
-	set(at+".what", what)
+	set(at+".what", kind)
 	set(at+".text", x.Text)
 	set(at+".media", x.Media)
 	set(at+".media_name", x.MediaName)
@@ -314,11 +314,11 @@ func (r *reader) action(at string) puntuale.Action {
 
 func (r *reader) content(at string, x *puntuale.Action) {
 	x.Purpose = r.word(at + ".purpose")
-	what := r.word(at + ".what")
-	if what != "template" {
+	kind := r.word(at + ".what")
+	if kind != "template" {
 		x.Text = r.f.Value(at + ".text")
 	}
-	switch what {
+	switch kind {
 	case "media":
 		if x.Media, x.MediaName = r.word(at+".media"), r.word(at+".media_name"); x.Media == "" {
 			r.refuse(at+".media", puntuale.FaultRequired)
@@ -380,7 +380,7 @@ func removeRow(values url.Values, rows string, i, n int) {
 	for ; i < n; i++ {
 		for _, part := range rowParts[rows] {
 			delete(values, rowName(rows, i)+part)
-			if next, there := values[rowName(rows, i+1)+part]; there && i+1 < n {
+			if next, found := values[rowName(rows, i+1)+part]; found && i+1 < n {
 				values[rowName(rows, i)+part] = next
 			}
 		}

@@ -27,11 +27,11 @@ func quoted(ctx context.Context, text string) string {
 
 // sentence says what an automation does: "Quando una persona scrive «info», allora invia «Ecco il listino»."
 func sentence(ctx context.Context, a puntuale.Automation, n names) string {
-	when, then := triggerWords(ctx, a.Trigger, n), actionsWords(ctx, a.Actions, n)
+	when, actions := triggerWords(ctx, a.Trigger, n), actionsWords(ctx, a.Actions, n)
 	if conditions := conditionsWords(ctx, a.Conditions, n); conditions != "" {
-		return view.T(ctx, "automation.says.rule_if", "When", when, "If", conditions, "Then", then)
+		return view.T(ctx, "automation.says.rule_if", "When", when, "If", conditions, "Then", actions)
 	}
-	return view.T(ctx, "automation.says.rule", "When", when, "Then", then)
+	return view.T(ctx, "automation.says.rule", "When", when, "Then", actions)
 }
 
 func triggerWords(ctx context.Context, t puntuale.Trigger, n names) string {
@@ -155,12 +155,12 @@ func sendWords(ctx context.Context, key string, x puntuale.Action) string {
 
 // shortened is the beginning of a text.
 func shortened(text string) string {
-	const most = 60
+	const limit = 60
 	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) <= most {
+	if len(runes) <= limit {
 		return string(runes)
 	}
-	return strings.TrimSpace(string(runes[:most])) + "…"
+	return strings.TrimSpace(string(runes[:limit])) + "…"
 }
 
 // contentWords is the beginning of a message, or what it sends besides a text.

@@ -17,12 +17,12 @@ import (
 // try says what the rule of a form would do for the person, or the payload, in the form.
 func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	ask := automation.Trial{Phone: strings.TrimSpace(f.Value("try.phone")), Text: strings.TrimSpace(f.Value("try.text"))}
-	asked := ask.Phone
+	requested := ask.Phone
 	if d.Trigger.Kind == puntuale.TriggerHook {
-		asked = strings.TrimSpace(f.Value("try.payload"))
-		ask.Payload = []byte(asked)
+		requested = strings.TrimSpace(f.Value("try.payload"))
+		ask.Payload = []byte(requested)
 	}
-	if asked == "" {
+	if requested == "" {
 		return Trial{}, nil
 	}
 	verdict, err := rulesOf(v).TryDraft(v.Ctx(), d.Automation, ask)

@@ -66,9 +66,9 @@ func campaign(v *page.Request) error {
 		return v.Redirect(campaignAddress(v, found.ID, step))
 	}
 	page := CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.Query("state"), Reason: v.Query("reason"), After: v.Query("after")}
-	was, _ := strconv.Atoi(v.Query("was"))
+	before, _ := strconv.Atoi(v.Query("was"))
 	since, _ := strconv.ParseInt(v.Query("since"), 10, 64)
-	page.Measure(v.Now(), was, since)
+	page.Measure(v.Now(), before, since)
 	if part == "live" {
 		return v.Show(CampaignLive(page))
 	}
@@ -103,20 +103,20 @@ func wizardStep(c puntuale.Campaign) string {
 }
 
 // campaignNames returns the name of the campaign's content, and the name of its session.
-func campaignNames(v *page.Request, c puntuale.Campaign) (what, session string, err error) {
+func campaignNames(v *page.Request, c puntuale.Campaign) (content, session string, err error) {
 	if c.Sequence != 0 {
-		if what = c.Frozen.Sequence.Name; what == "" {
-			what = page.SequenceName(v, c.Sequence.String())
+		if content = c.Frozen.Sequence.Name; content == "" {
+			content = page.SequenceName(v, c.Sequence.String())
 		}
 	}
 	if c.Session != 0 {
 		found, err := v.Client.Session(v.Ctx(), c.Session.String())
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
-			return what, "", err
+			return content, "", err
 		}
 		session = found.Name
 	}
-	return what, session, nil
+	return content, session, nil
 }
 
 const recipientRows = 50
@@ -168,13 +168,13 @@ func retryCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	again, err := v.Client.RetryCampaign(v.Ctx(), v.Path("id"), f.Is("uncertain", "on"))
+	retried, err := v.Client.RetryCampaign(v.Ctx(), v.Path("id"), f.Is("uncertain", "on"))
 	if err != nil {
 		return err
 	}
-	v.Quiet = again == 0
-	v.Did(v.Path("id"))
-	v.Say("campaign.said_again", "", "N", again)
+	v.Quiet = retried == 0
+	v.SetAuditTarget(v.Path("id"))
+	v.Say("campaign.said_again", "", "N", retried)
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id"))
 }
 
@@ -202,7 +202,7 @@ func exportRecipients(v *page.Request) error {
 	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, r := range rows {
 			_ = out.Write(exportedRecipient(v, r))

@@ -46,13 +46,13 @@ type CampaignPage struct {
 }
 
 // Measure computes the rate. was is how many messages had ended at the earlier moment since, which is in milliseconds.
-func (p *CampaignPage) Measure(now time.Time, was int, since int64) {
+func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 	p.now = now
 	past := now.Sub(time.UnixMilli(since))
-	if since == 0 || past < time.Second || past > time.Minute || p.ended() < was {
+	if since == 0 || past < time.Second || past > time.Minute || p.ended() < before {
 		return
 	}
-	p.PerMinute, p.Moving = int(float64(p.ended()-was)*float64(time.Minute)/float64(past)), true
+	p.PerMinute, p.Moving = int(float64(p.ended()-before)*float64(time.Minute)/float64(past)), true
 }
 
 func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }

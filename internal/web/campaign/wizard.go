@@ -139,11 +139,11 @@ func whatErr(err error, f *view.Form) error {
 }
 
 // draftCall returns the call that would make the stored draft.
-func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
+func draftCall(c puntuale.Campaign, author puntuale.LoginID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
 		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
-		Canary: d.Canary, Timezone: d.Zone, By: by,
+		Canary: d.Canary, Timezone: d.Zone, By: author,
 	}
 	if c.Sequence != 0 {
 		call.Sequence = c.Sequence.String()
@@ -166,7 +166,7 @@ func createCampaign(v *page.Request) error {
 	if err != nil {
 		return whatAgain(v, err, Wizard{Step: "what"}, f)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	return v.Redirect(campaignAddress(v, made.ID, "/people"))
 }
 
@@ -175,7 +175,7 @@ func whatAgain(v *page.Request, err error, w Wizard, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.Again(whatErr(err, f), f, WhatForm(p), CampaignWhat(p), whatFields...)
+	return v.ShowRefused(whatErr(err, f), f, WhatForm(p), CampaignWhat(p), whatFields...)
 }
 
 func campaignWhat(v *page.Request) error {
@@ -214,7 +214,7 @@ func changeWhat(v *page.Request) error {
 	if err != nil {
 		return whatAgain(v, err, wizard(found, "what"), f)
 	}
-	v.Did(changed.ID.String())
+	v.SetAuditTarget(changed.ID.String())
 	return v.Redirect(campaignAddress(v, changed.ID, "/people"))
 }
 
@@ -267,16 +267,16 @@ func takeTagged(v *page.Request) error {
 	if err != nil || answered {
 		return err
 	}
-	v.Pass.Rest() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
 	_, err = v.Client.RecipientsFrom(v.Ctx(), v.Path("id"), f.Values[fromTags])
-	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-		err = back
+	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+		err = returnErr
 	}
 	if err != nil {
 		p.Tagged = f
-		return v.Again(err, f, PeopleTags(p), CampaignPeople(p), fromTags)
+		return v.ShowRefused(err, f, PeopleTags(p), CampaignPeople(p), fromTags)
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 }
 
@@ -292,7 +292,7 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.Pass.Rest() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -326,13 +326,13 @@ func uploadPeople(v *page.Request) error {
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
-		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-			err = back
+		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+			err = returnErr
 		}
 		if err != nil {
 			return listRefused(v, err)
 		}
-		v.Did(v.Path("id"))
+		v.SetAuditTarget(v.Path("id"))
 		return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 	}
 }
@@ -360,7 +360,7 @@ func listRefused(v *page.Request, err error) error {
 	if len(p.Faults) > 0 {
 		shown.Faults, shown.Reason = nil, puntuale.Because(puntuale.FaultListNothingAdded)
 	}
-	return v.Again(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
+	return v.ShowRefused(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
 }
 
 // mapPeople stores which column fills which field.
@@ -391,10 +391,10 @@ func mapPeople(v *page.Request) error {
 			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
 		}
 		if err != nil {
-			return v.Again(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")
+			return v.ShowRefused(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")
 		}
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	next := "/check"
 	if f.Value("do") == "look" {
 		next = "/people"
@@ -440,10 +440,10 @@ func checkCampaign(v *page.Request) error {
 	if f.Value("step") == "start" {
 		step = "start"
 	}
-	v.Pass.Rest()
+	v.Pass.LeaveSeat()
 	check, err := v.Client.CheckCampaign(v.Ctx(), v.Path("id"))
-	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-		err = back
+	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+		err = returnErr
 	}
 	if e, status := page.Refusal(err); e != nil {
 		return v.ShowAs(status, CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
@@ -518,9 +518,9 @@ func changeWhen(v *page.Request) error {
 	call.Canary = &canary
 	if _, err = v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), call); err != nil {
 		p := WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}
-		return v.Again(page.Below(err, "pace"), f, WhenForm(p), CampaignWhen(p), whenFields...)
+		return v.ShowRefused(page.Below(err, "pace"), f, WhenForm(p), CampaignWhen(p), whenFields...)
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	return v.Redirect(campaignAddress(v, found.ID, "/start"))
 }
 
@@ -534,16 +534,16 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 0 to most. If the field is empty, it returns other. For any other value it notes a
+// wholeOr reads a whole number from 0 to limit. If the field is empty, it returns other. For any other value it notes a
 // fault.
-func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
+func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {
 		return other
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > most {
-		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(most)}})
+	if err != nil || n < 0 || n > limit {
+		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(limit)}})
 		return other
 	}
 	return n
@@ -570,7 +570,7 @@ func startCampaign(v *page.Request) error {
 		if _, changed := errors.AsType[*control.Changed](err); changed {
 			err = puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
 		}
-		return v.Again(err, p.Form, CampaignStartForm(p), CampaignStart(p))
+		return v.ShowRefused(err, p.Form, CampaignStartForm(p), CampaignStart(p))
 	}
 	v.Say("campaign.said_started", "", "Name", started.Name)
 	return v.Redirect(campaignAddress(v, started.ID, ""))

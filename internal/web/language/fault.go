@@ -13,9 +13,9 @@ func (l *Language) Fault(r puntuale.Reason) string { return capital(l.Reason(r))
 // Reason returns the sentence of a reason in this language.
 func (l *Language) Reason(r puntuale.Reason) string {
 	if l == English {
-		return catalogue.English.Say(r)
+		return catalogue.English.Sentence(r)
 	}
-	return catalogue.Italian.Say(r)
+	return catalogue.Italian.Sentence(r)
 }
 
 func capital(text string) string {

@@ -129,9 +129,9 @@ func (l *Language) Span(d time.Duration) string {
 // Says returns the sentence of a reason in this language.
 func (l *Language) Says(r puntuale.Reason) string {
 	if l.Code == "en" {
-		return catalogue.English.Say(r)
+		return catalogue.English.Sentence(r)
 	}
-	return catalogue.Italian.Say(r)
+	return catalogue.Italian.Sentence(r)
 }
 
 // Number writes a whole number with separators of thousands.

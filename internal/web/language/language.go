@@ -69,8 +69,8 @@ func Named(code string) *Language {
 	return nil
 }
 
-// Asked returns the language that a browser asks for in the header Accept-Language.
-func Asked(header string) *Language {
+// Accepted returns the language that a browser asks for in the header Accept-Language.
+func Accepted(header string) *Language {
 	tags, _, err := tag.ParseAcceptLanguage(header)
 	if err != nil {
 		return Italian

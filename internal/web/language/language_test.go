@@ -90,7 +90,7 @@ var (
 // TestKeysAreUsed: every key that the pages use exists, and every key is used by a page.
 func TestKeysAreUsed(t *testing.T) {
 	t.Parallel()
-	there, seen := keys(t, "it"), map[string]bool{}
+	existing, seen := keys(t, "it"), map[string]bool{}
 	var beginnings []string
 	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".templ") ||
@@ -102,7 +102,7 @@ func TestKeysAreUsed(t *testing.T) {
 			return err
 		}
 		for _, m := range used.FindAllStringSubmatch(string(content), -1) {
-			if there[m[1]] == "" && filepath.Base(name) != "doc.go" && filepath.Base(name) != "language.go" {
+			if existing[m[1]] == "" && filepath.Base(name) != "doc.go" && filepath.Base(name) != "language.go" {
 				t.Errorf("%s names %s, which is not there", name, m[1])
 			}
 		}
@@ -118,7 +118,7 @@ func TestKeysAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key := range there {
+	for key := range existing {
 		known := seen[key]
 		for _, b := range beginnings {
 			known = known || strings.HasPrefix(key, b)

@@ -52,7 +52,7 @@ func addBlacklisted(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, BlacklistForm(f), Blacklist(p), "phone", "reason")
+		return v.ShowRefused(err, f, BlacklistForm(f), Blacklist(p), "phone", "reason")
 	}
 	found, _, err := v.Client.FindBlacklisted(v.Ctx(), added.Phone, request.Page{Limit: "1"})
 	if err != nil {
@@ -60,7 +60,7 @@ func addBlacklisted(v *page.Request) error {
 	}
 	undo := ""
 	if len(found) == 1 && found[0].Phone == added.Phone && !found[0].Added.Before(v.Now().Truncate(time.Microsecond)) {
-		v.Did(strconv.FormatInt(found[0].ID, 10))
+		v.SetAuditTarget(strconv.FormatInt(found[0].ID, 10))
 		undo = v.Frame.Place.Base + "/blacklist/" + strconv.FormatInt(found[0].ID, 10) + "/remove"
 		v.Say("blacklist.added", undo, "Phone", view.Grouped(added.Phone))
 	} else {
@@ -83,7 +83,7 @@ func removeBlacklisted(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(strconv.FormatInt(e.ID, 10))
+	v.SetAuditTarget(strconv.FormatInt(e.ID, 10))
 	v.Say("blacklist.removed", "")
 	return v.Redirect(v.Frame.Place.Base + "/blacklist")
 }
@@ -107,41 +107,41 @@ func importNumbers(v *page.Request) error {
 	if len(content) == 0 {
 		content = []byte(f.Value("numbers"))
 	}
-	lines, wrong := readNumbers(content)
+	lines, faulty := readNumbers(content)
 	var faults []view.LineFault
 	added, different := 0, 0
-	if lines == nil && len(wrong) > 0 {
+	if lines == nil && len(faulty) > 0 {
 		err = puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultListNotCSV})
 	} else {
 		added, different, err = v.Client.ImportBlacklist(v.Ctx(), lines)
 	}
 	if e, _ := page.Refusal(err); e != nil {
-		faults = lineFaults(v, e, wrong, lines)
+		faults = lineFaults(v, e, faulty, lines)
 		if len(faults) > 0 {
 			err = &puntuale.Error{Code: e.Code, Reason: puntuale.Because(puntuale.FaultListNothingAdded)}
 		}
-		return v.Again(err, f, ImportForm(f, faults), ImportNumbers(f, faults), "file", "numbers")
+		return v.ShowRefused(err, f, ImportForm(f, faults), ImportNumbers(f, faults), "file", "numbers")
 	}
 	if err != nil {
 		return err
 	}
-	v.Did(strconv.Itoa(added))
+	v.SetAuditTarget(strconv.Itoa(added))
 	v.Say("blacklist.imported", "", "N", added, "All", v.Frame.Language.Number(int64(different)))
 	return v.Redirect(v.Frame.Place.Base + "/blacklist")
 }
 
 // lineFaults returns one fault for each wrong line of a list.
-func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
+func lineFaults(v *page.Request, e *puntuale.Error, faults []csvFault, lines []control.BlacklistLine) []view.LineFault {
 	at := map[int]puntuale.ReasonCode{}
-	for _, w := range wrong {
+	for _, w := range faults {
 		at[w.line] = w.code
 	}
 	var all []view.LineFault
 	for _, fault := range e.Faults {
-		text, ours := strings.CutPrefix(fault.Location, "line[")
+		text, own := strings.CutPrefix(fault.Location, "line[")
 		number, _, _ := strings.Cut(text, "]")
 		line, err := strconv.Atoi(number)
-		if !ours || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
+		if !own || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
 			continue
 		}
 		reason := fault.Reason()
@@ -151,7 +151,7 @@ func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []co
 		all = append(all, view.LineFault{Line: line, Says: v.Frame.Language.Fault(reason)})
 	}
 	if lines == nil {
-		for _, w := range wrong {
+		for _, w := range faults {
 			all = append(all, view.LineFault{Line: w.line, Says: v.Frame.Language.Fault(puntuale.Because(w.code))})
 		}
 	}
@@ -184,7 +184,7 @@ func exportNumbers(v *page.Request) error {
 			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
 			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
 		}
-		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {

@@ -76,10 +76,10 @@ func doAll(v *page.Request) error {
 	if err != nil {
 		b.Running = false
 		b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
-		return v.Again(err, f, BulkForm(b), AskAll(b), "date", "time")
+		return v.ShowRefused(err, f, BulkForm(b), AskAll(b), "date", "time")
 	}
 	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
-	v.Did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(n))
+	v.SetAuditTarget(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(n))
 	v.Quiet = n == 0
 	if b.Running = next != ""; b.Running {
 		return v.Show(bulkPart(v, b))

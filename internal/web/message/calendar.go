@@ -25,15 +25,15 @@ func calendar(v *page.Request) error {
 		day = today
 	}
 	c := CalendarPage{Day: day, Today: today, View: CalendarWeek}
-	from, days, most := day, 7, weekRows
+	from, days, limit := day, 7, weekRows
 	switch v.Query("view") {
 	case CalendarDay:
-		c.View, days, most = CalendarDay, 1, dayRows
+		c.View, days, limit = CalendarDay, 1, dayRows
 	case CalendarMonth:
 		c.View = CalendarMonth
-		from, days, most = wholeWeeks(day)
+		from, days, limit = wholeWeeks(day)
 	}
-	agenda, err := v.Client.Agenda(v.Ctx(), from, days, most)
+	agenda, err := v.Client.Agenda(v.Ctx(), from, days, limit)
 	if err != nil {
 		return err
 	}
@@ -49,9 +49,9 @@ func calendar(v *page.Request) error {
 	return v.Show(Calendar(c))
 }
 
-// wholeWeeks returns the weeks of a day's month, from Monday. most is 0, because a month shows only the numbers of
+// wholeWeeks returns the weeks of a day's month, from Monday. limit is 0, because a month shows only the numbers of
 // messages.
-func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, most int) {
+func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, limit int) {
 	first := day.AddDays(1 - day.Day)
 	from = monday(first)
 	last := first.AddMonths(1).AddDays(-1)

@@ -51,7 +51,7 @@ func Chapters(ctx context.Context, s Story) []Chapter {
 		}
 		all = append(all, c)
 	}
-	return append(all, ahead(ctx, s)...)
+	return append(all, futureChapters(ctx, s)...)
 }
 
 func (c Chapter) standsAt() time.Time {
@@ -166,8 +166,8 @@ func ended(ctx context.Context, s Story) []Chapter {
 	return append(all, c)
 }
 
-// ahead returns the chapters that are still to come.
-func ahead(ctx context.Context, s Story) []Chapter {
+// futureChapters returns the chapters that are still to come.
+func futureChapters(ctx context.Context, s Story) []Chapter {
 	switch {
 	case s.State != puntuale.Pending:
 		return nil

@@ -155,7 +155,7 @@ func cancelMessage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(id)
+	v.SetAuditTarget(id)
 	address := v.Frame.Place.Base + "/messages/" + id
 	if len(cancelled) == 0 {
 		v.Quiet = true
@@ -171,7 +171,7 @@ func restoreMessage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(moved.ID.String())
+	v.SetAuditTarget(moved.ID.String())
 	v.Say("message.restored", "")
 	return v.Redirect(messageAddress(v, moved.ID))
 }
@@ -188,9 +188,9 @@ func sendAgain(v *page.Request) error {
 			return missing
 		}
 		p.Again = f
-		return v.Again(err, f, AgainForm(p), Message(p), "date", "time")
+		return v.ShowRefused(err, f, AgainForm(p), Message(p), "date", "time")
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	v.Say("message.again_done", "")
 	return v.Redirect(messageAddress(v, resent.IDs[0]))
 }
@@ -214,28 +214,28 @@ func moveMessage(v *page.Request) error {
 	}
 	moved, err := v.Client.Move(v.Ctx(), v.Path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
+		if returnTo := calendarPage(v, f.Value("next")); returnTo != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
 			e, _ := page.Refusal(err)
 			if e == nil {
 				return err
 			}
 			v.Quiet = true
 			v.Toast("bad", v.T("message.not_moved", "Why", v.Frame.Language.Fault(page.FirstFault(e))), "")
-			return v.Redirect(back)
+			return v.Redirect(returnTo)
 		}
 		p, missing := messagePage(v)
 		if missing != nil {
 			return missing
 		}
 		p.Move = f
-		return v.Again(err, f, MoveForm(p), Message(p), "date", "time")
+		return v.ShowRefused(err, f, MoveForm(p), Message(p), "date", "time")
 	}
-	v.Did(moved.ID.String())
+	v.SetAuditTarget(moved.ID.String())
 	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}
 	next := messageAddress(v, moved.ID)
-	if back := calendarPage(v, f.Value("next")); back != "" {
-		next = back
-		undo.Set("next", back)
+	if returnTo := calendarPage(v, f.Value("next")); returnTo != "" {
+		next = returnTo
+		undo.Set("next", returnTo)
 	}
 	v.Say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.Frame.Language.Moment(moved.Due.In(v.Frame.Zone), v.Now()))
 	return v.Redirect(next)
@@ -256,10 +256,10 @@ func moveBack(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(moved.ID.String())
+	v.SetAuditTarget(moved.ID.String())
 	v.Say("message.moved_back", "")
-	if back := calendarPage(v, v.Query("next")); back != "" {
-		return v.Redirect(back)
+	if returnTo := calendarPage(v, v.Query("next")); returnTo != "" {
+		return v.Redirect(returnTo)
 	}
 	return v.Redirect(messageAddress(v, moved.ID))
 }
@@ -296,7 +296,7 @@ func exportMessages(v *page.Request) error {
 	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest()                                                     // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat()                                                // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // not every connection has a deadline
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))
@@ -331,7 +331,7 @@ func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 		name = m.RunName
 	}
 	row := []string{m.ID.String(), view.StateWords(ctx, *m), m.Phone, m.SequenceName, name, string(m.Origin),
-		moment(m.Received), moment(m.Planned()), moment(m.Left()), moment(m.Delivered), moment(m.Read),
+		moment(m.Received), moment(m.Planned()), moment(m.LeftAt()), moment(m.Delivered), moment(m.Read),
 		view.Reason(ctx, m.Response()), view.Says(ctx, m.Detail), c.Text, c.MediaURL}
 	for i, cell := range row {
 		row[i] = page.Inert(cell)

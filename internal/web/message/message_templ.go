@@ -1080,8 +1080,8 @@ func MessageRows(l MessageList) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if !m.Left().IsZero() {
-					templ_7745c5c3_Err = view.Moment(m.Left()).Render(ctx, templ_7745c5c3_Buffer)
+				if !m.LeftAt().IsZero() {
+					templ_7745c5c3_Err = view.Moment(m.LeftAt()).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

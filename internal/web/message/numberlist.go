@@ -86,13 +86,13 @@ func cell(cells []string, i int) string {
 // separator returns the character between cells. The first line that has one decides.
 func separator(text string) rune {
 	for line := range strings.Lines(text) {
-		best, most := ',', 0
+		best, bestCount := ',', 0
 		for _, s := range []rune{';', '\t', ','} {
-			if n := strings.Count(line, string(s)); n > most {
-				best, most = s, n
+			if n := strings.Count(line, string(s)); n > bestCount {
+				best, bestCount = s, n
 			}
 		}
-		if most > 0 {
+		if bestCount > 0 {
 			return best
 		}
 	}

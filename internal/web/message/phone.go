@@ -156,9 +156,9 @@ func answerFromPhone(v *page.Request) error {
 			return missing
 		}
 		p.Answer = f
-		return v.Again(err, f, PhoneAnswer(p), Phone(p), "text")
+		return v.ShowRefused(err, f, PhoneAnswer(p), Phone(p), "text")
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	v.Say("phone.answered", "")
 	return v.Redirect(v.Frame.Place.Base + "/sessions/" + v.Path("id") + "/phone?" + url.Values{"phone": {taken.Phone}}.Encode())
 }

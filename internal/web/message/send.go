@@ -63,9 +63,9 @@ func sendMessage(v *page.Request) error {
 		if failed != nil {
 			return failed
 		}
-		return v.Again(err, f, SendForm(p), SendOne(p), sendFields...)
+		return v.ShowRefused(err, f, SendForm(p), SendOne(p), sendFields...)
 	}
-	v.Did(started.IDs[0].String())
+	v.SetAuditTarget(started.IDs[0].String())
 	v.Say("send.done", "")
 	return v.Redirect(messageAddress(v, started.IDs[0]))
 }

@@ -49,7 +49,7 @@ func unknownCall(v *page.Request) (control.UnknownCall, error) {
 	if id == "" {
 		return control.UnknownCall{All: true}, nil
 	}
-	v.Did(id)
+	v.SetAuditTarget(id)
 	return control.UnknownCall{IDs: []string{id}}, nil
 }
 

@@ -32,7 +32,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
@@ -129,14 +129,14 @@ func contrast(a, b RGB) float64 {
 }
 
 // readable moves a colour towards black (0) or white (1) until text in the colour is readable on the backgrounds.
-func readable(colour string, on paperColour, towards float64) string {
+func readable(colour string, paper paperColour, target float64) string {
 	c := ParseColour(colour)
 	for range 100 {
-		if on.worst(c) >= legible {
+		if paper.worst(c) >= legible {
 			break
 		}
 		for i := range c {
-			c[i] += (towards - c[i]) * 0.05
+			c[i] += (target - c[i]) * 0.05
 		}
 	}
 	return c.String()

@@ -144,16 +144,16 @@ func (v *Request) orient() {
 		return
 	}
 	if v.Client == nil && v.Partner == nil {
-		v.Client = v.nearest()
+		v.Client = v.nearestClient()
 	}
 	v.route = nil // so that a missing page and another client's page look the same
 	v.settle()
 }
 
-// nearest returns the client whose navigation an error page shows. For a client's user it is the user's own client, and
+// nearestClient returns the client whose navigation an error page shows. For a client's user it is the user's own client, and
 // for a partner's user the client in the path. It returns nil if the partner's user did not enter this client's
 // dashboard.
-func (v *Request) nearest() *control.Client {
+func (v *Request) nearestClient() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()
 	if own == 0 {

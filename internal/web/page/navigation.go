@@ -54,19 +54,19 @@ var items = []item{
 // navigation returns the pages that a person may reach from the present page. A person's own pages show the navigation
 // of the person's first page.
 func (s *Site) navigation(v *Request) []view.Group {
-	base, which := "", PartnerSide
+	base, side := "", PartnerSide
 	switch {
 	case v.Client != nil:
-		base, which = "/c/"+v.Client.ID().String(), ClientSide
+		base, side = "/c/"+v.Client.ID().String(), ClientSide
 	case v.Person.User().Client != 0:
-		base, which = "/c/"+v.Person.User().Client.String(), ClientSide
+		base, side = "/c/"+v.Person.User().Client.String(), ClientSide
 	}
 	role := v.Person.User().Role
 	var groups []view.Group
 	best := -1 // the item whose path is the longest beginning of the page's path
 	var active *view.Item
 	for _, p := range items {
-		if !s.hasPage(p.path, which, role) || p.has != nil && !p.has(v) {
+		if !s.hasPage(p.path, side, role) || p.has != nil && !p.has(v) {
 			continue
 		}
 		address := strings.Replace(p.path, "/c/{client}", base, 1)
@@ -94,9 +94,9 @@ func (s *Site) navigation(v *Request) []view.Group {
 	return groups
 }
 
-func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
+func (s *Site) hasPage(path string, side Side, role puntuale.Role) bool {
 	for i := range s.routes {
-		if r := &s.routes[i]; r.Side == which && r.Method() == "GET" && r.Path() == path && role >= r.Role {
+		if r := &s.routes[i]; r.Side == side && r.Method() == "GET" && r.Path() == path && role >= r.Role {
 			return true
 		}
 	}

@@ -69,11 +69,11 @@ var homeZone = func() *time.Location {
 
 func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	f := &view.Frame{
-		Language: asked(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
+		Language: acceptedLanguage(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
-	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {
-		f.Back = back
+	if returnTo := r.URL.Query()["back"]; len(returnTo) <= view.MostBack {
+		f.Back = returnTo
 	}
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		f.Theme = c.Value
@@ -81,14 +81,14 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
 }
 
-// asked returns the language of a reader who has not signed in.
-func asked(r *http.Request) *language.Language {
+// acceptedLanguage returns the language of a reader who has not signed in.
+func acceptedLanguage(r *http.Request) *language.Language {
 	if c, err := r.Cookie("language"); err == nil {
 		if l := language.Named(c.Value); l != nil {
 			return l
 		}
 	}
-	return language.Asked(r.Header.Get("Accept-Language"))
+	return language.Accepted(r.Header.Get("Accept-Language"))
 }
 
 func (v *Request) Ctx() context.Context { return v.HTTP.Context() }
@@ -118,13 +118,13 @@ const (
 // body reads the request's body. While the body arrives, other requests may have the seat. A person who has not signed
 // in gets no new seat, because sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
-	most := int64(admission.MaxBody)
+	maxBytes := int64(admission.MaxBody)
 	if v.Person == nil {
-		most = anonymousBody
+		maxBytes = anonymousBody
 		defer admission.ReadWithin(v.Writer, v.HTTP, anonymousWithin)()
 	}
-	v.Pass.Rest()
-	if content, err = admission.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
+	v.Pass.LeaveSeat()
+	if content, err = admission.ReadBody(v.Writer, v.HTTP, maxBytes, v.Memory); err != nil {
 		return nil, err
 	}
 	if v.Person != nil {
@@ -226,7 +226,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 			return err
 		}
 	}
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -252,9 +252,9 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// Again shows a form again, with the faults in err. It sends only part for htmx, and otherwise the whole page. fields
+// ShowRefused shows a form again, with the faults in err. It sends only part for htmx, and otherwise the whole page. fields
 // are the form's fields; see [view.Form.Take]. If err is no fault of the form, Again returns err.
-func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
+func (v *Request) ShowRefused(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
 	if e == nil {
 		return err
@@ -283,9 +283,9 @@ func (v *Request) Redirect(address string) error {
 	return nil
 }
 
-// Did names the object of an action for the audit log. target is an identifier or a name, and never a phone number, a
+// SetAuditTarget names the object of an action for the audit log. target is an identifier or a name, and never a phone number, a
 // text or a key.
-func (v *Request) Did(target string) { v.target = target }
+func (v *Request) SetAuditTarget(target string) { v.target = target }
 
 // note writes the action into the audit log, unless nothing was changed.
 func (v *Request) note() {
@@ -344,14 +344,14 @@ func (v *Request) dress() {
 	if l := language.Named(u.Language); l != nil {
 		f.Language = l
 	}
-	who := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
-	if who.Name == "" {
-		who.Name = u.Email
+	reader := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
+	if reader.Name == "" {
+		reader.Name = u.Email
 	}
 	if u.Client != 0 {
-		who.Side = puntuale.ClientSide
+		reader.Side = puntuale.ClientSide
 	}
-	f.Who = &who
+	f.Who = &reader
 	f.Look = LookOf(v.Person.Host())
 }
 

@@ -35,13 +35,13 @@ type Route struct {
 }
 
 // Get makes the route of a page.
-func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Route {
-	return Route{http.MethodGet + " " + path, who, role, "", do}
+func Get(path string, side Side, role puntuale.Role, do func(*Request) error) Route {
+	return Route{http.MethodGet + " " + path, side, role, "", do}
 }
 
 // Post makes the route of an action, with its name in the audit log.
-func Post(path string, who Side, role puntuale.Role, audit string, do func(*Request) error) Route {
-	return Route{http.MethodPost + " " + path, who, role, audit, do}
+func Post(path string, side Side, role puntuale.Role, audit string, do func(*Request) error) Route {
+	return Route{http.MethodPost + " " + path, side, role, audit, do}
 }
 
 // serve finds out who the person is and what they may reach, and calls the handler.
@@ -102,7 +102,7 @@ func (s *Site) enter(v *Request) (err error) {
 	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
 		return err
 	}
-	v.Client.At(v.Caller().Address)
+	v.Client.SetAddress(v.Caller().Address)
 	if v.Person.User().Client != 0 || v.Entered(v.Client.ID()) {
 		return nil
 	}

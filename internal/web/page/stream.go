@@ -46,7 +46,7 @@ func (v *Request) Stream(part func() (string, error)) error {
 		if _, err = v.Pass.Return(ctx); err != nil {
 			return "", "", err
 		}
-		defer v.Pass.Rest()
+		defer v.Pass.LeaveSeat()
 		v.Frame.Now = v.Site.Control.Now()
 		if content, err = part(); err != nil {
 			return "", "", err
@@ -82,7 +82,7 @@ func (v *Request) Events(next func(ctx context.Context) (version, content string
 	if err := v.Memory.Take(streamBytes); err != nil {
 		return err
 	}
-	v.Pass.Rest()
+	v.Pass.LeaveSeat()
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/event-stream")

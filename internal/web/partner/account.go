@@ -38,25 +38,25 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := account.NewClient{
+	call := account.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
 		Spoken: v.Frame.Language.Code,
 	}
-	taken, err := v.Partner.HasUser(v.Ctx(), asked.Email)
+	taken, err := v.Partner.HasUser(v.Ctx(), call.Email)
 	if err != nil {
 		return err
 	}
 	if taken { // the fault is shown together with all other faults; the API would report the other faults first
-		asked.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
+		call.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
-	created, err := v.Partner.CreateClient(v.Ctx(), asked, control.Once[account.CreatedClient]{})
+	created, err := v.Partner.CreateClient(v.Ctx(), call, control.Once[account.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Code: puntuale.FaultUserEmailTaken})
 		}
-		return v.Again(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
+		return v.ShowRefused(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
-	v.Did(created.ID.String())
+	v.SetAuditTarget(created.ID.String())
 	fresh := FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
 		fresh.Link, fresh.Expires, fresh.Mailed = v.InvitationAddress(i), i.Expires, i.Mailed
@@ -138,7 +138,7 @@ func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 		"daily_api_cap", number(c.Cap), "expiration_date", expires, "timezone", c.Zone, "region", c.Region,
 		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
 	for _, q := range puntuale.AllQuotas {
-		limit := strconv.FormatInt(quotas[c.ID].Of(q), 10)
+		limit := strconv.FormatInt(quotas[c.ID].Get(q), 10)
 		f.Values.Set(QuotaField(q), limit)
 		f.Values.Set("was."+QuotaField(q), limit)
 	}
@@ -161,7 +161,7 @@ func changeAccount(v *page.Request) error {
 	}
 	for _, l := range unversioned() {
 		name := l.Name
-		if shown, there := f.Values["was."+name]; there {
+		if shown, found := f.Values["was."+name]; found {
 			stored.Values[name] = shown
 		}
 	}
@@ -184,9 +184,9 @@ func changeAccount(v *page.Request) error {
 				page.Label{Name: "daily_api_cap", Key: "account.cap"}, page.Label{Name: "timezone", Key: "account.zone"}, page.Label{Name: "region", Key: "account.region"}, page.Label{Name: "holidays", Key: "account.holidays"})
 			differUnversioned(v, f, current)
 		}
-		return v.Again(err, f, AccountForm(f, c), AccountEdit(f, c), fields...)
+		return v.ShowRefused(err, f, AccountForm(f, c), AccountEdit(f, c), fields...)
 	}
-	v.Did(c.ID.String())
+	v.SetAuditTarget(c.ID.String())
 	v.Say("account.saved", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
@@ -237,9 +237,9 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange)
 // readChange reads the fields that the person changed. All other fields keep the stored values, because somebody else
 // may have changed them.
 func readChange(f, before *view.Form) (r account.ClientChange) {
-	text := func(name string, into *puntuale.Change[string]) {
+	text := func(name string, target *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
-			*into = puntuale.Change[string]{Set: true, To: value}
+			*target = puntuale.Change[string]{Set: true, To: value}
 		}
 	}
 	text("name", &r.Name)
@@ -249,12 +249,12 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	text("expiration_date", &r.Expires)
 	text("timezone", &r.Zone)
 	text("region", &r.Region)
-	number := func(name string, into *puntuale.Change[*int64]) {
+	number := func(name string, target *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
 		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous version has no such field
 			return
 		}
-		into.Set = true
+		target.Set = true
 		if value == "" {
 			return
 		}
@@ -262,7 +262,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 		if err != nil {
 			r.Faults = append(r.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotWhole})
 		}
-		into.To = &n
+		target.To = &n
 	}
 	number("credits", &r.Credits)
 	number("daily_api_cap", &r.Cap)
@@ -273,11 +273,11 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 			r.Quotas[q] = n.To
 		}
 	}
-	lines := func(name string, into *puntuale.Change[[]string]) {
+	lines := func(name string, target *puntuale.Change[[]string]) {
 		if f.Value(name) != before.Value(name) {
-			*into = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
-			for i := range into.To {
-				into.To[i] = strings.TrimSpace(into.To[i])
+			*target = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
+			for i := range target.To {
+				target.To[i] = strings.TrimSpace(target.To[i])
 			}
 		}
 	}
@@ -314,9 +314,9 @@ func addCredits(v *page.Request) error {
 			return readErr
 		}
 		a.CreditsForm = f
-		return v.Again(err, f, CreditsForm(f, a.ID), AccountPage(a), "credits_add")
+		return v.ShowRefused(err, f, CreditsForm(f, a.ID), AccountPage(a), "credits_add")
 	}
-	v.Did(c.ID.String() + " " + strconv.FormatInt(n, 10))
+	v.SetAuditTarget(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.Say("account.credits_done", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
@@ -330,7 +330,7 @@ func suspend(v *page.Request, suspended bool) error {
 		return err
 	}
 	base := "/partner/clients/" + c.ID.String()
-	v.Did(c.ID.String())
+	v.SetAuditTarget(c.ID.String())
 	if suspended {
 		v.Say("account.suspend_done", base+"/resume", "Name", c.Name)
 	} else {
@@ -351,12 +351,12 @@ func deleteAccount(v *page.Request) error {
 	}
 	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
 		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Code: puntuale.FaultNameDiffers})
-		return v.Again(err, f, view.ConfirmForm(f, DeleteQuestion(v.Frame, a.Client)), AccountDelete(f, a.Client), "confirm")
+		return v.ShowRefused(err, f, view.ConfirmForm(f, DeleteQuestion(v.Frame, a.Client)), AccountDelete(f, a.Client), "confirm")
 	}
 	if err := v.Partner.DeleteClient(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.Did(a.ID.String() + " " + a.Name)
+	v.SetAuditTarget(a.ID.String() + " " + a.Name)
 	v.Say("account.deleted", "", "Name", a.Name)
 	return v.Redirect("/partner")
 }
@@ -373,9 +373,9 @@ func createKey(v *page.Request) error {
 			return readErr
 		}
 		a.KeyForm = f
-		return v.Again(err, f, KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), AccountPage(a), "name")
+		return v.ShowRefused(err, f, KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), AccountPage(a), "name")
 	}
-	v.Did(v.Path("id") + " " + key.Prefix)
+	v.SetAuditTarget(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
@@ -389,7 +389,7 @@ func rotateKey(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(v.Path("id") + " " + key.Prefix)
+	v.SetAuditTarget(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
@@ -397,7 +397,7 @@ func revokeKey(v *page.Request) error {
 	if err := v.Partner.RevokeKey(v.Ctx(), v.Path("id"), v.Path("key")); err != nil {
 		return err
 	}
-	v.Did(v.Path("id") + " " + v.Path("key"))
+	v.SetAuditTarget(v.Path("id") + " " + v.Path("key"))
 	v.Say("key.revoked", "")
 	return v.Redirect("/partner/clients/" + v.Path("id"))
 }

@@ -61,9 +61,9 @@ func createOwnKey(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, KeyForm(f, r.base), Keys(r.base, all, f), "name")
+		return v.ShowRefused(err, f, KeyForm(f, r.base), Keys(r.base, all, f), "name")
 	}
-	v.Did(key.Prefix)
+	v.SetAuditTarget(key.Prefix)
 	return v.Whole(KeyIssued(key.Plain, key.Name, r.base))
 }
 
@@ -73,7 +73,7 @@ func rotateOwnKey(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(key.Prefix)
+	v.SetAuditTarget(key.Prefix)
 	return v.Whole(KeyIssued(key.Plain, key.Name, r.base))
 }
 
@@ -82,7 +82,7 @@ func revokeOwnKey(v *page.Request) error {
 	if err := r.revoke(v.Ctx(), v.Path("key")); err != nil {
 		return err
 	}
-	v.Did(v.Path("key"))
+	v.SetAuditTarget(v.Path("key"))
 	v.Say("key.revoked", "")
 	return v.Redirect(r.base)
 }

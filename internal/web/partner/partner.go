@@ -122,7 +122,7 @@ func changeBrand(v *page.Request) error {
 		if v.Compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
 			v.Differ(f, brandForm(l.Host.Brand), page.Label{Name: "name", Key: "brand.name"}, page.Label{Name: "colour", Key: "brand.colour"}, page.Label{Name: "host", Key: "brand.host"})
 		}
-		return v.Again(err, f, BrandForm(f, l), Brand(f, l), "name", "colour", "host", "logo")
+		return v.ShowRefused(err, f, BrandForm(f, l), Brand(f, l), "name", "colour", "host", "logo")
 	}
 	v.Say("brand.done", "")
 	return v.Redirect("/partner/brand")
@@ -138,9 +138,9 @@ func proveHost(v *page.Request) error {
 		h := l.Host.Brand
 		f := brandForm(h)
 		l.HostForm = view.NewForm()
-		return v.Again(err, l.HostForm, HostForm(l), Brand(f, l), "proof")
+		return v.ShowRefused(err, l.HostForm, HostForm(l), Brand(f, l), "proof")
 	}
-	v.Did(l.Host.Brand.Host)
+	v.SetAuditTarget(l.Host.Brand.Host)
 	v.Say("brand.host_done", "", "Host", l.Host.Brand.Host)
 	return v.Redirect("/partner/brand")
 }

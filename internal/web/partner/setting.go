@@ -77,9 +77,9 @@ func changeSettings(v *page.Request) error {
 	patch, faults := readSettings(f)
 	if _, err := c.UpdateSettings(v.Ctx(), patch, faults...); err != nil {
 		p.Form = f
-		return v.Again(err, f, SettingForm(p), Settings(p), settingFields...)
+		return v.ShowRefused(err, f, SettingForm(p), Settings(p), settingFields...)
 	}
-	v.Did(c.ID().String())
+	v.SetAuditTarget(c.ID().String())
 	v.Say("setting.saved", "")
 	return v.Redirect(p.Action)
 }

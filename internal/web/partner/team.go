@@ -16,16 +16,16 @@ var teamRoutes = append(append(
 	teamOf("/partner/clients/{id}/users", page.PartnerSide)...),
 	teamOf("/c/{client}/users", page.ClientSide)...)
 
-func teamOf(base string, which page.Side) []page.Route {
+func teamOf(base string, side page.Side) []page.Route {
 	return []page.Route{
-		page.Get(base, which, puntuale.Owner, team),
-		page.Get(base+"/new", which, puntuale.Owner, newUser),
-		page.Post(base+"/new", which, puntuale.Owner, "user.create", createUser),
-		page.Get(base+"/{user}", which, puntuale.Owner, editUser),
-		page.Post(base+"/{user}", which, puntuale.Owner, "user.change", changeUser),
-		page.Post(base+"/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser),
-		page.Post(base+"/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser),
-		page.Post(base+"/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser),
+		page.Get(base, side, puntuale.Owner, team),
+		page.Get(base+"/new", side, puntuale.Owner, newUser),
+		page.Post(base+"/new", side, puntuale.Owner, "user.create", createUser),
+		page.Get(base+"/{user}", side, puntuale.Owner, editUser),
+		page.Post(base+"/{user}", side, puntuale.Owner, "user.change", changeUser),
+		page.Post(base+"/{user}/invite", side, puntuale.Owner, "user.invite", inviteUser),
+		page.Post(base+"/{user}/uninvite", side, puntuale.Owner, "user.uninvite", uninviteUser),
+		page.Post(base+"/{user}/delete", side, puntuale.Owner, "user.delete", deleteUser),
 	}
 }
 
@@ -83,9 +83,9 @@ func createUser(v *page.Request) error {
 			e, _ := page.Refusal(err)
 			err = puntuale.Invalid(e.Reason.At("body.email", nil))
 		}
-		return v.Again(err, f, UserNewForm(f, crew), UserNew(f, crew), "email", "name", "role")
+		return v.ShowRefused(err, f, UserNewForm(f, crew), UserNew(f, crew), "email", "name", "role")
 	}
-	v.Did(u.Email)
+	v.SetAuditTarget(u.Email)
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
@@ -103,7 +103,7 @@ func inviteUser(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(u.Email)
+	v.SetAuditTarget(u.Email)
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
@@ -120,7 +120,7 @@ func uninviteUser(v *page.Request) error {
 	if err := team.Uninvite(v.Ctx(), v.Path("user")); err != nil {
 		return err
 	}
-	v.Did(u.Email)
+	v.SetAuditTarget(u.Email)
 	v.Say("user.uninvited", "")
 	return v.Redirect(crew.Base + "/" + u.ID.String())
 }
@@ -162,9 +162,9 @@ func changeUser(v *page.Request) error {
 		if v.Compare(err, f, u.Version(), v.HTTP.URL.Path) {
 			v.Differ(f, userForm(u), page.Label{Name: "name", Key: "me.name"}, page.Label{Name: "role", Key: "users.role"})
 		}
-		return v.Again(err, f, UserForm(f, u, crew), UserEdit(f, u, crew), "name", "role")
+		return v.ShowRefused(err, f, UserForm(f, u, crew), UserEdit(f, u, crew), "name", "role")
 	}
-	v.Did(u.Email)
+	v.SetAuditTarget(u.Email)
 	v.Say("user.saved", "")
 	return v.Redirect(crew.Base)
 }
@@ -181,9 +181,9 @@ func deleteUser(v *page.Request) error {
 	if err := team.Delete(v.Ctx(), v.Path("user")); err != nil {
 		f := view.NewForm()
 		q := UserDeleteQuestion(v.Frame, u, crew)
-		return v.Again(err, f, view.ConfirmForm(f, q), UserEdit(f, u, crew))
+		return v.ShowRefused(err, f, view.ConfirmForm(f, q), UserEdit(f, u, crew))
 	}
-	v.Did(u.Email)
+	v.SetAuditTarget(u.Email)
 	v.Say("user.deleted", "", "Name", u.Email)
 	if u.ID == v.Person.User().ID {
 		return v.Redirect("/login")

@@ -51,9 +51,9 @@ func addConsent(v *page.Request) error {
 			return missing
 		}
 		p.Consent.Form = f
-		return v.Again(err, f, ConsentForm(p.Consent), Person(p), "purpose", "change", "source", "words")
+		return v.ShowRefused(err, f, ConsentForm(p.Consent), Person(p), "purpose", "change", "source", "words")
 	}
-	v.Did(entered.Purpose.String() + " " + entered.Change.String())
+	v.SetAuditTarget(entered.Purpose.String() + " " + entered.Change.String())
 	v.Say("consent.entered", "")
 	return v.Redirect(personAddress(v, phone))
 }

@@ -85,9 +85,9 @@ func addContact(v *page.Request) error {
 	}, control.Once[puntuale.Contact]{})
 	if err != nil {
 		e := ContactEditor{Form: f}
-		return v.Again(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
+		return v.ShowRefused(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("contact.added", "")
 	return v.Redirect(personAddress(v, made.Phone))
 }
@@ -128,9 +128,9 @@ func changeContact(v *page.Request) error {
 	change := control.ContactChange{Name: new(f.Value("name")), Language: new(f.Value("language")), Source: new(f.Value("source")), Tags: new(readTags(f)), Fields: fields, Faults: faults}
 	changed, err := v.Client.UpdateContact(v.Ctx(), v.Path("id"), change)
 	if err != nil {
-		return v.Again(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
+		return v.ShowRefused(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
 	}
-	v.Did(changed.ID.String())
+	v.SetAuditTarget(changed.ID.String())
 	v.Say("contact.saved", "")
 	return v.Redirect(personAddress(v, changed.Phone))
 }
@@ -216,7 +216,7 @@ func deleteContact(v *page.Request) error {
 	if err := v.Client.DeleteContact(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.Did(v.Path("id"))
+	v.SetAuditTarget(v.Path("id"))
 	v.Say("contact.deleted", "")
 	return v.Redirect(v.Frame.Place.Base + "/contacts")
 }

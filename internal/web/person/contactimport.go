@@ -47,7 +47,7 @@ func importContacts(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.Rest() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -77,8 +77,8 @@ func importContacts(v *page.Request) error {
 		}
 		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
-		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
-			err = back
+		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
+			err = returnErr
 		}
 		if err != nil {
 			return importRefused(v, p, err)
@@ -98,7 +98,7 @@ func imported(v *page.Request, p ContactImportPage, found control.ImportedContac
 		p.Form.Values.Set(columnName(at), name)
 	}
 	if p.Done {
-		v.Did(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))
+		v.SetAuditTarget(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))
 		if len(p.Found.Refused) == 0 {
 			v.Say("contact.imported", "", "N", p.Found.Added+p.Found.Changed)
 			return v.Redirect(v.Frame.Place.Base + "/contacts")
@@ -118,7 +118,7 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 		shown.Code, shown.Faults = puntuale.CodeInvalid, nil
 		err = &shown
 	}
-	return v.Again(err, p.Form, ContactImportResult(p), ImportContacts(p), "source", "file")
+	return v.ShowRefused(err, p.Form, ContactImportResult(p), ImportContacts(p), "source", "file")
 }
 
 func columnName(at int) string { return "column." + strconv.Itoa(at) }
@@ -204,7 +204,7 @@ func exportContacts(v *page.Request) error {
 	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, c := range rows {
 			_ = w.Write(exportedContact(c, fields))

@@ -36,7 +36,7 @@ func conversationPart(v *page.Request, phone, sent, received string) (p Conversa
 		return v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: phone, Page: p})
 	}
 	replies := func(p request.Page) ([]puntuale.Reply, string, error) { return v.Client.Thread(v.Ctx(), phone, p) }
-	ours, nextSent, err := readPart(sent, messages)
+	sentRows, nextSent, err := readPart(sent, messages)
 	if err != nil {
 		return p, err
 	}
@@ -45,24 +45,24 @@ func conversationPart(v *page.Request, phone, sent, received string) (p Conversa
 		return p, err
 	}
 	var since time.Time
-	if nextSent != listEnd && len(ours) > 0 {
-		since = ours[len(ours)-1].Received
+	if nextSent != listEnd && len(sentRows) > 0 {
+		since = sentRows[len(sentRows)-1].Received
 	}
 	if nextReceived != listEnd && len(theirs) > 0 && theirs[len(theirs)-1].At.After(since) {
 		since = theirs[len(theirs)-1].At
 	}
-	if ours, p.Sent, err = cutPart(ours, sent, nextSent, since, moment, messages); err != nil {
+	if sentRows, p.Sent, err = cutPart(sentRows, sent, nextSent, since, moment, messages); err != nil {
 		return p, err
 	}
 	if theirs, p.Received, err = cutPart(theirs, received, nextReceived, since, written, replies); err != nil {
 		return p, err
 	}
-	for i := range ours {
-		if m := &ours[i]; m.State != puntuale.Cancelled && m.State != puntuale.Rescheduled && (m.State != puntuale.Pending || !m.Planned().After(v.Now().Add(time.Minute))) {
+	for i := range sentRows {
+		if m := &sentRows[i]; m.State != puntuale.Cancelled && m.State != puntuale.Rescheduled && (m.State != puntuale.Pending || !m.Planned().After(v.Now().Add(time.Minute))) {
 			p.Items = append(p.Items, ConversationItem{At: moment(m), Message: m})
 		}
 	}
-	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), ours); err != nil {
+	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), sentRows); err != nil {
 		return p, err
 	}
 	for i := range theirs {
@@ -142,7 +142,7 @@ func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p Answe
 		o := AnswerSession{ID: s.ID.String(), Name: s.Name}
 		if s.Type == puntuale.Official {
 			o.Bounded = true
-			if o.Until, err = v.Client.WindowUntil(v.Ctx(), s.ID, phone); err != nil {
+			if o.Until, err = v.Client.ReplyWindowEnd(v.Ctx(), s.ID, phone); err != nil {
 				return p, err
 			}
 			if !o.Until.After(v.Now()) {
@@ -188,8 +188,8 @@ func answer(v *page.Request) error {
 			return missing
 		}
 		p.Answer.Form = f
-		return v.Again(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
+		return v.ShowRefused(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
 	}
-	v.Did(started.IDs[0].String())
+	v.SetAuditTarget(started.IDs[0].String())
 	return v.Redirect(personAddress(v, phone))
 }

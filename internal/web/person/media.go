@@ -32,11 +32,11 @@ func openMedia(v *page.Request) error {
 	if y.Media == nil || y.Blanked {
 		return page.ErrNoPage
 	}
-	v.Pass.Rest() // the network may take long
+	v.Pass.LeaveSeat() // the network may take long
 	f, err := v.Client.OpenMedia(v.Ctx(), y)
-	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 		_ = f.Close()
-		err = back
+		err = returnErr
 	}
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeGone || e.Code == puntuale.CodeUnavailable || e.Code == puntuale.CodeTooLarge || e.Code == puntuale.CodeNotFound) {
 		return v.ShowAs(http.StatusNotFound, MediaGone(y.Phone, v.Frame.Language.Fault(e.Reason)))
@@ -45,7 +45,7 @@ func openMedia(v *page.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	v.Answered = true
 	kind, disposition, name := mediaKind(y)
 	h := v.Writer.Header()
@@ -65,12 +65,12 @@ func openMedia(v *page.Request) error {
 // it.
 func mediaKind(y puntuale.Reply) (kind, disposition, name string) {
 	kind, disposition = "application/octet-stream", "attachment"
-	told, _, err := mime.ParseMediaType(y.Media.Type)
+	declared, _, err := mime.ParseMediaType(y.Media.Type)
 	if name = path.Base(strings.ReplaceAll(y.Media.Name, "\\", "/")); name == "." || name == "/" {
 		name = "file-" + y.ID.String()
 	}
-	if extension := shownTypes[told]; err == nil && extension != "" {
-		kind, disposition = told, "inline"
+	if extension := shownTypes[declared]; err == nil && extension != "" {
+		kind, disposition = declared, "inline"
 		if path.Ext(name) == "" {
 			name += extension
 		}

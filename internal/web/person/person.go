@@ -22,7 +22,7 @@ var personRoutes = []page.Route{
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
 	page.Post("/c/{client}/person/stop-all", page.ClientSide, puntuale.Staff, "person.stop_all", stopAll),
 	page.Post("/c/{client}/person/block", page.ClientSide, puntuale.Staff, "blacklist.add", block),
-	page.Get("/c/{client}/person/everything", page.ClientSide, puntuale.Owner, everything),
+	page.Get("/c/{client}/person/everything", page.ClientSide, puntuale.Owner, exportEverything),
 	page.Get("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, askToErase),
 	page.Post("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, "person.erase", erase),
 }
@@ -102,7 +102,7 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	if err != nil {
 		return p, err
 	}
-	if c, there := known[phone]; there {
+	if c, ok := known[phone]; ok {
 		p.Contact, p.Name = &c, view.Or(c.Name, p.Name)
 	}
 	listed, err := v.Client.Blacklisted(v.Ctx(), phone)
@@ -141,8 +141,8 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 // moment returns when a message left or ended, or when it will leave.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
-	case !m.Left().IsZero():
-		return m.Left()
+	case !m.LeftAt().IsZero():
+		return m.LeftAt()
 	case !m.Done.IsZero():
 		return m.Done
 	}
@@ -158,7 +158,7 @@ func stopRun(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(f.Value("run"))
+	v.SetAuditTarget(f.Value("run"))
 	return stopped(v, f.Value("phone"), n)
 }
 
@@ -171,7 +171,7 @@ func stopAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(strconv.Itoa(n))
+	v.SetAuditTarget(strconv.Itoa(n))
 	return stopped(v, f.Value("phone"), n)
 }
 
@@ -203,7 +203,7 @@ func block(v *page.Request) error {
 			return missing
 		}
 		p.Block = f
-		return v.Again(err, f, BlockForm(p), Person(p), "reason")
+		return v.ShowRefused(err, f, BlockForm(p), Person(p), "reason")
 	}
 	v.Say("blacklist.added", "", "Phone", view.Grouped(added.Phone))
 	return v.Redirect(personAddress(v, added.Phone))
@@ -224,14 +224,14 @@ func erase(v *page.Request) error {
 	}
 	_, err = v.Client.Erase(v.Ctx(), f.Value("phone"))
 	if err != nil {
-		return v.Again(err, f, EraseForm(f, f.Value("phone")), ErasePerson(f, f.Value("phone")))
+		return v.ShowRefused(err, f, EraseForm(f, f.Value("phone")), ErasePerson(f, f.Value("phone")))
 	}
 	v.Say("person.erased", "")
 	return v.Redirect(v.Frame.Place.Base + "/contacts")
 }
 
-// everything sends all data about a person as one document.
-func everything(v *page.Request) error {
+// exportEverything sends all data about a person as one document.
+func exportEverything(v *page.Request) error {
 	phone, err := asked(v)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func everything(v *page.Request) error {
 		return err
 	}
 	v.Answered = true
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)

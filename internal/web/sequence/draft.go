@@ -84,7 +84,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	t := s.Timing
 	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
 	if t.Offset.Amount == 0 {
-		direction, amount, unit = "at", "", or(unit, string(puntuale.Days))
+		direction, amount, unit = "at", "", firstText(unit, string(puntuale.Days))
 		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time of day on the day of the start itself
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
@@ -93,10 +93,10 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 			direction, amount = string(puntuale.Before), "0"
 		}
 	}
-	set(".timing.offset.direction", or(direction, string(puntuale.After)))
+	set(".timing.offset.direction", firstText(direction, string(puntuale.After)))
 	set(".timing.offset.amount", amount)
 	set(".timing.offset.unit", unit)
-	set(".timing.anchor", or(t.Anchor, puntuale.AnchorStart))
+	set(".timing.anchor", firstText(t.Anchor, puntuale.AnchorStart))
 	set(".timing.at", t.At)
 	if t.IfPast != puntuale.PastSkip { // the usual setting is left out
 		set(".timing.if_past", string(t.IfPast))
@@ -138,7 +138,7 @@ func kindOf(s puntuale.Step) string {
 	return "text"
 }
 
-func or(text, other string) string {
+func firstText(text, other string) string {
 	if text == "" {
 		return other
 	}
@@ -249,12 +249,12 @@ func (s stepReader) timing() puntuale.Timing {
 	t := puntuale.Timing{Anchor: puntuale.AnchorStart, IfPast: puntuale.IfPast(s.word(".timing.if_past")), Window: s.window()}
 	unit, direction := puntuale.Unit(s.word(".timing.offset.unit")), s.word(".timing.offset.direction")
 	if direction == "now" {
-		return s.rest(t)
+		return s.readFurther(t)
 	}
 	t.Anchor = s.anchor()
 	if direction == "at" || direction == "" {
 		if t.Anchor == puntuale.AnchorStart {
-			return s.rest(t)
+			return s.readFurther(t)
 		}
 		t.Offset = puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}
 	} else {
@@ -267,11 +267,11 @@ func (s stepReader) timing() puntuale.Timing {
 	case puntuale.Days, puntuale.Weeks, puntuale.Months: // with other units, the form shows no time of day
 		t.At = s.word(".timing.at")
 	}
-	return s.rest(t)
+	return s.readFurther(t)
 }
 
-// rest reads the further settings of a step's timing.
-func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
+// readFurther reads the further settings of a step's timing.
+func (s stepReader) readFurther(t puntuale.Timing) puntuale.Timing {
 	t.Jitter = s.number(".timing.jitter")
 	if puntuale.Unit(s.word(".timing.jitter_unit")) == puntuale.Minutes && t.Jitter >= 0 && t.Jitter < puntuale.MaxJitter {
 		t.Jitter *= 60
@@ -286,7 +286,7 @@ func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
 func (s stepReader) anchor() string {
 	anchor := s.word(".timing.anchor")
 	if anchor != "+" {
-		return or(anchor, puntuale.AnchorStart)
+		return firstText(anchor, puntuale.AnchorStart)
 	}
 	name := strings.Trim(s.word(".timing.anchor_new"), "{} ")
 	if name == "" {

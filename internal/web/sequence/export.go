@@ -49,7 +49,7 @@ func exportSequence(v *page.Request) error {
 	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
@@ -78,9 +78,9 @@ func importSequence(v *page.Request) error {
 			v.Quiet = true
 			return mend(v, text, e)
 		}
-		return v.Again(err, f, SequenceImport(f), SequenceImportPage(f), "content")
+		return v.ShowRefused(err, f, SequenceImport(f), SequenceImportPage(f), "content")
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("sequence.imported", "")
 	return v.Redirect(sequenceAddress(v, made.ID))
 }
@@ -109,7 +109,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 		return in, nil, nil // there are too many steps, and only this is reported
 	}
 	for i := range in.Steps {
-		in.Steps[i].Timing.Anchor = or(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
+		in.Steps[i].Timing.Anchor = firstText(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
 		if _, says := raw.Steps[i]["timing"]; !says {
 			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Code: puntuale.FaultRequired})
 		}

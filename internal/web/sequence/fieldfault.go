@@ -29,19 +29,19 @@ var stepLabels = map[string]string{
 }
 
 // explained returns a fault of a step, with the name of its field. For a text that is too long, it says by how much.
-func (t Try) explained(ctx context.Context, step int, part, says string) string {
+func (t Try) explained(ctx context.Context, step int, part, reason string) string {
 	if key := stepLabels[part]; key != "" {
-		says = view.T(ctx, key) + ": " + says
+		reason = view.T(ctx, key) + ": " + reason
 	}
 	if part != ".text" || step >= len(t.Steps) {
-		return says
+		return reason
 	}
-	most := puntuale.MaxText
+	limit := puntuale.MaxText
 	if t.Steps[step].Media != "" {
-		most = puntuale.MaxCaption
+		limit = puntuale.MaxCaption
 	}
-	if over := utf8.RuneCountInString(t.Steps[step].Text) - most; over > 0 {
-		says += " (" + view.T(ctx, "preview.over", "N", over) + ")"
+	if excess := utf8.RuneCountInString(t.Steps[step].Text) - limit; excess > 0 {
+		reason += " (" + view.T(ctx, "preview.over", "N", excess) + ")"
 	}
-	return says
+	return reason
 }

@@ -34,8 +34,8 @@ func tryFile(v *page.Request) error {
 		return err
 	} else {
 		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
-		if most := officialMost(facts.Kind); facts.Size > most {
-			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, most))
+		if maxBytes := officialMost(facts.Kind); facts.Size > maxBytes {
+			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, maxBytes))
 		}
 	}
 	return v.Show(FileFacts(note))
@@ -43,11 +43,11 @@ func tryFile(v *page.Request) error {
 
 // fileRefusal says why a file cannot be sent. For an address that is not public, it also says what to do.
 func fileRefusal(v *page.Request, e *puntuale.SendError) string {
-	says := v.Frame.Language.Says(e.Reason)
+	reason := v.Frame.Language.Says(e.Reason)
 	if e.Reason.Code == puntuale.ReasonFileAddress {
-		says += ". " + v.T("file.public")
+		reason += ". " + v.T("file.public")
 	}
-	return says
+	return reason
 }
 
 // officialMost returns how large a file WhatsApp takes from an Official number, in bytes, by the file's kind. Linked

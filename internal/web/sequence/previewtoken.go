@@ -15,9 +15,9 @@ import (
 // holds it, so that a start does only what the screen showed. It protects against mistakes only, because the sender of
 // the form may start anything. So it is not sealed.
 type previewToken struct {
-	what string // a hash of everything except the moments
-	at   time.Time
-	due  []time.Time
+	content string // a hash of everything except the moments
+	at      time.Time
+	due     []time.Time
 }
 
 // tokenOf makes the token of a preview. The token depends on whether the number is in the blacklist. It does not depend
@@ -34,14 +34,14 @@ func tokenOf(call control.StartCall, p control.Preview, standing control.Recipie
 	}
 	content, _ := json.Marshal(steps) // texts and numbers can always be written as JSON
 	sum := sha256.Sum256(content)
-	s.what = base64.RawURLEncoding.EncodeToString(sum[:])
+	s.content = base64.RawURLEncoding.EncodeToString(sum[:])
 	return s
 }
 
 // String returns the form in which a page holds the token: the hash, the moment of the preview, and the moment of each
 // message.
 func (s previewToken) String() string {
-	parts := []string{s.what, strconv.FormatInt(s.at.Unix(), 10)}
+	parts := []string{s.content, strconv.FormatInt(s.at.Unix(), 10)}
 	for _, due := range s.due {
 		parts = append(parts, strconv.FormatInt(due.Unix(), 10))
 	}
@@ -55,7 +55,7 @@ const mostRead = time.Hour
 // the time that the reader took, but not by more. If a day or a window ended meanwhile, the preview is another one.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
-	if len(parts) != len(s.due)+2 || parts[0] != s.what {
+	if len(parts) != len(s.due)+2 || parts[0] != s.content {
 		return false
 	}
 	moments := make([]int64, 0, len(s.due)+1)
@@ -74,9 +74,9 @@ func (s previewToken) shownBy(text string) bool {
 }
 
 // The method within reports whether every message has the same moment as before, or is later by at most took seconds.
-func (s previewToken) within(was []int64, took int64) bool {
+func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
-		if later := due.Unix() - was[i]; later < 0 || later > took {
+		if later := due.Unix() - before[i]; later < 0 || later > took {
 			return false
 		}
 	}

@@ -114,12 +114,12 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
-		if _, there := f.Values[name]; there {
+		if _, found := f.Values[name]; found {
 			continue
 		}
 		f.Values.Set(name, exampleOf(v, field))
 	}
-	if _, there := f.Values["phone"]; !there {
+	if _, found := f.Values["phone"]; !found {
 		f.Values.Set("phone", "+39 333 123 4567")
 	}
 }
@@ -264,7 +264,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.Again(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
+	return v.ShowRefused(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
 // atTexts moves the fault of a step without content to the step's text field.
@@ -295,7 +295,7 @@ func createSequence(v *page.Request) error {
 	if err != nil {
 		return refused(v, err, f)
 	}
-	v.Did(created.ID.String())
+	v.SetAuditTarget(created.ID.String())
 	v.Say("sequence.created", "")
 	return v.Redirect(sequenceAddress(v, created.ID))
 }
@@ -322,7 +322,7 @@ func updateSequence(v *page.Request) error {
 		}
 		return refused(v, err, f)
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("sequence.updated", "")
 	return v.Redirect(sequenceAddress(v, done.ID))
 }
@@ -338,7 +338,7 @@ func copySequence(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("sequence.copied", "")
 	return v.Redirect(sequenceAddress(v, made.ID) + "/edit")
 }
@@ -362,9 +362,9 @@ func deleteSequence(v *page.Request) error {
 			f.Values.Set("asked", "1")
 		}
 		page := SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f, DefaultOf: defaults.names}
-		return v.Again(err, f, SequenceDelete(page), SequenceDeletePage(page), "pending")
+		return v.ShowRefused(err, f, SequenceDelete(page), SequenceDeletePage(page), "pending")
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("sequence.deleted", sequenceAddress(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
@@ -395,7 +395,7 @@ func restoreSequence(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("sequence.restored", "", "Name", found.Name)
 	return v.Redirect(sequenceAddress(v, found.ID))
 }
@@ -411,13 +411,13 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 	}
 	v.Compare(err, f, found.Version(), sequenceAddress(v, found.ID)+"/edit")
 	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"}, page.Label{Name: "purpose", Key: "purpose.label"})
-	mine := readDraft(f)
+	typed := readDraft(f)
 	ctx := view.With(v.Ctx(), v.Frame)
-	for i := range max(len(mine.Steps), len(found.Steps)) {
-		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, mine.Steps, i), StepWords(ctx, found.Steps, i))
+	for i := range max(len(typed.Steps), len(found.Steps)) {
+		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, typed.Steps, i), StepWords(ctx, found.Steps, i))
 	}
 	settings := func(session, ifRunning string, stop bool) string {
-		words := []string{v.T("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
+		words := []string{v.T("editor.running." + firstText(ifRunning, string(puntuale.IfRunningAllow)))}
 		if session != "" {
 			words = append(words, v.T("editor.session")+" "+session)
 		}
@@ -426,6 +426,6 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 		}
 		return strings.Join(words, " · ")
 	}
-	f.Differ(v.T("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
+	f.Differ(v.T("editor.more"), settings(typed.Session, typed.IfRunning, typed.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 
 // whichRoutes are the pages on which a person chooses a sequence to start.
 var whichRoutes = []page.Route{
-	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, which),
+	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, choicePage),
 }
 
-// which asks which sequence to start. While a person types a search, htmx asks again, and which sends only the list.
-func which(v *page.Request) error {
+// choicePage asks which sequence to start. While a person types a search, htmx asks again, and choicePage sends only the list.
+func choicePage(v *page.Request) error {
 	l, err := sequenceList(v, "/start")
 	if err != nil {
 		return err

@@ -396,19 +396,19 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		}
 	}
 	for _, f := range t.Faults {
-		says := view.Of(ctx).Language.Fault(f.Reason())
+		reason := view.Of(ctx).Language.Fault(f.Reason())
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
 			n, _ := strconv.Atoi(m[1]) // the match has only digits, so this cannot fail
 			part := strings.TrimPrefix(f.Location, m[0])
 			if !unfinished(f) {
-				add(note{"bad", n, t.explained(ctx, n, part, says)})
+				add(note{"bad", n, t.explained(ctx, n, part, reason)})
 			} else if unseen[part] {
 				add(note{"info", n, view.T(ctx, "preview.left_out", "Field", view.T(ctx, stepLabels[part]))})
 			}
 		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
-			add(note{"bad", -1, view.FieldName(name) + ": " + says})
+			add(note{"bad", -1, view.FieldName(name) + ": " + reason})
 		} else if f.Location == "body.phone" {
-			add(note{"bad", -1, view.T(ctx, "preview.phone") + ": " + says})
+			add(note{"bad", -1, view.T(ctx, "preview.phone") + ": " + reason})
 		}
 	}
 	if len(t.Unsaid) > 0 {

@@ -56,7 +56,7 @@ func startByHand(v *page.Request) error {
 		return notYet(v, err, page, fields)
 	}
 	if err != nil {
-		return v.Again(fielded(err), f, StartForm(page), SequenceStart(page), fields...)
+		return v.ShowRefused(fielded(err), f, StartForm(page), SequenceStart(page), fields...)
 	}
 	standing, err := v.Client.Standing(v.Ctx(), call.Sequence, call.Phone)
 	if err != nil {
@@ -84,9 +84,9 @@ func startByHand(v *page.Request) error {
 func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
-		return v.Again(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)
+		return v.ShowRefused(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	query := url.Values{}
 	for _, id := range started.IDs {
 		query.Add("m", id.String())

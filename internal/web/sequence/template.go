@@ -165,7 +165,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 func readPlaceholders(f *view.Form, part string) (all []puntuale.Parameter) {
 	for i := range puntuale.MaxParameters {
 		at := fmt.Sprintf("official.%s[%d]", part, i)
-		if _, there := f.Values[at+".text"]; !there {
+		if _, found := f.Values[at+".text"]; !found {
 			break
 		}
 		all = append(all, puntuale.Parameter{Name: f.Value(at + ".name"), Text: f.Value(at + ".text")})
@@ -213,7 +213,7 @@ func createTemplate(v *page.Request) error {
 	if err != nil {
 		return templateRefused(v, err, f)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("template.created", "")
 	return v.Redirect(v.Frame.Place.Base + "/templates")
 }
@@ -230,7 +230,7 @@ func templateRefused(v *page.Request, err error, f *view.Form) error {
 	if refused.Code == puntuale.CodeConflict { // the name is the only thing that can conflict
 		err = puntuale.Invalid(refused.Reason.At("body.name", nil))
 	}
-	return v.Again(err, f, TemplateForm(e), TemplateEdit(e), templateFields(f)...)
+	return v.ShowRefused(err, f, TemplateForm(e), TemplateEdit(e), templateFields(f)...)
 }
 
 func updateTemplate(v *page.Request) error {
@@ -254,7 +254,7 @@ func updateTemplate(v *page.Request) error {
 		}
 		return templateRefused(v, err, f)
 	}
-	v.Did(done.ID.String())
+	v.SetAuditTarget(done.ID.String())
 	v.Say("template.updated", "")
 	return v.Redirect(v.Frame.Place.Base + "/templates")
 }
@@ -270,9 +270,9 @@ func deleteTemplate(v *page.Request) error {
 	}
 	if err := v.Client.DeleteTemplate(v.Ctx(), v.Path("id")); err != nil {
 		q := TemplateEditor{ID: v.Path("id"), Name: found.Name}
-		return v.Again(err, f, TemplateDelete(f, q), TemplateDeletePage(f, q))
+		return v.ShowRefused(err, f, TemplateDelete(f, q), TemplateDeletePage(f, q))
 	}
-	v.Did(found.ID.String() + " " + found.Name)
+	v.SetAuditTarget(found.ID.String() + " " + found.Name)
 	v.Say("template.deleted", "", "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/templates")
 }

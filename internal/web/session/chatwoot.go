@@ -54,13 +54,13 @@ func linkChatwoot(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow server of Chatwoot needs no seat
+	v.Pass.LeaveSeat() // a slow server of Chatwoot needs no seat
 	_, err = v.Site.Webhooks.LinksOf(v.Client).Link(v.Ctx(), before.ID.String(), webhook.NewLink{
 		BaseURL: f.Value("base_url"), Token: f.Value("api_access_token"), Account: f.Value("account_id"), Inbox: f.Value("inbox_id"),
 	})
 	_, full := v.Pass.Return(v.Ctx())
 	if err == nil { // a queue that is full must not hide that the link is made
-		v.Did(before.ID.String())
+		v.SetAuditTarget(before.ID.String())
 		v.Say("chatwoot.linked_now", "")
 		return v.Redirect(chatwootURL(v, before.ID))
 	}
@@ -81,11 +81,11 @@ func chatwootAgain(v *page.Request, f *view.Form, before ChatwootSide, refused e
 	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#chatwoot")
 	}
-	if err := v.Again(refused, f, ChatwootParts(side), Chatwoot(side), chatwootFields...); err != nil {
+	if err := v.ShowRefused(refused, f, ChatwootParts(side), Chatwoot(side), chatwootFields...); err != nil {
 		return err
 	}
 	if side.Link != nil && (before.Link == nil || !side.Link.Created.Equal(before.Link.Created)) {
-		v.Did(side.ID.String())
+		v.SetAuditTarget(side.ID.String())
 		v.Quiet = false
 	}
 	return nil
@@ -99,7 +99,7 @@ func unlinkChatwoot(v *page.Request) error {
 	if err := v.Site.Webhooks.LinksOf(v.Client).Unlink(v.Ctx(), found.ID.String()); err != nil {
 		return err
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("chatwoot.unlinked", "")
 	return v.Redirect(chatwootURL(v, found.ID))
 }

@@ -14,7 +14,7 @@ type ChatwootSide struct {
 	Form *view.Form             // nil until a form was refused
 }
 
-// form returns the form, with what is stored. It never has the token. It has no inbox, because an empty field keeps the present one.
+// form returns the form with the stored values. It leaves out the token. The field of the inbox is empty, because an empty field keeps the present inbox.
 func (s ChatwootSide) form() *view.Form {
 	if s.Link == nil {
 		return view.Fresh(s.Form)

@@ -23,9 +23,9 @@ func createByDevices(v *page.Request, f *view.Form) error {
 	sandbox := false
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
+		return v.ShowRefused(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	if _, err := v.Client.Pair(v.Ctx(), made.ID.String(), control.Pairing{}); err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	}
 	side := &DeviceSide{Devices: all, App: phoneApp(v, "")}
 	if s.Code != nil && v.Person.User().Role >= puntuale.Staff {
-		here := phoneApp(v, s.Code.Text)
-		side.Here, side.Elsewhere = here, v.SiteAddress()+here
+		onPhone := phoneApp(v, s.Code.Text)
+		side.Here, side.Elsewhere = onPhone, v.SiteAddress()+onPhone
 	}
 	return side, nil
 }
@@ -72,9 +72,9 @@ func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 			return missing
 		}
 		o.PairForm = f
-		return v.Again(err, f, LinkPhoneForm(o), Session(o))
+		return v.ShowRefused(err, f, LinkPhoneForm(o), Session(o))
 	}
-	v.Did(offered.ID.String())
+	v.SetAuditTarget(offered.ID.String())
 	if f.Value("here") != "" && offered.Code != nil {
 		return v.Redirect(phoneApp(v, offered.Code.Text))
 	}
@@ -103,9 +103,9 @@ func tryDevices(v *page.Request) error {
 			return missing
 		}
 		o.Devices.Try = f
-		return v.Again(err, f, TryForm(o), Session(o), "phone")
+		return v.ShowRefused(err, f, TryForm(o), Session(o), "phone")
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	v.Say("device.tried", "")
 	return v.Redirect(sessionURL(v, found.ID))
 }
@@ -148,7 +148,7 @@ func unlinkDevice(v *page.Request) error {
 	if err := v.Client.UnlinkDevice(v.Ctx(), found.ID.String(), v.Path("device")); err != nil {
 		return err
 	}
-	v.Did(found.ID.String() + " " + d.Name)
+	v.SetAuditTarget(found.ID.String() + " " + d.Name)
 	v.Say("device.unlinked", "", "Name", cmp.Or(d.Name, v.Path("device")))
 	return v.Redirect(sessionURL(v, found.ID))
 }

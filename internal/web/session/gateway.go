@@ -32,9 +32,9 @@ func createGateway(v *page.Request, f *view.Form) error {
 		Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Gateway: &gateway,
 	}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
+		return v.ShowRefused(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	v.Say("session.created", "")
 	return v.Redirect(sessionURL(v, made.ID))
 }
@@ -51,15 +51,15 @@ func gateway(v *page.Request) (Sender, error) {
 
 // gatewayKeys replaces keys. Stored keys are never shown. A key whose field is empty stays.
 func gatewayKeys(v *page.Request) error {
-	of, err := gateway(v)
+	sender, err := gateway(v)
 	if err != nil {
 		return err
 	}
-	return v.Show(GatewayKeys(view.NewForm(), of))
+	return v.Show(GatewayKeys(view.NewForm(), sender))
 }
 
 func setGateway(v *page.Request) error {
-	of, err := gateway(v)
+	sender, err := gateway(v)
 	if err != nil {
 		return err
 	}
@@ -67,29 +67,29 @@ func setGateway(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := v.Client.SetGateway(v.Ctx(), of.ID.String(), readGateway(f)); err != nil {
-		return v.Again(err, f, GatewayKeysForm(f, of), GatewayKeys(f, of), gatewayFields...)
+	if _, err := v.Client.SetGateway(v.Ctx(), sender.ID.String(), readGateway(f)); err != nil {
+		return v.ShowRefused(err, f, GatewayKeysForm(f, sender), GatewayKeys(f, sender), gatewayFields...)
 	}
-	v.Did(of.ID.String())
+	v.SetAuditTarget(sender.ID.String())
 	v.Say("gateway.saved", "")
-	return v.Redirect(sessionURL(v, of.ID))
+	return v.Redirect(sessionURL(v, sender.ID))
 }
 
 // testGateway asks the gateway about the number, and shows the result on the session's page.
-func testGateway(v *page.Request, f *view.Form, of Sender) error {
-	tried, err := v.Client.TestSession(v.Ctx(), of.ID.String())
+func testGateway(v *page.Request, f *view.Form, sender Sender) error {
+	tried, err := v.Client.TestSession(v.Ctx(), sender.ID.String())
 	if err != nil {
-		o, missing := oneSession(v, of.ID.String())
+		o, missing := oneSession(v, sender.ID.String())
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, GatewayTest(f, o), Session(o))
+		return v.ShowRefused(err, f, GatewayTest(f, o), Session(o))
 	}
-	v.Did(of.ID.String())
+	v.SetAuditTarget(sender.ID.String())
 	tone := "bad"
 	if tried.OK {
 		tone = "ok"
 	}
 	v.Toast(tone, v.Frame.Language.Says(tried.Message), "")
-	return v.Redirect(sessionURL(v, of.ID))
+	return v.Redirect(sessionURL(v, sender.ID))
 }

@@ -95,6 +95,6 @@ func drawClock(icon *image.NRGBA, ground page.RGB) {
 
 // toLine returns how far a point is from the line between the middle and an end.
 func toLine(x, y, endX, endY float64) float64 {
-	along := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
-	return math.Hypot(x-along*endX, y-along*endY)
+	fraction := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
+	return math.Hypot(x-fraction*endX, y-fraction*endY)
 }

@@ -79,13 +79,13 @@ func setOfficial(v *page.Request) error {
 		return err
 	}
 	replaces := before.Number != ""
-	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
-	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), asked); err != nil {
+	call := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
+	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), call); err != nil {
 		shown := sender(v, found)
-		return v.Again(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
+		return v.ShowRefused(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	o, err := oneSession(v, found.ID.String())
 	if err != nil {
 		return err
@@ -105,10 +105,10 @@ func testSession(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	switch of := sender(v, found); {
-	case of.ToGateway():
-		return testGateway(v, f, of)
-	case !of.ToMeta():
+	switch session := sender(v, found); {
+	case session.ToGateway():
+		return testGateway(v, f, session)
+	case !session.ToMeta():
 		return page.ErrNoPage
 	}
 	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())
@@ -118,9 +118,9 @@ func testSession(v *page.Request) error {
 	}
 	o.Meta.Setup = f.Value("from") == "setup"
 	if err != nil {
-		return v.Again(err, f, TestForm(f, o), Session(o))
+		return v.ShowRefused(err, f, TestForm(f, o), Session(o))
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	o.Meta.Test = &TestResult{OK: tried.OK, Message: tried.Message}
 	if o.Meta.Setup && v.Partial() {
 		return v.Show(TestForm(view.NewForm(), o))
@@ -150,7 +150,7 @@ func syncTemplates(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(found.ID.String())
+	v.SetAuditTarget(found.ID.String())
 	switch {
 	case !tried.OK:
 		v.Toast("bad", v.Frame.Language.Says(tried.Message), "")

@@ -79,9 +79,9 @@ func createSession(v *page.Request) error {
 	}
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
+		return v.ShowRefused(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	if kind == puntuale.Official {
 		return v.Redirect(sessionURL(v, made.ID) + "/official")
 	}
@@ -189,9 +189,9 @@ func pairSession(v *page.Request) error {
 		} else {
 			o.PairForm = f
 		}
-		return v.Again(err, f, part(o), Session(o), "phone")
+		return v.ShowRefused(err, f, part(o), Session(o), "phone")
 	}
-	v.Did(linked.ID.String())
+	v.SetAuditTarget(linked.ID.String())
 	return v.Redirect(sessionURL(v, linked.ID))
 }
 
@@ -205,7 +205,7 @@ func unlinkSession(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Did(after.ID.String())
+	v.SetAuditTarget(after.ID.String())
 	if before.State == puntuale.LinkPairing {
 		v.Say("pair.stopped", "")
 	} else {
@@ -222,9 +222,9 @@ func reconnectSession(v *page.Request) error {
 			return missing
 		}
 		o.LinkForm = view.NewForm()
-		return v.Again(err, o.LinkForm, ReconnectForm(o), Session(o))
+		return v.ShowRefused(err, o.LinkForm, ReconnectForm(o), Session(o))
 	}
-	v.Did(linked.ID.String())
+	v.SetAuditTarget(linked.ID.String())
 	v.Say("session.reconnected", "")
 	return v.Redirect(sessionURL(v, linked.ID))
 }
@@ -245,9 +245,9 @@ func setDefaultPair(v *page.Request) error {
 			f.Differ(v.T("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
 			f.Differ(v.T("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
-		return v.Again(err, f, DefaultPairForm(o), Session(o), "start", "stop")
+		return v.ShowRefused(err, f, DefaultPairForm(o), Session(o), "start", "stop")
 	}
-	v.Did(changed.ID.String())
+	v.SetAuditTarget(changed.ID.String())
 	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
@@ -267,9 +267,9 @@ func renameSession(v *page.Request) error {
 		if v.Compare(err, f, o.Version(), sessionURL(v, o.ID)) {
 			f.Differ(v.T("session.name"), f.Value("name"), o.Name)
 		}
-		return v.Again(err, f, SessionNameForm(o), SessionNamePage(o), "name")
+		return v.ShowRefused(err, f, SessionNameForm(o), SessionNamePage(o), "name")
 	}
-	v.Did(changed.ID.String())
+	v.SetAuditTarget(changed.ID.String())
 	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
@@ -302,15 +302,15 @@ func setPace(v *page.Request) error {
 			v.Differ(f, stored, page.Label{Name: "per_minute", Key: "pace.per_minute"}, page.Label{Name: "per_day", Key: "pace.per_day"},
 				page.Label{Name: "cold_per_minute", Key: "pace.cold_per_minute"}, page.Label{Name: "cold_per_day", Key: "pace.cold_per_day"}, page.Label{Name: "jitter", Key: "pace.jitter"})
 		}
-		return v.Again(page.Below(err, "pace"), f, PaceForm(o), Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
+		return v.ShowRefused(page.Below(err, "pace"), f, PaceForm(o), Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}
-	v.Did(changed.ID.String())
+	v.SetAuditTarget(changed.ID.String())
 	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-// others returns the client's other sessions. One of them may take over pending messages.
-func others(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
+// otherSessions returns the client's other sessions. One of them may take over pending messages.
+func otherSessions(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func askToDeleteSession(v *page.Request) error {
 	if found.Default {
 		return v.Redirect(sessionURL(v, found.ID))
 	}
-	others, err := others(v, found.ID)
+	others, err := otherSessions(v, found.ID)
 	if err != nil {
 		return err
 	}
@@ -357,14 +357,14 @@ func deleteSession(v *page.Request) error {
 		err = v.Client.DeleteSession(v.Ctx(), found.ID.String(), pending, moveTo)
 	}
 	if err != nil {
-		others, missing := others(v, found.ID)
+		others, missing := otherSessions(v, found.ID)
 		if missing != nil {
 			return missing
 		}
 		shown := sender(v, found)
-		return v.Again(err, f, DeleteSessionForm(f, shown, others), DeleteSession(f, shown, others), "pending", "move_to", "confirm")
+		return v.ShowRefused(err, f, DeleteSessionForm(f, shown, others), DeleteSession(f, shown, others), "pending", "move_to", "confirm")
 	}
-	v.Did(found.ID.String() + " " + found.Name)
+	v.SetAuditTarget(found.ID.String() + " " + found.Name)
 	v.Say("session.deleted", "", "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/sessions")
 }

@@ -51,7 +51,7 @@ func acceptInvitation(v *page.Request) error {
 		return spent(v, err)
 	case err != nil:
 		email := invited.User().Email
-		return v.Again(err, f, InvitationForm(f, email), Invitation(f, email), "password")
+		return v.ShowRefused(err, f, InvitationForm(f, email), Invitation(f, email), "password")
 	}
 	if err := p.Note(v.Ctx(), p.User().Client, "user.join", p.User().Email, v.Caller().Address); err != nil {
 		return err

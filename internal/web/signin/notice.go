@@ -54,7 +54,7 @@ func readNotices(v *page.Request) error {
 	id := f.Value("id")
 	if id != "" {
 		err = v.Person.ReadNotice(v.Ctx(), id)
-	} else if shown, wrong := strconv.ParseInt(f.Value("shown"), 10, 64); wrong == nil {
+	} else if shown, parseErr := strconv.ParseInt(f.Value("shown"), 10, 64); parseErr == nil {
 		err = v.Person.ReadNotices(v.Ctx(), time.UnixMicro(shown))
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // profileRoutes are a person's own pages: name, language, password, second factor.
 var profileRoutes = []page.Route{
-	page.Get("/me", page.SignedIn, puntuale.Reader, me),
+	page.Get("/me", page.SignedIn, puntuale.Reader, profilePage),
 	page.Post("/me/name", page.SignedIn, puntuale.Reader, "me.name", rename),
 	page.Post("/me/password", page.SignedIn, puntuale.Reader, "me.password", changePassword),
 	page.Post("/me/visits/end", page.SignedIn, puntuale.Reader, "me.visits_end", endVisits),
@@ -22,29 +22,29 @@ var profileRoutes = []page.Route{
 	page.Post("/me/second/codes", page.SignedIn, puntuale.Reader, "me.codes", renewCodes),
 }
 
-// mine returns the page's content, except its forms.
-func mine(v *page.Request) (Mine, error) {
-	on, codes := v.Person.Second()
+// loadMine returns the page's content, except its forms.
+func loadMine(v *page.Request) (Mine, error) {
+	enabled, codes := v.Person.Second()
 	choices, err := noticeChoices(v)
-	return Mine{User: v.Person.User(), Second: on, Codes: codes, Notices: choices}, err
+	return Mine{User: v.Person.User(), Second: enabled, Codes: codes, Notices: choices}, err
 }
 
-func me(v *page.Request) error {
-	m, err := mine(v)
+func profilePage(v *page.Request) error {
+	m, err := loadMine(v)
 	if err != nil {
 		return err
 	}
 	return v.Show(Me(m))
 }
 
-// again shows the profile with a form that was refused.
-func again(v *page.Request, refused error, f *view.Form, set func(*Mine), part func(Mine) templ.Component, fields ...string) error {
-	m, err := mine(v)
+// showRefused shows the profile with a form that was refused.
+func showRefused(v *page.Request, refused error, f *view.Form, set func(*Mine), part func(Mine) templ.Component, fields ...string) error {
+	m, err := loadMine(v)
 	if err != nil {
 		return err
 	}
 	set(&m)
-	return v.Again(refused, f, part(m), Me(m), fields...)
+	return v.ShowRefused(refused, f, part(m), Me(m), fields...)
 }
 
 func rename(v *page.Request) error {
@@ -53,7 +53,7 @@ func rename(v *page.Request) error {
 		return err
 	}
 	if err := v.Person.Rename(v.Ctx(), f.Value("name")); err != nil {
-		return again(v, err, f, func(m *Mine) { m.NameForm = f }, NameForm, "name")
+		return showRefused(v, err, f, func(m *Mine) { m.NameForm = f }, NameForm, "name")
 	}
 	v.Say("me.name_done", "")
 	return v.Redirect("/me")
@@ -66,7 +66,7 @@ func changePassword(v *page.Request) error {
 	}
 	stamp, err := v.Person.ChangePassword(v.Ctx(), f.Value("present"), f.Value("password"))
 	if err != nil {
-		return again(v, err, f, func(m *Mine) { m.PasswordForm = f }, PasswordForm, "present", "password")
+		return showRefused(v, err, f, func(m *Mine) { m.PasswordForm = f }, PasswordForm, "present", "password")
 	}
 	if err := v.Restamp(stamp); err != nil {
 		return err
@@ -95,7 +95,7 @@ type secondStep struct {
 }
 
 func secondPage(v *page.Request) error {
-	if on, _ := v.Person.Second(); on {
+	if enabled, _ := v.Person.Second(); enabled {
 		return v.Redirect("/me")
 	}
 	secret, err := secret(v)
@@ -137,7 +137,7 @@ func setSecond(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if on, _ := v.Person.Second(); on {
+	if enabled, _ := v.Person.Second(); enabled {
 		v.Quiet = true
 		v.Toast("bad", v.T("second.already"), "")
 		return v.Redirect("/me")
@@ -152,7 +152,7 @@ func setSecond(v *page.Request) error {
 	if err != nil {
 		f.Values.Del("code")
 		part := SecondForm(f)
-		return v.Again(err, f, part, Second(f, SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}), "code")
+		return v.ShowRefused(err, f, part, Second(f, SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}), "code")
 	}
 	v.Visits.Remove(v.Ctx(), page.KeySecret)
 	return v.Whole(RecoveryCodes(codes))
@@ -165,7 +165,7 @@ func endSecond(v *page.Request) error {
 	}
 	if err := v.Person.EndSecond(v.Ctx(), f.Value("present"), f.Value("code")); err != nil {
 		f.Values.Del("code")
-		return again(v, err, f, func(m *Mine) { m.SecondForm = f }, SecondOffForm, "present", "code")
+		return showRefused(v, err, f, func(m *Mine) { m.SecondForm = f }, SecondOffForm, "present", "code")
 	}
 	v.Say("me.second_off_done", "")
 	return v.Redirect("/me")
@@ -179,7 +179,7 @@ func renewCodes(v *page.Request) error {
 	codes, err := v.Person.RenewRecovery(v.Ctx(), f.Value("present"), f.Value("code"))
 	if err != nil {
 		f.Values.Del("code")
-		return again(v, err, f, func(m *Mine) { m.CodesForm = f }, CodesForm, "present", "code")
+		return showRefused(v, err, f, func(m *Mine) { m.CodesForm = f }, CodesForm, "present", "code")
 	}
 	return v.Whole(RecoveryCodes(codes))
 }

@@ -40,7 +40,8 @@ func signInBeside(v *page.Request) string {
 	return "/login"
 }
 
-// forgetful returns the partner of the page. It fails if the service sends no e-mails.
+// forgetful returns the partner whose users may reset a forgotten password on this page. It fails if the service sends
+// no e-mails.
 func forgetful(v *page.Request) (puntuale.PartnerID, error) {
 	if !v.Site.Accounts.Mails() {
 		return 0, page.ErrNoPage
@@ -70,7 +71,7 @@ func forgot(v *page.Request) error {
 	})
 	if err != nil {
 		action, door := forgotAddress(v), signInBeside(v)
-		return v.Again(err, f, ForgotForm(f, action, door), Forgot(f, action, door), "email")
+		return v.ShowRefused(err, f, ForgotForm(f, action, door), Forgot(f, action, door), "email")
 	}
 	return v.Whole(ForgotAsked(signInBeside(v)))
 }
@@ -111,7 +112,7 @@ func reset(v *page.Request) error {
 		return resetSpent(v, err)
 	case err != nil:
 		email := holder.User().Email
-		return v.Again(err, f, ResetForm(f, email), Reset(f, email), "password")
+		return v.ShowRefused(err, f, ResetForm(f, email), Reset(f, email), "password")
 	}
 	if err := p.Note(v.Ctx(), p.User().Client, "user.reset", p.User().Email, v.Caller().Address); err != nil {
 		return err

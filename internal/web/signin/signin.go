@@ -147,7 +147,7 @@ func notIn(v *page.Request, err error, f *view.Form) error {
 	case errors.Is(err, account.ErrWeak):
 		f.Refuse("password", v.T("login.weak"))
 	default:
-		return v.Again(err, f, part, page)
+		return v.ShowRefused(err, f, part, page)
 	}
 	if v.Partial() {
 		return v.ShowAs(http.StatusUnprocessableEntity, part)
@@ -170,7 +170,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 
 // passed continues after a right password. If there is a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
-	if on, _ := p.Second(); !on {
+	if enabled, _ := p.Second(); !enabled {
 		return arrive(v, p)
 	}
 	if err := await(v, []puntuale.PendingStep{step}); err != nil {
@@ -204,12 +204,12 @@ func awaited(v *page.Request) (people []*account.Person, steps []puntuale.Pendin
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
 		return nil, nil, page.ErrSignIn
 	}
-	var over error
+	var endErr error
 	for _, step := range kept {
 		p, err := v.Site.Accounts.Resume(v.Ctx(), puntuale.UnfinishedSignIn, step)
 		switch {
 		case errors.Is(err, account.ErrOver):
-			over = err
+			endErr = err
 			continue
 		case err != nil:
 			return nil, nil, err
@@ -218,7 +218,7 @@ func awaited(v *page.Request) (people []*account.Person, steps []puntuale.Pendin
 	}
 	if len(people) == 0 {
 		v.Visits.Remove(v.Ctx(), page.KeyPending)
-		return nil, nil, over
+		return nil, nil, endErr
 	}
 	v.Frame.Look = view.Look{Name: "Puntuale"}
 	if len(people) == 1 {
@@ -287,12 +287,12 @@ func code(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if on, _ := p.Second(); !on { // an owner removed the second factor meanwhile
+	if enabled, _ := p.Second(); !enabled { // an owner removed the second factor meanwhile
 		return arrive(v, p)
 	}
 	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
 		f.Values.Del("code")
-		return v.Again(err, f, CodeForm(f, v.SignInAddress()), Code(f, v.SignInAddress()), "code")
+		return v.ShowRefused(err, f, CodeForm(f, v.SignInAddress()), Code(f, v.SignInAddress()), "code")
 	}
 	return arrive(v, p)
 }
@@ -353,11 +353,11 @@ func speak(v *page.Request) error {
 			return err
 		}
 	}
-	return v.Redirect(back(v))
+	return v.Redirect(returnPath(v))
 }
 
-// back returns the page from which the request came, if it is a page of this service.
-func back(v *page.Request) string {
+// returnPath returns the page from which the request came, if it is a page of this service.
+func returnPath(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
 		host, rest, _ := strings.Cut(from[at+3:], "/")

@@ -43,18 +43,18 @@ func (f *Form) Fault(name string) string { return f.faults[name] }
 func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
 
 // Refuse notes, in the reader's language, what is wrong with a field. If name is "", it is about the whole form.
-func (f *Form) Refuse(name, says string) {
+func (f *Form) Refuse(name, message string) {
 	if name == "" {
-		f.Message = says
+		f.Message = message
 		return
 	}
 	if f.faults == nil {
 		f.faults = map[string]string{}
 	}
-	if _, there := f.faults[name]; !there {
+	if _, found := f.faults[name]; !found {
 		f.Order = append(f.Order, name)
 	}
-	f.faults[name] = says
+	f.faults[name] = message
 }
 
 // Take puts each fault of an error at a field. The fault's location without "body." is the field's name. "body.name" is
@@ -92,9 +92,9 @@ func rank(fields []string, name string) int {
 }
 
 // Differ notes a part of the form, if its stored value is different now.
-func (f *Form) Differ(label, yours, stored string) {
-	if yours != stored {
-		f.Differs = append(f.Differs, Difference{label, yours, stored})
+func (f *Form) Differ(label, typed, stored string) {
+	if typed != stored {
+		f.Differs = append(f.Differs, Difference{label, typed, stored})
 	}
 }
 

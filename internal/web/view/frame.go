@@ -107,8 +107,8 @@ func T(ctx context.Context, key string, pairs ...any) string {
 
 // Has reports whether the reader has this role, or a higher one. If not, templates leave out buttons.
 func Has(ctx context.Context, role puntuale.Role) bool {
-	who := Of(ctx).Who
-	return who != nil && who.Role >= role
+	reader := Of(ctx).Who
+	return reader != nil && reader.Role >= role
 }
 
 // Number writes a whole number with separators of thousands.

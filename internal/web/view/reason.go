@@ -7,6 +7,6 @@ import (
 )
 
 // Says returns the sentence of a reason in the reader's language.
-func Says(ctx context.Context, why puntuale.Reason) string {
-	return Of(ctx).Language.Says(why)
+func Says(ctx context.Context, reason puntuale.Reason) string {
+	return Of(ctx).Language.Says(reason)
 }

@@ -39,16 +39,16 @@ var reasons = map[puntuale.ReasonCode]string{
 }
 
 // Reason says why a message is in its state, in the reader's language.
-func Reason(ctx context.Context, why puntuale.Reason) string {
-	if key, ok := reasons[why.Code]; ok {
+func Reason(ctx context.Context, reason puntuale.Reason) string {
+	if key, ok := reasons[reason.Code]; ok {
 		return T(ctx, "reason."+key)
 	}
-	return Says(ctx, why)
+	return Says(ctx, reason)
 }
 
 // Remedy says what to do about a failure.
-func Remedy(ctx context.Context, why puntuale.Reason) string {
-	switch key := reasons[why.Code]; key {
+func Remedy(ctx context.Context, reason puntuale.Reason) string {
+	switch key := reasons[reason.Code]; key {
 	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "no_consent", "sandbox_refused":
 		return T(ctx, "remedy."+key)
 	}
@@ -87,7 +87,7 @@ func ShownPhone(ctx context.Context, phone string) string {
 // BubbleOf returns a message in the form in which the recipient's phone shows it.
 func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 	b := ContentBubble(m.Content)
-	b.At, b.In = m.Left(), true
+	b.At, b.In = m.LeftAt(), true
 	return b
 }
 

@@ -34,19 +34,19 @@ func replayMany(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := webhook.ReplayCall{Failed: f.Is("failed", "on"), Period: request.Period{
+	call := webhook.ReplayCall{Failed: f.Is("failed", "on"), Period: request.Period{
 		Start: []request.Bound{{Name: "from", Text: f.Value("from")}}, End: []request.Bound{{Name: "to", Text: f.Value("to")}},
 	}}
-	n, err := o.Replay(v.Ctx(), w.ID.String(), asked)
+	n, err := o.Replay(v.Ctx(), w.ID.String(), call)
 	if err != nil {
 		p, missing := webhookPage(v)
 		if missing != nil {
 			return missing
 		}
 		p.Replay, p.Refused = f, true
-		return v.Again(err, f, ReplayForm(p), WebhookPage(p), "from", "to", "failed")
+		return v.ShowRefused(err, f, ReplayForm(p), WebhookPage(p), "from", "to", "failed")
 	}
-	v.Did(w.ID.String() + " " + strconv.Itoa(n))
+	v.SetAuditTarget(w.ID.String() + " " + strconv.Itoa(n))
 	return replayed(v, n, oneURL(base, w.ID))
 }
 
@@ -59,15 +59,15 @@ func replayOne(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := webhook.ReplayCall{Seqs: []int64{d.Seq}}
+	call := webhook.ReplayCall{Seqs: []int64{d.Seq}}
 	if v.Client == nil {
-		asked.Client = d.Client.String()
+		call.Client = d.Client.String()
 	}
-	n, err := o.Replay(v.Ctx(), w.ID.String(), asked)
+	n, err := o.Replay(v.Ctx(), w.ID.String(), call)
 	if err != nil {
 		return err
 	}
-	v.Did(w.ID.String() + " " + strconv.Itoa(n))
+	v.SetAuditTarget(w.ID.String() + " " + strconv.Itoa(n))
 	return replayed(v, n, deliveryURL(base, d.Delivery))
 }
 

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// webhookRoutes are the pages below an address, of a client or of a partner. Webhooks open doors, so only owners change them.
+// webhookRoutes are the pages of webhooks below an address: those of a client or of a partner. A webhook sends data to
+// another server, so only owners may change one.
 func webhookRoutes(base string, partner bool) []page.Route {
 	side := page.ClientSide
 	if partner {
@@ -86,19 +87,19 @@ func newWebhook(v *page.Request) error {
 
 // readWebhook reads the form. A partner's has no session.
 func readWebhook(v *page.Request, f *view.Form) webhook.NewWebhook {
-	asked := webhook.NewWebhook{URL: new(f.Value("url")), Description: new(f.Value("description")), Types: f.Values["types"]}
+	call := webhook.NewWebhook{URL: new(f.Value("url")), Description: new(f.Value("description")), Types: f.Values["types"]}
 	if f.Is("which", "all") {
-		asked.Types = nil
+		call.Types = nil
 		for _, t := range puntuale.AllEvents.Types() {
-			asked.Types = append(asked.Types, t.String())
+			call.Types = append(call.Types, t.String())
 		}
-	} else if asked.Types == nil {
-		asked.Types = []string{}
+	} else if call.Types == nil {
+		call.Types = []string{}
 	}
 	if v.Client != nil {
-		asked.Session = new(f.Value("id_sessione"))
+		call.Session = new(f.Value("id_sessione"))
 	}
-	return asked
+	return call
 }
 
 func createWebhook(v *page.Request) error {
@@ -116,9 +117,9 @@ func createWebhook(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
+		return v.ShowRefused(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
 	}
-	v.Did(made.ID.String())
+	v.SetAuditTarget(made.ID.String())
 	return v.Whole(SecretShown(WebhookSecret{Webhook: made.Webhook, Secret: made.Secret, Base: base}))
 }
 
@@ -214,9 +215,9 @@ func changeWebhook(v *page.Request) error {
 			return missing
 		}
 		e.Webhook = w
-		return v.Again(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
+		return v.ShowRefused(err, f, WebhookForm(e), WebhookEdit(e), webhookFields...)
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	v.Say("webhook.saved", "")
 	return v.Redirect(oneURL(base, w.ID))
 }
@@ -225,16 +226,16 @@ func switchOn(v *page.Request) error  { return switched(v, true) }
 func switchOff(v *page.Request) error { return switched(v, false) }
 
 // switched turns a webhook on or off. On also enables one that was disabled for its failures.
-func switched(v *page.Request, on bool) error {
+func switched(v *page.Request, enabled bool) error {
 	o, base, w, err := pathWebhook(v)
 	if err != nil {
 		return err
 	}
-	if _, err := o.Update(v.Ctx(), w.ID.String(), webhook.NewWebhook{Active: &on}); err != nil {
+	if _, err := o.Update(v.Ctx(), w.ID.String(), webhook.NewWebhook{Active: &enabled}); err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
-	if on {
+	v.SetAuditTarget(w.ID.String())
+	if enabled {
 		v.Say("webhook.is_on", oneURL(base, w.ID)+"/off")
 	} else {
 		v.Say("webhook.is_off", oneURL(base, w.ID)+"/on")
@@ -247,12 +248,12 @@ func rotateSecret(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	next, until, err := o.Rotate(v.Ctx(), w.ID.String())
+	next, oldValidUntil, err := o.Rotate(v.Ctx(), w.ID.String())
 	if err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
-	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: until, Base: base}))
+	v.SetAuditTarget(w.ID.String())
+	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: oldValidUntil, Base: base}))
 }
 
 // testWebhook sends a test event and shows how it ended: beside the button to htmx, on the webhook's page to a browser without scripts.
@@ -261,7 +262,7 @@ func testWebhook(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow receiver needs no seat
+	v.Pass.LeaveSeat() // a slow receiver needs no seat
 	result, err := o.Test(v.Ctx(), w.ID.String())
 	if err != nil {
 		return err
@@ -288,7 +289,7 @@ func deleteWebhook(v *page.Request) error {
 	if err := o.Delete(v.Ctx(), w.ID.String()); err != nil {
 		return err
 	}
-	v.Did(w.ID.String())
+	v.SetAuditTarget(w.ID.String())
 	v.Say("webhook.deleted", "")
 	return v.Redirect(base)
 }

@@ -181,7 +181,7 @@ func introduction(ctx context.Context, partner bool) string {
 	return view.T(ctx, "webhook.text")
 }
 
-// action is where the form goes, and back the page before it.
+// action is the address to which the form is posted. back is the page before the form.
 func (e Editor) action() string {
 	if e.Webhook.ID == 0 {
 		return e.Base
@@ -228,9 +228,9 @@ func noDeliveries(ctx context.Context, p WebhookDetail) string {
 func typeGroups() (groups [][]puntuale.EventType) {
 	subject := ""
 	for _, t := range puntuale.AllEvents.Types() {
-		of, _, _ := strings.Cut(t.String(), ".")
-		if of != subject {
-			groups, subject = append(groups, nil), of
+		group, _, _ := strings.Cut(t.String(), ".")
+		if group != subject {
+			groups, subject = append(groups, nil), group
 		}
 		groups[len(groups)-1] = append(groups[len(groups)-1], t)
 	}

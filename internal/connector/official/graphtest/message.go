@@ -116,9 +116,9 @@ func readMessage(body []byte) (Message, error) {
 		"text": m.Text != nil, "image": m.Image != nil, "video": m.Video != nil, "audio": m.Audio != nil,
 		"document": m.Document != nil, "location": m.Location != nil, "template": m.Template != nil,
 	}
-	for kind, there := range parts {
-		if there != (kind == m.Type) {
-			return m, fmt.Errorf("a message of type %q, and %s there: %v", m.Type, kind, there)
+	for kind, present := range parts {
+		if present != (kind == m.Type) {
+			return m, fmt.Errorf("a message of type %q, and %s there: %v", m.Type, kind, present)
 		}
 	}
 	return m, m.check()
@@ -168,9 +168,9 @@ func (t *Template) check() error {
 			return fmt.Errorf("component %+v", c)
 		}
 		for _, p := range c.Parameters {
-			is := map[string]bool{"text": p.Text != "", "image": p.Image != nil, "video": p.Video != nil, "document": p.Document != nil, "location": p.Location != nil}
-			for kind, there := range is {
-				if there != (kind == p.Type) {
+			given := map[string]bool{"text": p.Text != "", "image": p.Image != nil, "video": p.Video != nil, "document": p.Document != nil, "location": p.Location != nil}
+			for kind, present := range given {
+				if present != (kind == p.Type) {
 					return fmt.Errorf("parameter %+v", p)
 				}
 			}

@@ -59,20 +59,20 @@ func (p *Peer) List(decide func() Reply) {
 // business answers a question about a business, if the token may see the business.
 func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge string) {
 	p.mu.Lock()
-	var mine *Number
+	var number *Number
 	for _, n := range p.numbers {
 		if n.Account == account && r.Header.Get("Authorization") == "Bearer "+n.Token {
-			mine = &n
+			number = &n
 			break
 		}
 	}
 	decide := p.list
 	p.mu.Unlock()
 	switch {
-	case mine == nil:
+	case number == nil:
 		writeError(w, 400, 100, 33, "Unsupported get request. Object does not exist", "")
 		return
-	case r.URL.Query().Get("appsecret_proof") != hmacOf(mine.Secret, mine.Token):
+	case r.URL.Query().Get("appsecret_proof") != hmacOf(number.Secret, number.Token):
 		writeError(w, 400, 100, 0, "Invalid appsecret_proof provided in the API argument", "")
 		return
 	case r.Method != http.MethodGet:
@@ -108,14 +108,14 @@ func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge st
 	p.showPage(w, r, all, page)
 }
 
-func (p *Peer) showPage(w http.ResponseWriter, r *http.Request, all []any, most int) {
+func (p *Peer) showPage(w http.ResponseWriter, r *http.Request, all []any, maximum int) {
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil || limit < 1 || r.URL.Query().Get("fields") == "" {
 		p.fault("a list with the query %s", r.URL.RawQuery)
 		limit = 25
 	}
-	if most > 0 {
-		limit = min(limit, most)
+	if maximum > 0 {
+		limit = min(limit, maximum)
 	}
 	begin := 0
 	if after := r.URL.Query().Get("after"); after != "" {

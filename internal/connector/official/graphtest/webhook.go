@@ -68,18 +68,18 @@ func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content
 	return p.Event(number, "smb_message_echoes", "message_echoes", m)
 }
 
-// written is a message from or to a person. who is "from" or "to". The members who and who_user_id name the person.
-func (p *Peer) written(phone, who, id string, at time.Time, kind string, content any) map[string]any {
+// written is a message from or to a person. sender is "from" or "to". The members who and who_user_id name the person.
+func (p *Peer) written(phone, sender, id string, at time.Time, kind string, content any) map[string]any {
 	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
 	if content != nil {
 		m[kind] = content
 	}
 	n := p.nameOf(phone)
 	if n.Number != "" {
-		m[who] = n.Number
+		m[sender] = n.Number
 	}
 	if n.ID != "" {
-		m[who+"_user_id"] = n.ID
+		m[sender+"_user_id"] = n.ID
 	}
 	return m
 }

@@ -74,11 +74,11 @@ func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	}}}
 }
 
-// Message is the payload of messages.upsert for a message of any content. If mine is true, the owner of the phone wrote
+// Message is the payload of messages.upsert for a message of any content. If fromMe is true, the owner of the phone wrote
 // it; otherwise another person did. kind is notify or append.
-func Message(id, chat string, mine bool, kind string, content any, at time.Time) any {
+func Message(id, chat string, fromMe bool, kind string, content any, at time.Time) any {
 	return object{"type": kind, "messages": []any{object{
-		"key": object{"remoteJid": chat, "fromMe": mine, "id": id}, "messageTimestamp": at.Unix(), "message": content,
+		"key": object{"remoteJid": chat, "fromMe": fromMe, "id": id}, "messageTimestamp": at.Unix(), "message": content,
 	}}}
 }
 

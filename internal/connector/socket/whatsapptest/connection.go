@@ -287,11 +287,11 @@ func (c *connection) tell(direction string, s stanza) {
 	if !c.n.trace || c.n.closed {
 		return
 	}
-	who := "guest"
+	name := "guest"
 	if c.device != nil {
-		who = c.device.pn().String()
+		name = c.device.pn().String()
 	}
-	c.n.t.Logf("%s %s %s", who, direction, s.String())
+	c.n.t.Logf("%s %s %s", name, direction, s.String())
 }
 
 // handle dispatches a stanza. The caller holds n.mu.

@@ -11,12 +11,12 @@ import (
 )
 
 func directoryQueries() []queryKind {
-	asked := sh("query", "", maybe(sh("contact", "addressing_mode?=lid")), maybe(sh("business", "", one(sh("verified_name", "")))),
+	requested := sh("query", "", maybe(sh("contact", "addressing_mode?=lid")), maybe(sh("business", "", one(sh("verified_name", "")))),
 		maybe(sh("disappearing_mode", "")), maybe(sh("username", "")), maybe(sh("status", "")), maybe(sh("picture", "")),
 		maybe(sh("devices", "version=2")), maybe(sh("lid", "")))
 	user := sh("user", "jid:jid?", maybe(raw("contact", "")), maybe(raw("tctoken", "")))
 	return []queryKind{
-		{shape: sh("usync", "sid mode=query|full last=true index=0 context=message|interactive|background", one(asked), one(sh("list", "", some(user)))),
+		{shape: sh("usync", "sid mode=query|full last=true index=0 context=message|interactive|background", one(requested), one(sh("list", "", some(user)))),
 			group: "usync", kind: "get", answer: (*connection).lookUp},
 		{shape: sh("tokens", "", some(sh("token", "jid:jid t type=trusted_contact"))), group: "privacy", kind: "set", answer: (*connection).issueTokens},
 		{shape: sh("privacy", "", maybe(sh("category", "name value"))), group: "privacy", kind: "get", answer: (*connection).privacySettings},
@@ -31,7 +31,7 @@ func directoryQueries() []queryKind {
 // lookUp answers which numbers have WhatsApp, their LIDs and devices.
 func (c *connection) lookUp(s stanza) {
 	usync := child(s, "usync")
-	asked := child(usync, "query")
+	requested := child(usync, "query")
 	var users []stanza
 	for _, user := range childrenOf(child(usync, "list")) {
 		if fault := c.checkToken(child(user, "tctoken"), c.n.account(jid(user, "jid"))); fault != "" {
@@ -44,8 +44,8 @@ func (c *connection) lookUp(s stanza) {
 		address := jid(user, "jid")
 		answer := element("user", attrs{"jid": address})
 		if a := c.n.account(address); a != nil {
-			answer = element("user", attrs{"jid": address}, a.describe(c.device, asked, address.Server)...)
-		} else if child(asked, "devices").Tag != "" {
+			answer = element("user", attrs{"jid": address}, a.describe(c.device, requested, address.Server)...)
+		} else if child(requested, "devices").Tag != "" {
 			answer = element("user", attrs{"jid": address}, element("devices", nil, element("error", attrs{"code": "404", "text": "item-not-found"})))
 		}
 		users = append(users, answer)
@@ -68,20 +68,20 @@ func (c *connection) lookUpNumber(typed []byte) stanza {
 }
 
 // describe answers a query about an account.
-func (a *Account) describe(by *device, asked stanza, space string) (answers []stanza) {
-	for _, question := range childrenOf(asked) {
+func (a *Account) describe(asker *device, requested stanza, space string) (answers []stanza) {
+	for _, question := range childrenOf(requested) {
 		switch question.Tag {
 		case "devices":
 			var list []stanza
 			for _, d := range a.devices {
-				of := attrs{"id": strconv.Itoa(int(d.id))}
+				attributes := attrs{"id": strconv.Itoa(int(d.id))}
 				if d.id > 0 {
-					of["key-index"] = strconv.Itoa(int(d.id))
+					attributes["key-index"] = strconv.Itoa(int(d.id))
 				}
-				list = append(list, element("device", of))
+				list = append(list, element("device", attributes))
 			}
 			answers = append(answers, element("devices", nil, element("device-list", nil, list...)))
-			a.watchers[watch{by, space}] = true
+			a.watchers[watch{asker, space}] = true
 		case "lid":
 			answers = append(answers, element("lid", attrs{"val": a.LID()}))
 		case "status":
@@ -92,11 +92,11 @@ func (a *Account) describe(by *device, asked stanza, space string) (answers []st
 }
 
 // checkToken says what is wrong with a privacy token that a device shows to reach an account; "" if it is right.
-func (c *connection) checkToken(shown stanza, of *Account) string {
-	if shown.Tag == "" || of == nil {
+func (c *connection) checkToken(shown stanza, account *Account) string {
+	if shown.Tag == "" || account == nil {
 		return ""
 	}
-	if c.n.tokens[string(bytesOf(shown))] != of.number+">"+c.device.account.number {
+	if c.n.tokens[string(bytesOf(shown))] != account.number+">"+c.device.account.number {
 		return "a privacy token that was not issued for it"
 	}
 	return ""
@@ -122,20 +122,20 @@ func (c *connection) issueTokens(s stanza) {
 }
 
 // AwaitToken returns when a number has given another a token with which to reach it.
-func (n *Network) AwaitToken(t TB, of, to string) {
+func (n *Network) AwaitToken(t TB, owner, to string) {
 	t.Helper()
 	ctx, cancel := patient()
 	defer cancel()
 	err := n.await(ctx, func() bool {
 		for _, issued := range n.tokens {
-			if issued == digits(of)+">"+digits(to) {
+			if issued == digits(owner)+">"+digits(to) {
 				return true
 			}
 		}
 		return false
 	})
 	if err != nil {
-		t.Fatalf("%s gave %s no token", of, to)
+		t.Fatalf("%s gave %s no token", owner, to)
 	}
 }
 
@@ -157,9 +157,9 @@ func (c *connection) setPrivacy(s stanza) {
 func (c *connection) presence(s stanza) {
 	a := c.device.account
 	if text(s, "type") == "subscribe" {
-		if of := c.n.account(jid(s, "to")); of != nil {
-			of.observers[c.device] = true
-			c.sendPresence(of)
+		if account := c.n.account(jid(s, "to")); account != nil {
+			account.observers[c.device] = true
+			c.sendPresence(account)
 		}
 		return
 	}
@@ -174,9 +174,9 @@ func (c *connection) presence(s stanza) {
 	}
 }
 
-func (c *connection) sendPresence(of *Account) {
-	shown := attrs{"from": of.LID()}
-	if !of.present {
+func (c *connection) sendPresence(account *Account) {
+	shown := attrs{"from": account.LID()}
+	if !account.present {
 		shown["type"], shown["last"] = "unavailable", seconds(time.Now())
 	}
 	c.send(element("presence", shown))

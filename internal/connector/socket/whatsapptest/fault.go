@@ -48,9 +48,9 @@ func (n *Network) Inject(what Fault) (remove func()) {
 }
 
 // messageFault finds the fault of a message. The caller holds n.mu.
-func (n *Network) messageFault(of Stanza) *fault {
+func (n *Network) messageFault(message Stanza) *fault {
 	for _, f := range n.faults {
-		if f.left == 0 || f.From != "" && f.From != of.From || f.To != "" && f.To != of.Chat || of.Retry && !f.Retries {
+		if f.left == 0 || f.From != "" && f.From != message.From || f.To != "" && f.To != message.Chat || message.Retry && !f.Retries {
 			continue
 		}
 		if f.left > 0 {
@@ -145,10 +145,10 @@ type queryFault struct {
 }
 
 // InjectQuery makes queries suffer a fault from now on. It returns a function that ends the fault.
-func (n *Network) InjectQuery(what QueryFault) (remove func()) {
-	what.From = digits(what.From)
-	f := &queryFault{QueryFault: what, left: what.Times}
-	if what.Times == 0 {
+func (n *Network) InjectQuery(fault QueryFault) (remove func()) {
+	fault.From = digits(fault.From)
+	f := &queryFault{QueryFault: fault, left: fault.Times}
+	if fault.Times == 0 {
 		f.left = -1
 	}
 	n.mu.Lock()

@@ -145,10 +145,10 @@ func TestTimelock(t *testing.T) {
 		t.Fatal(err)
 	}
 	account.Know(known)
-	until := time.Now().Add(time.Hour)
-	account.Timelock(whatsapptest.Timelock{Until: until})
+	deadline := time.Now().Add(time.Hour)
+	account.Timelock(whatsapptest.Timelock{Until: deadline})
 	told := await(shop, 0, func(e *events.NotifyAccountReachoutTimelock) bool { return e.IsActive })
-	if told.TimeEnforcementEnds.Unix() != until.Unix() {
+	if told.TimeEnforcementEnds.Unix() != deadline.Unix() {
 		t.Errorf("told %+v", told)
 	}
 	if err := shop.try(t.Context(), cold.JID(), "offerta"); err == nil || !strings.HasSuffix(err.Error(), " 463") {

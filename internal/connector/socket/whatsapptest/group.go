@@ -98,34 +98,34 @@ func (g *Group) Remove(a *Account) {
 	g.remove(a, nil)
 }
 
-func (g *Group) add(a, by *Account) {
+func (g *Group) add(a, author *Account) {
 	if !slices.Contains(g.members, a) {
 		g.members = append(g.members, a)
-		g.announce(by, nil, element("add", attrs{"v_id": g.n.id(), "prev_v_id": g.n.id()}, g.participant(a)))
+		g.announce(author, nil, element("add", attrs{"v_id": g.n.id(), "prev_v_id": g.n.id()}, g.participant(a)))
 	}
 }
 
-func (g *Group) remove(a, by *Account) {
+func (g *Group) remove(a, author *Account) {
 	if slices.Contains(g.members, a) {
 		g.members = slices.DeleteFunc(g.members, func(m *Account) bool { return m == a })
 		delete(g.admins, a)
-		g.announce(by, a, element("remove", attrs{"v_id": g.n.id(), "prev_v_id": g.n.id()}, g.participant(a)))
+		g.announce(author, a, element("remove", attrs{"v_id": g.n.id(), "prev_v_id": g.n.id()}, g.participant(a)))
 	}
 }
 
 // announce tells the members' devices, and one account more, what changed.
-func (g *Group) announce(by, also *Account, change stanza) {
-	of := attrs{"from": g.JID(), "id": g.n.id(), "type": "w:gp2", "t": seconds(time.Now()), "addressing_mode": g.mode}
-	if by != nil {
-		of["participant"] = g.address(by)
+func (g *Group) announce(author, extra *Account, change stanza) {
+	attributes := attrs{"from": g.JID(), "id": g.n.id(), "type": "w:gp2", "t": seconds(time.Now()), "addressing_mode": g.mode}
+	if author != nil {
+		attributes["participant"] = g.address(author)
 	}
-	told := slices.Clone(g.members)
-	if also != nil && !slices.Contains(told, also) {
-		told = append(told, also)
+	receivers := slices.Clone(g.members)
+	if extra != nil && !slices.Contains(receivers, extra) {
+		receivers = append(receivers, extra)
 	}
-	for _, m := range told {
+	for _, m := range receivers {
 		for _, d := range m.devices {
-			d.keep(element("notification", with(stanza{Attrs: of}, nil).Attrs, change))
+			d.keep(element("notification", with(stanza{Attrs: attributes}, nil).Attrs, change))
 		}
 	}
 }
@@ -147,38 +147,38 @@ func (g *Group) address(a *Account) types.JID {
 
 // sender returns the attributes that name a device as the sender of a group's message.
 func (g *Group) sender(d *device) attrs {
-	of := attrs{"from": g.JID(), "participant": d.in(g.space()), "addressing_mode": g.mode}
+	attributes := attrs{"from": g.JID(), "participant": d.in(g.space()), "addressing_mode": g.mode}
 	if g.mode == "pn" {
-		of["participant_lid"] = d.account.LID()
+		attributes["participant_lid"] = d.account.LID()
 	} else {
-		of["participant_pn"] = d.account.JID()
+		attributes["participant_pn"] = d.account.JID()
 	}
-	return of
+	return attributes
 }
 
 func (g *Group) participant(a *Account) stanza {
-	of := attrs{"jid": g.address(a)}
+	attributes := attrs{"jid": g.address(a)}
 	if g.mode == "pn" {
-		of["lid"] = a.LID()
+		attributes["lid"] = a.LID()
 	} else {
-		of["phone_number"] = a.JID()
+		attributes["phone_number"] = a.JID()
 	}
 	if g.admins[a] {
-		of["type"] = "superadmin"
+		attributes["type"] = "superadmin"
 	}
-	return element("participant", of)
+	return element("participant", attributes)
 }
 
 func (g *Group) describe() stanza {
-	of := attrs{"id": g.id, "subject": g.subject, "creation": seconds(g.created), "s_t": seconds(g.created), "addressing_mode": g.mode, "size": strconv.Itoa(len(g.members))}
+	attributes := attrs{"id": g.id, "subject": g.subject, "creation": seconds(g.created), "s_t": seconds(g.created), "addressing_mode": g.mode, "size": strconv.Itoa(len(g.members))}
 	var members []stanza
 	for _, m := range g.members {
-		if g.admins[m] && of["creator"] == nil {
-			of["creator"] = g.address(m)
+		if g.admins[m] && attributes["creator"] == nil {
+			attributes["creator"] = g.address(m)
 		}
 		members = append(members, g.participant(m))
 	}
-	return element("group", of, members...)
+	return element("group", attributes, members...)
 }
 
 // deliverGroup brings a message to every device of every member.
@@ -210,7 +210,7 @@ func (c *connection) deliverGroup(s stanza, f *fault) (code int, phash string) {
 			continue
 		}
 		var ciphers []stanza
-		if key, there := parts[d]; there {
+		if key, found := parts[d]; found {
 			ciphers = append(ciphers, key)
 		}
 		d.keep(c.forward(s, g.sender(c.device), append(ciphers, f.corrupt(d.account != own, secret))...))

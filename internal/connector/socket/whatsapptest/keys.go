@@ -73,8 +73,8 @@ func (c *connection) uploadKeys(s stanza) {
 
 func (c *connection) fetchKeys(s stanza) {
 	var users []stanza
-	for _, asked := range childrenOf(child(s, "key")) {
-		address := jid(asked, "jid")
+	for _, requested := range childrenOf(child(s, "key")) {
+		address := jid(requested, "jid")
 		d := c.n.find(address)
 		if d == nil {
 			users = append(users, element("user", attrs{"jid": address}, element("error", attrs{"code": "404", "text": "item-not-found"})))

@@ -107,12 +107,12 @@ type arrival struct{ phone, chat, from, id string }
 // place finds a message's entry, and makes one if there is none.
 func (l *Ledger) place(m Message) (entry *Message, made bool) {
 	key := arrival{m.Phone, m.Chat, m.From, m.ID}
-	i, there := l.places[key]
-	if !there {
+	i, found := l.places[key]
+	if !found {
 		i = len(l.entries)
 		l.places[key], l.entries = i, append(l.entries, m)
 	}
-	return &l.entries[i], !there
+	return &l.entries[i], !found
 }
 
 // add notes an arrival. The caller holds n.mu.

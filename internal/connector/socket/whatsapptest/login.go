@@ -256,9 +256,9 @@ func (c *connection) preview() {
 
 // logout removes the device that asks for it.
 func (c *connection) logout(s stanza) {
-	gone := jid(child(s, "remove-companion-device"), "jid")
-	if gone != c.device.pn() {
-		c.n.misunderstood("%s asks to remove %s", c.device.pn(), gone)
+	removed := jid(child(s, "remove-companion-device"), "jid")
+	if removed != c.device.pn() {
+		c.n.misunderstood("%s asks to remove %s", c.device.pn(), removed)
 		c.refuse(s, 403, "forbidden")
 		return
 	}
@@ -279,15 +279,15 @@ const (
 )
 
 // Kick sends a stream error to the account's linked devices that are online. Removed also takes them off the account.
-func (a *Account) Kick(why Kick) {
+func (a *Account) Kick(kick Kick) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	for _, d := range slices.Clone(a.devices[1:]) {
 		c := d.connection
 		if c != nil {
-			c.dismiss(why.stanza())
+			c.dismiss(kick.stanza())
 		}
-		if why == Removed {
+		if kick == Removed {
 			a.remove(d)
 		}
 	}
@@ -332,12 +332,12 @@ func (a *Account) Deafen() {
 }
 
 // remove takes a device off the account. The caller holds n.mu.
-func (a *Account) remove(gone *device) {
-	a.devices = slices.DeleteFunc(a.devices, func(d *device) bool { return d == gone })
+func (a *Account) remove(removed *device) {
+	a.devices = slices.DeleteFunc(a.devices, func(d *device) bool { return d == removed })
 	for _, other := range a.n.accounts {
-		delete(other.watchers, watch{gone, types.DefaultUserServer})
-		delete(other.watchers, watch{gone, types.HiddenUserServer})
-		delete(other.observers, gone)
+		delete(other.watchers, watch{removed, types.DefaultUserServer})
+		delete(other.watchers, watch{removed, types.HiddenUserServer})
+		delete(other.observers, removed)
 	}
-	a.announceDevices("remove", gone)
+	a.announceDevices("remove", removed)
 }

@@ -39,13 +39,13 @@ func (n *Network) media(w http.ResponseWriter, r *http.Request) {
 		n.upload(w, r)
 	case http.MethodGet:
 		n.mu.Lock()
-		blob, there := n.blobs[r.URL.Path]
+		blob, found := n.blobs[r.URL.Path]
 		failing := n.mediaFailure()
 		n.mu.Unlock()
 		switch {
 		case failing != 0:
 			http.Error(w, "failing", failing)
-		case !there:
+		case !found:
 			http.NotFound(w, r)
 		case !r.URL.Query().Has("hash") || !r.URL.Query().Has("mms-type"):
 			n.refuseMedia(w, r, http.StatusBadRequest)

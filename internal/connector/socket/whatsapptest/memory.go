@@ -99,8 +99,8 @@ func (m *memory) DeleteIdentity(_ context.Context, address string) error {
 
 func (m *memory) IsTrustedIdentity(_ context.Context, address string, key [32]byte) (bool, error) {
 	defer m.locked()()
-	known, there := m.identities[address]
-	return !there || known == key, nil
+	known, found := m.identities[address]
+	return !found || known == key, nil
 }
 
 func (m *memory) GetSession(_ context.Context, address string) ([]byte, error) {
@@ -110,8 +110,8 @@ func (m *memory) GetSession(_ context.Context, address string) ([]byte, error) {
 
 func (m *memory) HasSession(_ context.Context, address string) (bool, error) {
 	defer m.locked()()
-	_, there := m.sessions[address]
-	return there, nil
+	_, found := m.sessions[address]
+	return found, nil
 }
 
 func (m *memory) GetManySessions(_ context.Context, addresses []string) (map[string][]byte, error) {
@@ -175,7 +175,7 @@ func rename[V any](all map[string]V, from, to string) {
 		if !grouped {
 			group, address = "", key
 		}
-		if rest, ours := strings.CutPrefix(address, from); ours {
+		if rest, own := strings.CutPrefix(address, from); own {
 			delete(all, key)
 			if grouped {
 				all[group+"|"+to+rest] = value
@@ -254,7 +254,7 @@ func (m *memory) PutAppStateSyncKey(_ context.Context, id []byte, key store.AppS
 
 func (m *memory) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	defer m.locked()()
-	if key, there := m.stateKeys[string(id)]; there {
+	if key, found := m.stateKeys[string(id)]; found {
 		return &key, nil
 	}
 	return nil, nil
@@ -359,17 +359,17 @@ func (m *memory) GetAllContacts(context.Context) (map[types.JID]types.ContactInf
 	return maps.Clone(m.contacts), nil
 }
 
-func (m *memory) chat(of types.JID, change func(*types.LocalChatSettings)) error {
+func (m *memory) chat(jid types.JID, change func(*types.LocalChatSettings)) error {
 	defer m.locked()()
-	settings := m.chats[of]
+	settings := m.chats[jid]
 	settings.Found = true
 	change(&settings)
-	m.chats[of] = settings
+	m.chats[jid] = settings
 	return nil
 }
 
-func (m *memory) PutMutedUntil(_ context.Context, chat types.JID, until time.Time) error {
-	return m.chat(chat, func(s *types.LocalChatSettings) { s.MutedUntil = until })
+func (m *memory) PutMutedUntil(_ context.Context, chat types.JID, mutedUntil time.Time) error {
+	return m.chat(chat, func(s *types.LocalChatSettings) { s.MutedUntil = mutedUntil })
 }
 
 func (m *memory) PutPinned(_ context.Context, chat types.JID, pinned bool) error {
@@ -414,7 +414,7 @@ func (m *memory) PutPrivacyTokens(_ context.Context, tokens ...store.PrivacyToke
 	defer m.locked()()
 	for _, token := range tokens {
 		token.User = token.User.ToNonAD()
-		if known, there := m.tokens[token.User]; there {
+		if known, found := m.tokens[token.User]; found {
 			if token.Timestamp.Before(known.Timestamp) {
 				continue
 			}
@@ -429,7 +429,7 @@ func (m *memory) PutPrivacyTokens(_ context.Context, tokens ...store.PrivacyToke
 
 func (m *memory) GetPrivacyToken(_ context.Context, user types.JID) (*store.PrivacyToken, error) {
 	defer m.locked()()
-	if token, there := m.tokens[user.ToNonAD()]; there {
+	if token, found := m.tokens[user.ToNonAD()]; found {
 		return &token, nil
 	}
 	return nil, nil
@@ -479,8 +479,8 @@ func (m *memory) DeleteOldBufferedHashes(context.Context) error { return nil }
 
 func (m *memory) GetOutgoingEvent(_ context.Context, chat, alternative types.JID, id types.MessageID) (string, []byte, error) {
 	defer m.locked()()
-	for _, of := range []types.JID{chat, alternative} {
-		if found, there := m.outgoing[of.String()+"|"+id]; there {
+	for _, jid := range []types.JID{chat, alternative} {
+		if found, ok := m.outgoing[jid.String()+"|"+id]; ok {
 			return found.format, found.plain, nil
 		}
 	}
@@ -514,7 +514,7 @@ func (m *memory) PutLIDMapping(_ context.Context, lid, pn types.JID) error {
 
 func (m *memory) GetPNForLID(_ context.Context, lid types.JID) (types.JID, error) {
 	defer m.locked()()
-	if number, there := m.numberOf[lid.User]; there && lid.Server == types.HiddenUserServer {
+	if number, found := m.numberOf[lid.User]; found && lid.Server == types.HiddenUserServer {
 		return types.JID{User: number, Device: lid.Device, Server: types.DefaultUserServer}, nil
 	}
 	return types.EmptyJID, nil
@@ -522,7 +522,7 @@ func (m *memory) GetPNForLID(_ context.Context, lid types.JID) (types.JID, error
 
 func (m *memory) GetLIDForPN(_ context.Context, pn types.JID) (types.JID, error) {
 	defer m.locked()()
-	if lid, there := m.lidOf[pn.User]; there && pn.Server == types.DefaultUserServer {
+	if lid, found := m.lidOf[pn.User]; found && pn.Server == types.DefaultUserServer {
 		return types.JID{User: lid, Device: pn.Device, Server: types.HiddenUserServer}, nil
 	}
 	return types.EmptyJID, nil

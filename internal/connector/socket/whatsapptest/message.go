@@ -200,16 +200,16 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 			continue
 		}
 		reached, theirs = reached+1, theirs || d.account == a
-		of := attrs{"from": c.device.in(to.Server)}
+		attributes := attrs{"from": c.device.in(to.Server)}
 		if d.account == own && own != a {
-			of["recipient"] = to.ToNonAD()
-			of["peer_recipient_pn"] = a.JID()
+			attributes["recipient"] = to.ToNonAD()
+			attributes["peer_recipient_pn"] = a.JID()
 		} else if to.Server == types.HiddenUserServer {
-			of["sender_pn"] = own.JID()
+			attributes["sender_pn"] = own.JID()
 		} else {
-			of["sender_lid"] = own.LID()
+			attributes["sender_lid"] = own.LID()
 		}
-		part := c.forward(s, of, f.corrupt(d.account != own, child(part, "enc")))
+		part := c.forward(s, attributes, f.corrupt(d.account != own, child(part, "enc")))
 		deliveries = append(deliveries, func() { d.keep(part) })
 	}
 	if !theirs {
@@ -226,14 +226,14 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 }
 
 // forward builds the part of a message that one device gets: its ciphertext and the sender.
-func (c *connection) forward(s stanza, of attrs, ciphers ...stanza) stanza {
-	of["id"], of["type"], of["t"] = text(s, "id"), text(s, "type"), seconds(time.Now())
+func (c *connection) forward(s stanza, attributes attrs, ciphers ...stanza) stanza {
+	attributes["id"], attributes["type"], attributes["t"] = text(s, "id"), text(s, "type"), seconds(time.Now())
 	if c.device.account.name != "" {
-		of["notify"] = c.device.account.name
+		attributes["notify"] = c.device.account.name
 	}
 	for _, copied := range []string{"edit", "category"} {
 		if value := text(s, copied); value != "" {
-			of[copied] = value
+			attributes[copied] = value
 		}
 	}
 	for _, kept := range []string{"device-identity", "meta", "reporting"} {
@@ -241,7 +241,7 @@ func (c *connection) forward(s stanza, of attrs, ciphers ...stanza) stanza {
 			ciphers = append(ciphers, found)
 		}
 	}
-	return element("message", of, ciphers...)
+	return element("message", attributes, ciphers...)
 }
 
 // deliverPeer brings a message to one of the sender's own devices, the primary one if none is named.
@@ -258,23 +258,23 @@ func (c *connection) deliverPeer(s stanza) int {
 // deliverRetry brings a message once more to the device that asked for it.
 func (c *connection) deliverRetry(s stanza, f *fault) int {
 	to := jid(s, "to")
-	of := attrs{"from": c.device.in(to.Server)}
+	attributes := attrs{"from": c.device.in(to.Server)}
 	d := c.n.find(to)
 	if to.Server == types.GroupServer {
 		g := c.n.groups[to.User]
 		if d = c.n.find(jid(s, "participant")); g == nil || d == nil {
 			return 404
 		}
-		of = g.sender(c.device)
+		attributes = g.sender(c.device)
 	} else if d != nil && d.account == c.device.account {
-		of["recipient"] = jid(s, "recipient")
+		attributes["recipient"] = jid(s, "recipient")
 	} else {
-		of["sender_pn"] = c.device.account.JID()
+		attributes["sender_pn"] = c.device.account.JID()
 	}
 	if d == nil {
 		return 404
 	}
-	d.keep(c.forward(s, of, f.corrupt(true, child(s, "enc"))))
+	d.keep(c.forward(s, attributes, f.corrupt(true, child(s, "enc"))))
 	return 0
 }
 
@@ -294,7 +294,7 @@ func (c *connection) receipt(s stanza) {
 	}
 	answer := attrs{"class": "receipt", "id": text(s, "id"), "from": to}
 	for _, copied := range []string{"type", "participant"} {
-		if value, there := s.Attrs[copied]; there {
+		if value, found := s.Attrs[copied]; found {
 			answer[copied] = value
 		}
 	}
@@ -360,24 +360,24 @@ func (c *connection) showRead(s, shown stanza, sender *Account) {
 	}
 }
 
-// AwaitStanzas returns when the clients have sent that many messages and chat states, or when enough is closed.
-func (n *Network) AwaitStanzas(t TB, count int, enough <-chan struct{}) {
+// AwaitStanzas returns when the clients have sent that many messages and chat states, or when done is closed.
+func (n *Network) AwaitStanzas(t TB, count int, done <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := patient()
 	defer cancel()
 	for {
 		n.mu.Lock()
-		there, changed := len(n.accepted), n.changed
+		accepted, changed := len(n.accepted), n.changed
 		n.mu.Unlock()
-		if there >= count {
+		if accepted >= count {
 			return
 		}
 		select {
 		case <-changed:
-		case <-enough:
+		case <-done:
 			return
 		case <-ctx.Done():
-			t.Fatalf("%d messages and chat states, want %d", there, count)
+			t.Fatalf("%d messages and chat states, want %d", accepted, count)
 		}
 	}
 }

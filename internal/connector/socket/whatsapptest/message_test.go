@@ -245,8 +245,8 @@ func TestRefusedByHandler(t *testing.T) {
 	c.SynchronousAck, c.EnableDecryptedEventBuffer = true, true
 	var refused atomic.Int32
 	c.AddEventHandlerWithSuccessStatus(func(event any) bool {
-		m, is := event.(*events.Message)
-		return !is || m.Message.GetConversation() != "uno" || refused.Add(1) > 1
+		m, ok := event.(*events.Message)
+		return !ok || m.Message.GetConversation() != "uno" || refused.Add(1) > 1
 	})
 	if err := c.Connect(); err != nil {
 		t.Fatal(err)

@@ -97,8 +97,8 @@ func New(t TB) *Network {
 	n.open.Go(func() { _ = n.server.Serve(listener) })
 	t.Cleanup(func() {
 		n.close()
-		for _, what := range n.Unknown() {
-			t.Errorf("the loopback WhatsApp does not know: %s", what)
+		for _, report := range n.Unknown() {
+			t.Errorf("the loopback WhatsApp does not know: %s", report)
 		}
 	})
 	return n

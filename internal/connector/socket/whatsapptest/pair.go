@@ -409,21 +409,21 @@ func wrap(key cipher.Block, iv, other []byte) []byte {
 }
 
 // announceDevices tells the account's devices, and all who asked for their list, that a device was added or removed. The caller holds n.mu.
-func (a *Account) announceDevices(change string, which *device) {
+func (a *Account) announceDevices(change string, changed *device) {
 	now := seconds(time.Now())
 	for w := range a.watchers {
 		if w.device.account == a {
 			continue
 		}
 		w.device.keep(element("notification", attrs{"from": types.NewJID(a.addressIn(w.space), w.space), "id": a.n.id(), "type": "devices", "t": now},
-			element(change, attrs{"device_hash": a.hash(w.space)}, element("device", attrs{"jid": which.in(w.space)}))))
+			element(change, attrs{"device_hash": a.hash(w.space)}, element("device", attrs{"jid": changed.in(w.space)}))))
 	}
 	var list []stanza
 	for _, d := range a.devices {
 		list = append(list, element("device", attrs{"jid": d.pn()}))
 	}
 	for _, d := range a.devices {
-		if d != which {
+		if d != changed {
 			d.keep(element("notification", attrs{"from": a.JID(), "id": a.n.id(), "type": "account_sync", "t": now},
 				element("devices", attrs{"dhash": a.hash(types.DefaultUserServer)}, list...)))
 		}

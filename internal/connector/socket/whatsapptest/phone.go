@@ -232,7 +232,7 @@ func (p *Phone) MarkPlayed(ctx context.Context, messages ...Message) error {
 	return p.mark(ctx, types.ReceiptTypePlayed, messages)
 }
 
-func (p *Phone) mark(ctx context.Context, as types.ReceiptType, messages []Message) error {
+func (p *Phone) mark(ctx context.Context, kind types.ReceiptType, messages []Message) error {
 	var ids []string
 	for _, m := range messages {
 		ids = append(ids, m.ID)
@@ -240,8 +240,8 @@ func (p *Phone) mark(ctx context.Context, as types.ReceiptType, messages []Messa
 	if len(ids) == 0 {
 		return errors.New("no message")
 	}
-	if err := p.client.MarkRead(ctx, ids, time.Now(), p.chat(messages[0]), p.sender(messages[0]), as); err != nil {
-		return fmt.Errorf("mark as %s: %w", as, err)
+	if err := p.client.MarkRead(ctx, ids, time.Now(), p.chat(messages[0]), p.sender(messages[0]), kind); err != nil {
+		return fmt.Errorf("mark as %s: %w", kind, err)
 	}
 	return nil
 }

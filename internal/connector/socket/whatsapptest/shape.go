@@ -104,14 +104,14 @@ func (sh shape) checkAttrs(s stanza) string {
 		}
 	}
 	for _, a := range sh.attrs {
-		value, there := s.Attrs[a.name]
+		value, found := s.Attrs[a.name]
 		_, address := value.(types.JID)
 		switch {
-		case !there && !a.optional:
+		case !found && !a.optional:
 			return fmt.Sprintf("<%s> lacks the attribute %s", s.Tag, a.name)
-		case there && a.address != address:
+		case found && a.address != address:
 			return fmt.Sprintf("<%s> has %s=%q, an address: %t", s.Tag, a.name, text(s, a.name), address)
-		case there && a.values != nil && !slices.Contains(a.values, text(s, a.name)):
+		case found && a.values != nil && !slices.Contains(a.values, text(s, a.name)):
 			return fmt.Sprintf("<%s> has %s=%q, want one of %q", s.Tag, a.name, text(s, a.name), a.values)
 		}
 	}

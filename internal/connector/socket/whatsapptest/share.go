@@ -35,9 +35,9 @@ type settings map[string][][]byte
 func (c *connection) appState(s stanza) {
 	a := c.device.account
 	var list []stanza
-	for _, asked := range childrenOf(child(s, "sync")) {
-		name, from := text(asked, "name"), number(asked, "version")
-		if patch := child(asked, "patch"); patch.Tag != "" {
+	for _, requested := range childrenOf(child(s, "sync")) {
+		name, from := text(requested, "name"), number(requested, "version")
+		if patch := child(requested, "patch"); patch.Tag != "" {
 			if from != len(a.settings[name]) {
 				list = append(list, element("collection", attrs{"name": name, "type": "error"}, element("error", attrs{"code": "409", "text": "conflict"}), a.patches(name, from)))
 				continue

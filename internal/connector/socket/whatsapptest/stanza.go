@@ -17,8 +17,8 @@ type (
 )
 
 // element builds a stanza with children.
-func element(tag string, of attrs, children ...stanza) stanza {
-	s := stanza{Tag: tag, Attrs: of}
+func element(tag string, attributes attrs, children ...stanza) stanza {
+	s := stanza{Tag: tag, Attrs: attributes}
 	if len(children) > 0 {
 		s.Content = children
 	}
@@ -26,8 +26,8 @@ func element(tag string, of attrs, children ...stanza) stanza {
 }
 
 // data builds a stanza with bytes.
-func data(tag string, of attrs, content []byte) stanza {
-	return stanza{Tag: tag, Attrs: of, Content: content}
+func data(tag string, attributes attrs, content []byte) stanza {
+	return stanza{Tag: tag, Attrs: attributes, Content: content}
 }
 
 // childrenOf are a stanza's children; none if it has bytes.

@@ -64,7 +64,7 @@ func newCertificates() (certificates, error) {
 	return certificates{static: static, chain: chain}, errors.Join(err1, err2, err3)
 }
 
-func certify(by *keys.KeyPair, serial, issuer uint32, key *keys.KeyPair) (*waCert.CertChain_NoiseCertificate, error) {
+func certify(issuerKey *keys.KeyPair, serial, issuer uint32, key *keys.KeyPair) (*waCert.CertChain_NoiseCertificate, error) {
 	now := time.Now()
 	details, err := proto.Marshal(&waCert.CertChain_NoiseCertificate_Details{
 		Serial: proto.Uint32(serial), IssuerSerial: proto.Uint32(issuer), Key: key.Pub[:],
@@ -73,10 +73,10 @@ func certify(by *keys.KeyPair, serial, issuer uint32, key *keys.KeyPair) (*waCer
 	if err != nil {
 		return nil, fmt.Errorf("encode a certificate: %w", err)
 	}
-	return &waCert.CertChain_NoiseCertificate{Details: details, Signature: sign(by, details)}, nil
+	return &waCert.CertChain_NoiseCertificate{Details: details, Signature: sign(issuerKey, details)}, nil
 }
 
-func sign(by *keys.KeyPair, what []byte) []byte {
-	signature := ecc.CalculateSignature(ecc.NewDjbECPrivateKey(*by.Priv), what)
+func sign(issuerKey *keys.KeyPair, data []byte) []byte {
+	signature := ecc.CalculateSignature(ecc.NewDjbECPrivateKey(*issuerKey.Priv), data)
 	return signature[:]
 }
