@@ -20,8 +20,9 @@ import (
 
 var long = os.Getenv("PUNTUALE_LONG") == "1" // set by make long
 
-// A small practice has 100 contacts and six rules, or 300 with PUNTUALE_LONG=1. Its year has replies, changed dates, deleted contacts, paused rules, outages, restarts, both changes
-// of the clocks and a 29 February; a long one also a common year's February. Each occurrence happens exactly once, and each message leaves at its moment, as the model says.
+// A small practice has 100 contacts and six rules, or 300 contacts with PUNTUALE_LONG=1. In its year people reply, dates change, contacts are deleted,
+// rules are paused, and servers end. The clocks change twice, and there is a 29 February. Each occurrence happens exactly once, and each message
+// leaves at its moment, as the model says.
 func TestYear(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Rome")
@@ -37,7 +38,7 @@ func TestYear(t *testing.T) {
 		people int
 		days   int
 	}
-	all := []run{{"seed 1", storetest.SQLite, 1, 41, 100, 396}}
+	all := []run{{"seed 19", storetest.SQLite, 19, 41, 100, 396}}
 	if long {
 		for seed := uint64(2); seed < 7; seed++ {
 			all = append(all, run{fmt.Sprint("seed ", seed), storetest.SQLite, seed, int64(seed) % 3 * 17, 300, 456})
