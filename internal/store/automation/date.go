@@ -160,7 +160,7 @@ type dateRow struct {
 	dateKey
 	value   string
 	version int64
-	since   time.Time
+	since   time.Time // when the value became known to the rule
 	day     int64
 	run     puntuale.RunID
 }
@@ -248,7 +248,8 @@ func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all
 	return all, nil
 }
 
-// compare notes what changes for a rule and a contact. The version is the moment of the change, so it grows even if the row was removed meanwhile.
+// compare notes what changes for a rule and a contact. A date counts as known since the contact or the rule changed, and not since now: after
+// a failover in between, rules miss it. The version is the moment of the change, so it grows even if the row was removed meanwhile.
 func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactID) {
 	key := dateKey{r.ID, id}
 	row, known := f.rows[key]
@@ -280,7 +281,7 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 // since is when the rule could first know a contact's date. A server that was away reads it later.
 func (f *dateFollower) since(r puntuale.ActiveAutomation, id puntuale.ContactID) time.Time {
 	at := f.people[id].Changed
-	if f.scan && r.Updated.After(at) {
+	if r.Updated.After(at) {
 		at = r.Updated
 	}
 	if at.IsZero() || at.After(f.now) {
