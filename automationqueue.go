@@ -35,7 +35,8 @@ type TakenTrigger struct {
 	Depth      int
 	Occurrence string
 
-	Reply  ReplyKind // of a reply
+	Wrote  time.Time // of a reply: when the person wrote it
+	Reply  ReplyKind // likewise
 	Text   string    // likewise
 	Effect ReplyEffect
 	Fields map[string]string // of a hook's call

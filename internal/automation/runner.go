@@ -214,7 +214,8 @@ func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntu
 	if t.Fact != puntuale.FactHook && silent(t) {
 		return nil, nil
 	}
-	missed := t.At.Before(w.client.Since)
+	// A network may deliver a reply again that the lost database had, and on which a rule had acted.
+	missed := t.At.Before(w.client.Since) || t.Fact == puntuale.FactReply && t.Wrote.Before(w.client.Since)
 	for i := range w.client.Rules {
 		a := &w.client.Rules[i]
 		switch {

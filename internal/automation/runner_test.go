@@ -22,6 +22,7 @@ type world struct {
 	*storetest.World
 	c      *storetest.Client
 	runner *automation.Runner
+	node   puntuale.NodeID // that sends; 0: none
 	wrote  int
 }
 
@@ -37,15 +38,20 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{t: t, World: storetest.NewWorld(t, driver(t))}
-			w.c = w.Client(puntuale.AccountFull)
-			if _, err := w.c.UpdateSettings(t.Context(), puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepAllReplies)}); err != nil {
-				t.Fatal(err)
-			}
-			w.runner = newRunner(w.World, w.Store, w.Store)
-			test(t, w)
+			test(t, newWorld(t, driver(t)))
 		})
 	}
+}
+
+func newWorld(t *testing.T, d *storetest.Database) *world {
+	t.Helper()
+	w := &world{t: t, World: storetest.NewWorld(t, d)}
+	w.c = w.Client(puntuale.AccountFull)
+	if _, err := w.c.UpdateSettings(t.Context(), puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepAllReplies)}); err != nil {
+		t.Fatal(err)
+	}
+	w.runner = newRunner(w.World, w.Store, w.Store)
+	return w
 }
 
 // sequence makes a sequence of one step.
@@ -148,6 +154,9 @@ const phone = "+393331234567"
 func TestReply(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		q := w.sequence("Ecco {{nome|le informazioni}}")
+		const earlier = "+393330000002" // wrote before there was a rule
+		w.writes(earlier, "ciao")
+		w.DB.Clock.Advance(time.Second)
 		words := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{"info"}}, starts(q))
 		first := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, First: true}, []puntuale.Action{{Kind: puntuale.ActionTag, Add: []string{"nuovo"}}})
 		w.writes(phone, " Info! ")
@@ -156,12 +165,12 @@ func TestReply(t *testing.T) {
 		w.want(words, 1, "")
 		w.want(first, 1, "")
 		f := w.log(words)[0]
-		if len(f.Messages) != 1 || f.Phone != phone || f.Occurrence != "n1" {
+		if len(f.Messages) != 1 || f.Phone != phone || f.Occurrence != "n2" {
 			t.Fatalf("%+v", f)
 		}
 		details, err := w.c.Details(t.Context(), f.Messages)
 		if err != nil || len(details) != 1 || details[0].Origin != puntuale.OriginAutomation || details[0].RunName != "Regola" ||
-			string(details[0].Request) != fmt.Sprintf(`{"automation":"%s","occurrence":"n1","phone":"%s"}`, words, phone) {
+			string(details[0].Request) != fmt.Sprintf(`{"automation":"%s","occurrence":"n2","phone":"%s"}`, words, phone) {
 			t.Errorf("%+v, %v", details, err)
 		}
 		c, found, err := w.c.ContactOf(t.Context(), phone)
@@ -172,6 +181,7 @@ func TestReply(t *testing.T) {
 		w.writes(phone, "info", func(m *puntuale.TakenMessage) { m.Kind = puntuale.ReplyReaction })
 		w.writes(phone, "info", func(m *puntuale.TakenMessage) { m.Effect = puntuale.ReplyOptOut })
 		w.writes("12036304@g.us", "info")
+		w.writes(earlier, "altro")
 		w.runs()
 		if n := w.Int("select count(*) from message where client_id = $1 and origin = 4", w.c.ID); n != 1 {
 			t.Errorf("%d messages", n)
@@ -302,34 +312,34 @@ func TestDefaultPair(t *testing.T) {
 // Silence after a sequence triggers once. A reply, and a later message, supersede it.
 func TestNoReply(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
-		ctx := t.Context()
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerNoReply, Sequence: puntuale.SequenceChoice(w.c.Sequence.String()), Hours: 2}, starts(w.sequence("Ci ha pensato?")))
 		outcome := w.rule(puntuale.Trigger{Kind: puntuale.TriggerOutcome, Sequence: puntuale.SequenceChoice(w.c.Sequence.String()), Is: puntuale.OutcomeCompleted}, []puntuale.Action{{Kind: puntuale.ActionTag, Add: []string{"scritto"}}})
-		node, err := w.Join(ctx, time.Hour)
-		if err != nil {
-			t.Fatal(err)
+		w.node = w.MustJoin()
+		const other, late = "+393330000002", "+393330000003"
+		for _, to := range []string{phone, other} {
+			w.sends(to, 0, w.c.MustStart(to, w.DB.Clock.Now(), 1)[0])
 		}
-		sent := func(to string) {
-			t.Helper()
-			ids := w.c.MustStart(to, w.DB.Clock.Now(), 1)
-			token, _ := w.MustClaim(node, w.DB.Clock.Now().Add(time.Second), w.c.Items(to, 0, ids...)...)
-			now := w.DB.Clock.Now()
-			if _, err := w.Record(ctx, now, []puntuale.Result{{MessageRef: puntuale.MessageRef{Client: w.c.ID, ID: ids[0]}, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}); err != nil {
-				t.Fatal(err)
-			}
-			w.runs()
-		}
-		const other = "+393330000002"
-		sent(phone)
-		sent(other)
-		w.want(outcome, 2, "")
+		two := w.c.MustStart(late, w.DB.Clock.Now(), 2)
+		w.sends(late, 0, two[0])
+		w.runs()
+		w.want(outcome, 3, "")
 		w.DB.Clock.Advance(time.Hour)
 		w.writes(other, "grazie")
 		w.runs()
+		w.sends(late, 1, two[1])
+		w.runs()
 		w.DB.Clock.Advance(time.Hour + time.Minute)
 		w.runs()
+		if w.got(late) != 0 {
+			t.Errorf("a rule counts from a message that was not the last one: %+v", w.log(id))
+		}
 		if w.got(phone) != 1 || w.got(other) != 0 {
 			t.Errorf("%d and %d messages: %+v", w.got(phone), w.got(other), w.log(id))
+		}
+		w.DB.Clock.Advance(time.Hour)
+		w.runs()
+		if w.got(late) != 1 {
+			t.Errorf("two hours after the last message: %+v", w.log(id))
 		}
 		if n := w.Int("select count(*) from automation_timer where client_id = $1", w.c.ID); n != 0 {
 			t.Errorf("%d timers are left", n)
@@ -338,10 +348,21 @@ func TestNoReply(t *testing.T) {
 		for _, f := range w.log(id) {
 			reasons[f.Reason]++
 		}
-		if reasons[""] != 1 || reasons[puntuale.FiringAnswered] != 1 {
+		if reasons[""] != 2 || reasons[puntuale.FiringAnswered] != 1 {
 			t.Errorf("%v", reasons)
 		}
 	})
+}
+
+// sends lets a message of a start leave. It is the one with the given place in its run.
+func (w *world) sends(to string, place int, id puntuale.MessageID) {
+	w.t.Helper()
+	now := w.DB.Clock.Now()
+	item := w.c.Items(to, 0, id)[0]
+	token, granted := w.MustClaim(w.node, now.Add(time.Duration(place+1)*time.Second), item)
+	if granted[0] != puntuale.ClaimGranted || !w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent}) {
+		w.t.Fatalf("message %d does not leave: %v", id, granted)
+	}
 }
 
 // Many runners take the same triggers, and each rule acts once. The server may end before and after each step.
@@ -402,21 +423,6 @@ func (d *dying) Act(ctx context.Context, b *puntuale.ActBatch) error {
 		return err
 	}
 	return errDied
-}
-
-// Facts from before a failover are missed, and nothing acts on them.
-func TestMissed(t *testing.T) {
-	onDatabases(t, func(t *testing.T, w *world) {
-		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
-		w.writes(phone, "ciao")
-		w.DB.Clock.Advance(time.Second)
-		w.Exec("update automation_client set since = $2 where client_id = $1", w.c.ID, w.DB.Clock.Now().UnixMicro())
-		w.runs()
-		w.want(id, 1, puntuale.FiringMissed)
-		if n := w.got(phone); n != 0 {
-			t.Errorf("%d messages", n)
-		}
-	})
 }
 
 // A hook's fields go before the contact's, and fill the text.

@@ -92,18 +92,24 @@ type startedCalls struct {
 }
 
 func startMany(base string, who tenant, starts int) *startedCalls {
+	return startSome([]string{base}, who, 0, starts)
+}
+
+// startSome makes the starts with the numbers after from, up to to, on any of the servers.
+func startSome(bases []string, who tenant, from, to int) *startedCalls {
 	c := &startedCalls{}
 	var next atomic.Int64
+	next.Store(int64(from))
 	for range 8 {
 		c.all.Go(func() {
 			for {
 				n := next.Add(1)
-				if n > int64(starts) {
+				if n > int64(to) {
 					return
 				}
 				var made struct{ ID []string }
 				for {
-					a, err := call("POST", base+"/api/start/"+who.sequence, who.key, map[string]any{"phone": fmt.Sprintf("+39349%07d", n)}, "Idempotency-Key", fmt.Sprint(n))
+					a, err := call("POST", bases[rand.IntN(len(bases))]+"/api/start/"+who.sequence, who.key, map[string]any{"phone": fmt.Sprintf("+39349%07d", n)}, "Idempotency-Key", fmt.Sprint(n))
 					if err == nil && a.status == http.StatusOK && json.Unmarshal(a.body, &made) == nil {
 						break
 					}
@@ -129,6 +135,7 @@ type toldEvent struct {
 	message string
 	seq     int64
 	times   int
+	first   time.Time
 }
 
 // eventReceiver keeps a ledger of events. It refuses some events when they come for the first time.
@@ -201,7 +208,7 @@ func (r *eventReceiver) take(header http.Header, body []byte) int {
 	}
 	r.ids[name] = id
 	if r.events[id] == nil {
-		r.events[id] = &toldEvent{kind: e.Type, message: strconv.FormatInt(e.Data.Message, 10), seq: e.Data.Seq}
+		r.events[id] = &toldEvent{kind: e.Type, message: strconv.FormatInt(e.Data.Message, 10), seq: e.Data.Seq, first: time.Now()}
 	}
 	r.events[id].times++
 	r.highest = max(r.highest, e.Data.Seq)

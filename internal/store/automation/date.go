@@ -103,7 +103,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 
 const (
 	// LockContacts locks contacts, and reads their fields.
-	LockContacts = `select p.id, p.phone, p.fields from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
+	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
 
 	// RulesDated says for rules whether they have a date of a contact between two ids. The order has all columns of the
 	// key. So PostgreSQL reads one row, even if it believes the table to be empty.
@@ -135,6 +135,7 @@ type dateRow struct {
 	dateKey
 	value   string
 	version int64
+	since   time.Time // when the value became known to the rule
 	day     int64
 	run     puntuale.RunID
 }
@@ -166,7 +167,7 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 	if err := f.a.Query(ctx, LockContacts,
 		[]any{column}, func(r engine.Row) error {
 			var c puntuale.Contact
-			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields))
+			err := r.Scan(&c.ID, &c.Phone, engine.ScanJSON(&c.Fields), engine.ScanTime(&c.Changed))
 			f.people[c.ID] = c
 			return err
 		}); err != nil {
@@ -222,7 +223,8 @@ func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all
 	return all, nil
 }
 
-// compare notes what changes for a rule and a contact. The version is the moment of the change, so it grows even if the row was removed meanwhile.
+// compare notes what changes for a rule and a contact. A date counts as known since the contact or the rule changed, and not since now: after
+// a failover in between, rules miss it. The version is the moment of the change, so it grows even if the row was removed meanwhile.
 func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactID) {
 	key := dateKey{r.ID, id}
 	row, known := f.rows[key]
@@ -240,7 +242,11 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 		f.gone = append(f.gone, row)
 		return
 	}
-	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), day: dayNumber(f.next(r, value))})
+	since := f.people[id].Changed
+	if r.Updated.After(since) {
+		since = r.Updated
+	}
+	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value))})
 }
 
 func (f *dateFollower) write(ctx context.Context) error {
@@ -259,11 +265,12 @@ func (f *dateFollower) write(ctx context.Context) error {
 		return nil
 	}
 	if _, err := f.a.Exec(ctx, `insert into automation_date as d (client_id, rule_id, person_id, value, version, since, day)
- select $1::bigint, u.r, u.p, u.v, u.n, $2::bigint, u.d from $u(r bigint, p bigint, v text, n bigint, d integer) where true
+ select $1::bigint, u.r, u.p, u.v, u.n, u.s, u.d from $u(r bigint, p bigint, v text, n bigint, s bigint, d integer) where true
  on conflict (client_id, rule_id, person_id) do update set value = excluded.value, version = excluded.version, since = excluded.since, day = excluded.day, run_id = 0`,
-		f.client, engine.Micros(f.now), engine.Columns{
+		f.client, engine.Columns{
 			engine.Column(f.sets, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.sets, func(d *D) int64 { return int64(d.person) }),
-			engine.Column(f.sets, func(d *D) string { return d.value }), engine.Column(f.sets, func(d *D) int64 { return d.version }), engine.Column(f.sets, func(d *D) int64 { return d.day }),
+			engine.Column(f.sets, func(d *D) string { return d.value }), engine.Column(f.sets, func(d *D) int64 { return d.version }),
+			engine.Column(f.sets, func(d *D) int64 { return engine.Micros(d.since) }), engine.Column(f.sets, func(d *D) int64 { return d.day }),
 		}); err != nil {
 		return fmt.Errorf("keep dates: %w", err)
 	}

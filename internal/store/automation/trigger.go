@@ -71,7 +71,7 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 				return err
 			}
 			t := &all[n]
-			t.Phone, t.Session, t.Reply, t.Text, t.Effect, t.Run, t.Sequence = x.Phone, x.Session, x.Reply, x.Text, x.Effect, x.Run, x.Sequence
+			t.Phone, t.Session, t.Reply, t.Text, t.Effect, t.Run, t.Sequence, t.Wrote = x.Phone, x.Session, x.Reply, x.Text, x.Effect, x.Run, x.Sequence, at
 			if t.Occurrence = x.Occurrence; t.Occurrence == "" {
 				t.Occurrence = puntuale.ReplyID(t.Subject).String()
 			}

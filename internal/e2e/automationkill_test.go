@@ -1,0 +1,435 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestAutomationsKilled kills the server with SIGKILL while rules act. People write, programs call hooks, and calls start
+// sequences. At the end each occurrence that was acknowledged acted exactly once.
+func TestAutomationsKilled(t *testing.T) {
+	databases(t, func(t *testing.T, database string) {
+		r := newRuled(t, database, 1)
+		for range pick(3, 20) {
+			r.happens(4)
+			r.kill(r.nodes[0])
+			r.hoursPass()
+			r.nodes[0].start()
+		}
+		r.verify()
+	})
+}
+
+// TestAutomationsTakenOver kills one of two servers while rules act. The other server does the rest alone.
+func TestAutomationsTakenOver(t *testing.T) {
+	r := newRuled(t, postgres(t), 2)
+	for i := range pick(1, 5) {
+		killed := r.nodes[i%2]
+		r.happens(10)
+		r.kill(killed)
+		r.quiet("what the killed server began is done", notDone)
+		r.hoursPass()
+		if i+1 < pick(1, 5) {
+			killed.start()
+		}
+	}
+	r.verify()
+}
+
+// ruled is a client with rules, and the ledger of what happened to its people.
+type ruled struct {
+	*automated
+	database string
+	nodes    []*server
+	random   *rand.Rand
+	tellers  *tellers
+
+	sequences map[string]string // ids, by the text of the only step
+	rules     map[string]string // ids, by what their ledger is about: the text that a person gets, or a tag
+	hooks     string            // the path of the rule's secret address
+	people    []*ruledPerson
+	passes    []time.Time // when the hours passed that silence takes
+	kills     int
+	waiting   int // triggers that waited when a server was killed
+	taken     int // of these, the triggers that a runner had taken
+}
+
+// ruledPerson is one person, and what the rules do for the person.
+type ruledPerson struct {
+	phone string
+	wants map[string]int // how often, by text or tag
+
+	mu       sync.Mutex
+	message  string // the id of the message that the person answers
+	unsure   bool   // the only call got no answer: it may have happened once or not at all
+	begun    time.Time
+	answered time.Time
+}
+
+// Texts that people get, and tags.
+const (
+	textWelcome  = "benvenuto"
+	textThanks   = "grazie"
+	textReminder = "promemoria"
+	textLeft     = "il promemoria è partito"
+	textQuestion = "viene domani?"
+	textReply    = "ci vediamo"
+	textSilence  = "ci ha pensato?"
+	textForm     = "modulo ricevuto"
+	textBirthday = "auguri"
+	tagFirst     = "nuovo"
+	tagWrote     = "ha scritto"
+)
+
+func newRuled(t *testing.T, database string, nodes int) *ruled {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := &ruled{database: database, random: rand.New(rand.NewPCG(seed, 0)), sequences: map[string]string{}, rules: map[string]string{}}
+	for range nodes {
+		r.nodes = append(r.nodes, serve(t, database, "--lease", "2s", "--sandbox-latency", "20ms"))
+	}
+	r.automated = newAutomated(t, r.nodes[0], step("x", 0, ""))
+	birthday := map[string]any{"text": textBirthday, "timing": map[string]any{"anchor": "nascita", "if_past": "send_now", "at": "09:00",
+		"offset": map[string]any{"amount": 3, "unit": "days", "direction": "before"}}}
+	for text, steps := range map[string][]any{
+		textWelcome: {step(textWelcome, 0, "")}, textReminder: {step(textReminder, 0, "")}, textQuestion: {step(textQuestion, 0, "")},
+		textSilence: {step(textSilence, 0, "")}, textForm: {step(textForm, 0, "")}, textBirthday: {birthday},
+	} {
+		var made struct{ ID string }
+		must(t, "POST", r.base+"/api/sequences", r.key, map[string]any{"name": text, "steps": steps}).into(t, &made)
+		r.sequences[text] = made.ID
+	}
+	start := func(text string) string { return `{"kind":"start","sequence":"` + r.sequences[text] + `"}` }
+	send := func(text string) string { return `{"kind":"send","text":"` + text + `"}` }
+	for of, rule := range map[string]struct{ trigger, actions string }{
+		textWelcome:  {`"kind":"reply","words":["info"]`, start(textWelcome)},
+		textThanks:   {`"kind":"reply"`, `{"kind":"tag","add":["` + tagWrote + `"]},` + send(textThanks)},
+		tagFirst:     {`"kind":"reply","first":true`, `{"kind":"tag","add":["` + tagFirst + `"]}`},
+		textReply:    {`"kind":"reply_to","sequence":"` + r.sequences[textQuestion] + `"`, send(textReply)},
+		textSilence:  {`"kind":"no_reply","hours":1,"sequence":"` + r.sequences[textQuestion] + `"`, start(textSilence)},
+		textLeft:     {`"kind":"outcome","is":"COMPLETED","sequence":"` + r.sequences[textReminder] + `"`, send(textLeft)},
+		textForm:     {`"kind":"hook","map":{"phone":"tel"}`, start(textForm)},
+		textBirthday: {`"kind":"date","field":"nascita","repeat":"yearly"`, start(textBirthday)},
+	} {
+		id, path := r.rule(`{"name":"` + of + `","trigger":{` + rule.trigger + `},"actions":[` + rule.actions + `]}`)
+		if r.rules[of] = id; path != "" {
+			r.hooks = path
+		}
+	}
+	r.tellers = newTellers(seed)
+	return r
+}
+
+// happens gives the ledger new people, and lets the things happen to which rules react. n is the number of people of each kind.
+func (r *ruled) happens(n int) {
+	var all [][]told
+	for range n {
+		for _, kind := range []func(*ruledPerson) []func() bool{r.asks, r.talks, r.mumbles, r.fillsForm, r.fillsFormOnce, r.isReminded, r.isSilent, r.answersQuestion, r.isBorn} {
+			p := &ruledPerson{phone: fmt.Sprintf("+39346%07d", len(r.people)), begun: time.Now()}
+			r.people = append(r.people, p)
+			var part []told
+			for _, tell := range kind(p) {
+				part = append(part, told{tell, func() {}})
+			}
+			all = append(all, part)
+		}
+	}
+	r.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	enough := r.tellers.whenAnswered(1 + r.random.Int64N(int64(len(all))))
+	for _, part := range all {
+		r.tellers.queue <- part
+	}
+	select {
+	case <-enough:
+	case <-time.After(10 * time.Second):
+	}
+	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // a runner looks ten times a second
+}
+
+// address is the address of a path at any of the servers.
+func (r *ruled) address(path string) string { return r.nodes[rand.IntN(len(r.nodes))].base + path }
+
+// done makes a call, and reports whether it was answered 200.
+func (r *ruled) done(method, path string, body, answered any, header ...string) bool {
+	a, err := callWith(impatient, method, r.address(path), r.key, body, header...)
+	if err == nil && a.status >= 400 && a.status < 500 && !busy(a) {
+		r.t.Errorf("%s %s: %d %s", method, path, a.status, a.body)
+	}
+	return err == nil && a.status == http.StatusOK && (answered == nil || json.Unmarshal(a.body, answered) == nil)
+}
+
+// writes is a reply. The network repeats it, with the same id.
+func (r *ruled) writes(p *ruledPerson, id, text string) func() bool {
+	return func() bool {
+		return r.done("POST", "/api/sandbox/replies", map[string]any{"phone": p.phone, "text": text, "network_id": p.phone + id}, nil)
+	}
+}
+
+// starts is a call that starts a sequence. Its caller repeats it, with the same key.
+func (r *ruled) starts(p *ruledPerson, sequence string) func() bool {
+	return func() bool {
+		var made struct{ ID []string }
+		if !r.done("POST", "/api/start/"+r.sequences[sequence], map[string]any{"phone": p.phone}, &made, "Idempotency-Key", p.phone) || len(made.ID) == 0 {
+			return false
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.message = made.ID[0]
+		return true
+	}
+}
+
+// once makes a call that nobody repeats.
+func (p *ruledPerson) once(call func() bool) func() bool {
+	var once sync.Once
+	return func() bool {
+		once.Do(func() {
+			answered := call()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.unsure = !answered
+		})
+		return true
+	}
+}
+
+func (r *ruled) asks(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textWelcome: 1, textThanks: 1, tagFirst: 1}
+	return []func() bool{r.writes(p, "", "Info!")}
+}
+
+func (r *ruled) talks(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textThanks: 2, tagFirst: 1}
+	return []func() bool{r.writes(p, "-1", "ciao"), r.writes(p, "-2", "a domani")}
+}
+
+func (r *ruled) mumbles(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textThanks: 1, tagFirst: 1}
+	return []func() bool{p.once(func() bool {
+		return r.done("POST", "/api/sandbox/replies", map[string]any{"phone": p.phone, "text": "ehm"}, nil)
+	})}
+}
+
+func (r *ruled) fillsForm(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textForm: 1}
+	return []func() bool{func() bool {
+		return post(r.address(r.hooks), []byte(`{"tel":"`+p.phone+`","at":"`+time.Now().String()+`"}`), "Idempotency-Key", p.phone)
+	}}
+}
+
+func (r *ruled) fillsFormOnce(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textForm: 1}
+	return []func() bool{p.once(func() bool { return post(r.address(r.hooks), []byte(`{"tel":"`+p.phone+`"}`)) })}
+}
+
+func (r *ruled) isReminded(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textReminder: 1, textLeft: 1}
+	return []func() bool{r.starts(p, textReminder)}
+}
+
+func (r *ruled) isSilent(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textQuestion: 1, textSilence: 1}
+	return []func() bool{r.starts(p, textQuestion)}
+}
+
+// answersQuestion is a person who answers once the question has arrived.
+func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textQuestion: 1, textReply: 1, textThanks: 1, tagFirst: 1}
+	return []func() bool{r.starts(p, textQuestion), func() bool {
+		p.mu.Lock()
+		id := p.message
+		p.mu.Unlock()
+		var page struct{ Messages []detail }
+		return r.done("GET", "/api/messages/details?"+url.Values{"message_ids[]": {id}}.Encode(), nil, &page) && len(page.Messages) == 1 && page.Messages[0].State == "COMPLETED"
+	}, func() bool {
+		if !r.writes(p, "", "va bene")() {
+			return false
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.answered.IsZero() {
+			p.answered = time.Now()
+		}
+		return true
+	}}
+}
+
+// isBorn is a contact with a date. What the rule sends for it is due at once.
+func (r *ruled) isBorn(p *ruledPerson) []func() bool {
+	p.wants = map[string]int{textBirthday: 1}
+	day := time.Now().AddDate(-30, 0, 1).Format("2006-01-02")
+	return []func() bool{func() bool {
+		return r.done("POST", "/api/contacts", map[string]any{"phone": p.phone, "fields": map[string]any{"nascita": day}}, nil)
+	}}
+}
+
+// kill kills a server, and counts what its runner left.
+func (r *ruled) kill(s *server) {
+	s.kill()
+	r.kills++
+	r.waiting += number(r.t, r.database, `select count(*) from automation_trigger`)
+	r.taken += number(r.t, r.database, `select count(*) from automation_trigger where next_at > at`)
+}
+
+// hoursPass makes each silence long enough.
+func (r *ruled) hoursPass() {
+	r.t.Helper()
+	db := open(r.t, r.database)
+	defer db.Close()
+	r.passes = append(r.passes, time.Now())
+	if _, err := db.Exec(`update automation_timer set due_at = since + 1`); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// notDone counts what rules and sessions still have to do, but for silences.
+const notDone = `select (select count(*) from automation_trigger) + (select count(*) from message where state = 0) + (select count(*) from automation_date where run_id = 0)`
+
+// quiet waits until nothing is left to do. It takes up to the lease of a trigger that a killed server had taken.
+func (r *ruled) quiet(what, left string) {
+	r.t.Helper()
+	eventually(r.t, 90*time.Second, what, func() bool {
+		time.Sleep(50 * time.Millisecond)
+		return len(r.tellers.queue) == 0 && number(r.t, r.database, left) == 0
+	})
+}
+
+// verify lets everything end, and compares what the simulated network received, and the logs of the rules, with the ledger.
+func (r *ruled) verify() {
+	r.t.Helper()
+	r.tellers.end()
+	r.quiet("rules and sessions have done everything", notDone)
+	r.hoursPass()
+	r.quiet("rules have done everything after the silence", notDone+` + (select count(*) from automation_timer)`)
+	r.base = r.alive()
+	arrived := map[string]map[string]int{textReminder: {}, textQuestion: {}} // by text and phone
+	for of := range r.rules {
+		arrived[of] = map[string]int{}
+	}
+	known := &talk{t: r.t, base: r.base, key: r.key}
+	for _, m := range ledger(r.t, r.base, r.key) {
+		arrived[m.Text][m.Phone]++
+	}
+	acted := map[string]map[string]int{}
+	for of, rule := range r.rules {
+		acted[of] = r.actedOf(known, of, rule)
+	}
+	arrived[tagFirst] = acted[tagFirst] // a tag that is added twice looks as if it was added once; the log tells
+	unsure, total := 0, 0
+	for _, p := range r.people {
+		for text, all := range arrived {
+			n, want := all[p.phone], p.wants[text]
+			total += n
+			least := want
+			switch {
+			case p.unsure:
+				least = 0
+			case text == textSilence && r.passedBefore(p):
+				want = 1
+			case text == textReply && r.passedBefore(p): // the person may have answered what the rule sent after the silence
+				least = 0
+			}
+			if n < least || n > want {
+				r.t.Errorf("%s had %q %d times, not %d to %d (%v)", p.phone, text, n, least, want, p.wants)
+			}
+			if logged, ruled := acted[text]; ruled && logged[p.phone] != n {
+				r.t.Errorf("%s had %q %d times, and the rule's log says %d", p.phone, text, n, logged[p.phone])
+			}
+			delete(all, p.phone)
+		}
+		if p.unsure {
+			unsure++
+		}
+	}
+	for text, all := range arrived {
+		if len(all) > 0 {
+			r.t.Errorf("people who do not exist had %q: %v", text, all)
+		}
+	}
+	r.t.Logf("%d kills left %d triggers, %d of them taken; %d people, %d of them after a lost answer; %d effects; %d calls, of which %d had no answer",
+		r.kills, r.waiting, r.taken, len(r.people), unsure, total, r.tellers.calls.Load(), r.tellers.lost.Load())
+}
+
+// alive is the address of a server that runs.
+func (r *ruled) alive() string {
+	i := slices.IndexFunc(r.nodes, func(s *server) bool { return s.cmd != nil })
+	return r.nodes[i].base
+}
+
+// passedBefore reports whether a silence may have become long enough before the person answered.
+func (r *ruled) passedBefore(p *ruledPerson) bool {
+	return !p.answered.IsZero() && slices.ContainsFunc(r.passes, func(at time.Time) bool { return at.After(p.begun) && at.Before(p.answered) })
+}
+
+// actedOf counts how often a rule acted for each person. No occurrence stands in the log twice, and the rule's own count is the same.
+func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
+	r.t.Helper()
+	acted, seen, n := map[string]int{}, map[string]bool{}, 0
+	for _, f := range pages[struct {
+		Phone, Occurrence, Code string
+		Acted                   bool
+	}](known, "/api/automations/"+rule+"/firings", "firings") {
+		if seen[f.Phone+" "+f.Occurrence] {
+			r.t.Errorf("the log of %q has the occurrence %s of %s twice", of, f.Occurrence, f.Phone)
+		}
+		seen[f.Phone+" "+f.Occurrence] = true
+		if f.Acted {
+			acted[f.Phone]++
+			n++
+		} else if f.Code != "automation.answered" {
+			r.t.Errorf("%q did not act for %s: %s", of, f.Phone, f.Code)
+		}
+	}
+	var itself struct{ Fired int }
+	must(r.t, "GET", r.base+"/api/automations/"+rule, r.key, nil).into(r.t, &itself)
+	if itself.Fired != n {
+		r.t.Errorf("%q says that it acted %d times, and its log has %d", of, itself.Fired, n)
+	}
+	return acted
+}
+
+// TestRestoreRepeatsNoAutomation makes a backup before a silence is long enough, lets the rule act, and restores the backup. The rule does not act
+// a second time, and its log says so. It acts on what comes later.
+func TestRestoreRepeatsNoAutomation(t *testing.T) {
+	databases(t, func(t *testing.T, database string) {
+		r := newRuled(t, database, 1)
+		r.tellers.end()
+		p := &ruledPerson{phone: "+393460000000"}
+		r.isSilent(p)[0]()
+		r.gets(p.phone, textQuestion)
+		eventually(t, 20*time.Second, "the silence begins", func() bool { return number(t, database, `select count(*) from automation_timer`) == 1 })
+		file := filepath.Join(t.TempDir(), "backup.zip")
+		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))
+		r.hoursPass()
+		r.gets(p.phone, textSilence)
+		r.nodes[0].kill()
+
+		if r.database = filepath.Join(t.TempDir(), "puntuale.db"); strings.HasPrefix(database, "postgres") {
+			r.database = postgres(t)
+		}
+		command(t, "restore", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(r.database))
+		r.hoursPass()
+		r.nodes[0] = serve(t, r.database)
+		r.base = r.nodes[0].base
+		eventually(t, 20*time.Second, "the rule misses the silence", func() bool { return len(r.log(r.rules[textSilence])) > 0 })
+		if log := r.log(r.rules[textSilence]); len(log) != 1 || log[0].Acted || log[0].Code != "automation.missed" {
+			t.Errorf("the log: %+v", log)
+		}
+		r.answers(p.phone, "Info!")
+		r.gets(p.phone, textWelcome)
+		if got := r.got(p.phone); slices.Contains(got, textSilence) {
+			t.Errorf("after the restore the person got %v", got)
+		}
+	})
+}
