@@ -197,12 +197,12 @@ type AutomationQueue interface {
 type DateQueue interface {
 	// DateRules lists the active rules for dates of all clients.
 	DateRules(ctx context.Context) ([]DateRule, error)
-	// ScanDates reads the dates of contacts that the rule has not read yet. It reports whether there are more. next returns the first day on
-	// which a value comes, zero for none; it is pure.
-	ScanDates(ctx context.Context, r DateRule, now time.Time, next func(value string) Date) (more bool, err error)
+	// ScanDates reads the dates of contacts that the rule has not read yet, and moves on dates that came while the rule was off. It reports whether
+	// there are more. next returns the first day, from the day of a moment on, on which a value comes, zero for none; it is pure.
+	ScanDates(ctx context.Context, r DateRule, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts brings the dates of changed contacts up to date, cancels messages that were planned for former ones, and removes the triggers.
-	// next is as above, for any of the rules.
-	FollowContacts(ctx context.Context, client ClientID, rules []ActiveAutomation, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string) Date) error
+	// A date counts as known since the contact changed. next is as above, for any of the rules.
+	FollowContacts(ctx context.Context, client ClientID, rules []ActiveAutomation, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns dates that come by a day, earliest first.
 	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)
 }

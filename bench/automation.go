@@ -216,7 +216,7 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 		b.sheet.note(what, perSecond, float64(n)/took.Seconds())
 		b.sheet.note(what+": CPU of the server", microCPU, (p.server.cpu()-used).Seconds()*1e6/float64(n))
 		if e.served {
-			b.sheet.note(what+itsEffort, microCPU, e.its)
+			b.sheet.note(what+itsEffort, microCPU, e.database)
 		}
 	}
 	return acted.note(&b.sheet, func(quantile string) string { return replyActs(rate, quantile, p.engine) }, n)

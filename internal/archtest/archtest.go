@@ -44,6 +44,7 @@ var Rules = []Rule{
 	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/automation", Module: []string{".", "internal/clock", "internal/keyword", "internal/payload", "internal/plan"}, Never: []string{"net/http", "os", "database"}},
+	{Package: "internal/automation/yeartest", Never: []string{"net", "os", "database"}}, // its model knows nothing of the product
 	{Package: "internal/catalogue", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/event", Module: []string{".", "internal/catalogue"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/keyword", Library: []string{"golang.org/x/text"}, Never: []string{"net", "os", "database"}},

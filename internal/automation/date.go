@@ -65,7 +65,9 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
-		if more, err = r.Store.ScanDates(ctx, d, now, func(value string) puntuale.Date { return NextDay(d.Rule.Trigger.Repeat, value, today) }); err != nil {
+		if more, err = r.Store.ScanDates(ctx, d, now, func(value string, from time.Time) puntuale.Date {
+			return NextDay(d.Rule.Trigger.Repeat, value, puntuale.DateOf(from.In(w.settings.Zone)))
+		}); err != nil {
 			return false, err
 		}
 		if more && r.Clock.Now().After(end) {
@@ -107,8 +109,27 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 		return 0, false, err
 	}
 	w.now = w.Clock.Now().Truncate(time.Microsecond)
-	stale, err = w.actDates(ctx, &d.Rule, due, ahead)
+	now, former := split(due, d.Rule.Trigger.Field)
+	if len(former) > 0 {
+		if err := w.followContacts(ctx, former); err != nil || len(now) == 0 {
+			return len(due), false, err
+		}
+	}
+	stale, err = w.actDates(ctx, &d.Rule, now, ahead)
 	return len(due), stale, err
+}
+
+// split returns the dates that contacts still have, and triggers for the contacts with another date, whose own triggers still wait.
+func split(due []puntuale.AutomationDate, field string) (now []puntuale.AutomationDate, former []puntuale.TakenTrigger) {
+	for i := range due {
+		d := &due[i]
+		if f := d.Contact.Fields[field]; f.Kind == puntuale.FieldDate && f.Value == d.Value {
+			now = append(now, *d)
+		} else {
+			former = append(former, puntuale.TakenTrigger{Client: d.Client, Fact: puntuale.FactContact, Subject: int64(d.Contact.ID)})
+		}
+	}
+	return now, former
 }
 
 // actDates plans some dates in one transaction. It reports whether the rule changed meanwhile.
@@ -137,7 +158,7 @@ func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomati
 }
 
 // planDate plans a contact's date. It is planned as of the moment when it should have been, at most a day back, so what an outage delayed leaves
-// late. A date that the rule learned later is planned as of then.
+// late. A date that the rule learned later, or that came while the rule was off, is planned as of then.
 func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomation, d *puntuale.AutomationDate, ahead int, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &rule.Automation
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))
@@ -147,7 +168,8 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 	}
 	o := Occasion{Kind: a.Trigger.Kind, Fields: map[string]string{a.Trigger.Field: dateValue(d.Value, d.Day)}}
 	ideal := d.Day.AddDays(-ahead).At(0, w.settings.Zone)
-	asOf := latest(ideal, d.Since, w.now.Add(-puntuale.AutomationCatchUp))
+	known := latest(d.Since, rule.Armed)
+	asOf := latest(ideal, known, w.now.Add(-puntuale.AutomationCatchUp))
 	if asOf.After(w.now) {
 		asOf = w.now
 	}
@@ -165,7 +187,7 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 	if err != nil {
 		return nil, err
 	}
-	if reason == puntuale.FiringPast && ideal.After(d.Since) {
+	if reason == puntuale.FiringPast && ideal.After(known) {
 		reason = puntuale.FiringMissed // the outage was too long
 	}
 	if act.Reason, act.Detail = reason, detail; reason != "" {

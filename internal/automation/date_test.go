@@ -180,3 +180,81 @@ func TestDatesAfterOutage(t *testing.T) {
 		}
 	})
 }
+
+// greeting makes a rule that greets at 8 on the day itself.
+func (w *world) greeting() puntuale.AutomationID {
+	q := w.sequence("Auguri", func(q *puntuale.Sequence) {
+		q.Steps[0].Timing = puntuale.Timing{Anchor: "nascita", Offset: puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}, At: "08:00"}
+	})
+	return w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(q))
+}
+
+// turn switches a rule on or off.
+func (w *world) turn(id puntuale.AutomationID, on bool) {
+	w.t.Helper()
+	a, err := w.c.Automation(context.Background(), id)
+	if a.Active, a.Updated = on, w.DB.Clock.Now(); err == nil {
+		err = w.c.UpdateAutomation(context.Background(), a)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// What came while a rule was off is neither sent nor logged. The dates of contacts that were deleted meanwhile go away.
+func TestDatesWhileOff(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		id := w.greeting()
+		w.born(phone, "1990-11-24")
+		w.born("+393330000002", "1990-11-24")
+		w.born("+393330000003", "1990-11-25")
+		w.born("+393330000004", "1990-11-26")
+		w.dates()
+		w.turn(id, false)
+		c, _, err := w.c.ContactOf(t.Context(), "+393330000002")
+		if err == nil {
+			err = w.c.DeleteContact(t.Context(), c.ID, puntuale.DateOf(w.DB.Clock.Now()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.DB.Clock.Set(time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC))
+		w.turn(id, true)
+		w.dates()
+		w.wantPending(phone)
+		w.wantPending("+393330000003") // two hours late, but the rule was off
+		w.wantPending("+393330000004", "2026-11-26 08:00")
+		reasons := map[string]puntuale.ReasonCode{}
+		for _, f := range w.log(id) {
+			reasons[f.Phone] = f.Reason
+		}
+		if len(reasons) != 2 || reasons["+393330000003"] != puntuale.FiringPast || reasons["+393330000004"] != "" {
+			t.Errorf("%v", reasons)
+		}
+		if n := w.Int("select count(*) from automation_date where client_id = $1", w.c.ID); n != 3 {
+			t.Errorf("%d dates are kept", n)
+		}
+	})
+}
+
+// A runner that was away plans a contact's date as if it had read it at once. It never plans a date that the contact does not have any more.
+func TestDatesReadLate(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		id := w.greeting()
+		w.born("+393330000002", "1990-11-24")
+		w.dates()
+		w.DB.Clock.Set(time.Date(2026, 11, 24, 6, 0, 0, 0, time.UTC))
+		w.born(phone, "1990-11-24")
+		w.born("+393330000002", "1990-11-30")
+		w.DB.Clock.Set(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
+		if _, err := w.runner.Dates(t.Context()); err != nil { // before it read what changed
+			t.Fatal(err)
+		}
+		w.dates()
+		w.wantPending(phone, "2026-11-24 08:00")
+		w.wantPending("+393330000002")
+		if all := w.log(id); len(all) != 1 || all[0].Phone != phone || !all[0].Acted {
+			t.Errorf("%+v", all)
+		}
+	})
+}

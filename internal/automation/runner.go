@@ -203,9 +203,8 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 	if err != nil {
 		zone = time.UTC
 	}
-	today := puntuale.DateOf(w.now.In(zone))
-	return w.Store.FollowContacts(ctx, w.id, w.client.Rules, all, w.now, func(rule puntuale.ActiveAutomation, value string) puntuale.Date {
-		return NextDay(rule.Trigger.Repeat, value, today)
+	return w.Store.FollowContacts(ctx, w.id, w.client.Rules, all, w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+		return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
 	})
 }
 

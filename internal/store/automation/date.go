@@ -34,7 +34,7 @@ const scanAtOnce = 500
 // manyContacts is how many contacts are worth a look whether there are dates at all.
 const manyContacts = 50
 
-func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string) puntuale.Date) (more bool, err error) {
+func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
 	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		if err := lockClient(ctx, a, d.Client); err != nil {
@@ -45,15 +45,17 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 		if err != nil || !found || from == puntuale.MaxID {
 			return err
 		}
-		ids, err := engine.QueryAll(ctx, a, `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{d.Client, from, scanAtOnce}, engine.ScanOne[puntuale.ContactID])
+		ids, err := scanned(ctx, a, d, from)
 		if err != nil {
-			return fmt.Errorf("read contacts: %w", err)
+			return err
 		}
 		to := int64(puntuale.MaxID)
 		if more = len(ids) == scanAtOnce; more {
 			to = int64(ids[len(ids)-1])
 		}
-		f := &dateFollower{a: a, client: d.Client, now: now, next: func(_ puntuale.ActiveAutomation, value string) puntuale.Date { return next(value) }}
+		f := &dateFollower{a: a, client: d.Client, now: now, scan: true, next: func(_ puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+			return next(value, from)
+		}}
 		if err := f.follow(ctx, []puntuale.ActiveAutomation{d.Rule}, ids); err != nil {
 			return err
 		}
@@ -72,6 +74,27 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 	return more, err
 }
 
+const (
+	scanContacts = `select p.id from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`
+	scanRows     = `select d.person_id from automation_date d where d.client_id = $1 and d.person_id > $2 and d.rule_id = $4 order by d.client_id, d.rule_id, d.person_id limit $3`
+)
+
+// scanned returns the next contacts of a scan. Some have a row but are gone: they were deleted while the rule was off.
+func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from int64) (ids []puntuale.ContactID, err error) {
+	args := []any{d.Client, from, scanAtOnce}
+	if ids, err = engine.QueryAll(ctx, a, scanContacts, args, engine.ScanOne[puntuale.ContactID]); err != nil {
+		return nil, fmt.Errorf("read contacts: %w", err)
+	}
+	rows, err := engine.QueryAll(ctx, a, scanRows, append(args, d.Rule.ID), engine.ScanOne[puntuale.ContactID])
+	if err != nil {
+		return nil, fmt.Errorf("read dates: %w", err)
+	}
+	ids = append(ids, rows...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return ids[:min(len(ids), scanAtOnce)], nil
+}
+
 func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	var n int64
 	if _, err := engine.QueryOne(ctx, a, `select client_id from automation_client w where w.client_id = $1 for update of w`, []any{client}, &n); err != nil {
@@ -81,7 +104,7 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 }
 
 func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, rules []puntuale.ActiveAutomation, triggers []puntuale.TakenTrigger, now time.Time,
-	next func(puntuale.ActiveAutomation, string) puntuale.Date,
+	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
 	slices.Sort(ids)
@@ -121,12 +144,14 @@ type dateFollower struct {
 	a      engine.Querier
 	client puntuale.ClientID
 	now    time.Time
-	next   func(puntuale.ActiveAutomation, string) puntuale.Date
+	scan   bool // the rule begins anew: what came while it was off is past
+	next   func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
 	people map[puntuale.ContactID]puntuale.Contact
 	rows   map[dateKey]dateRow
 	sets   []dateRow
+	moved  []dateRow // with the same value
 	gone   []dateRow
 	ended  []dateRow // whose runs are cancelled
 }
@@ -232,7 +257,15 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	if field, ok := f.people[id].Fields[r.Trigger.Field]; ok && field.Kind == puntuale.FieldDate {
 		value = field.Value
 	}
-	if value == row.value && known || value == "" && !known {
+	since := f.since(r, id)
+	switch {
+	case value == "" && !known:
+		return
+	case value == row.value && known:
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day < day {
+			row.day = day
+			f.moved = append(f.moved, row)
+		}
 		return
 	}
 	if row.run != 0 {
@@ -242,11 +275,19 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 		f.gone = append(f.gone, row)
 		return
 	}
-	since := f.people[id].Changed
-	if r.Updated.After(since) {
-		since = r.Updated
+	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value, since))})
+}
+
+// since is when the rule could first know a contact's date. A server that was away reads it later.
+func (f *dateFollower) since(r puntuale.ActiveAutomation, id puntuale.ContactID) time.Time {
+	at := f.people[id].Changed
+	if r.Updated.After(at) {
+		at = r.Updated
 	}
-	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value))})
+	if at.IsZero() || at.After(f.now) {
+		return f.now
+	}
+	return at
 }
 
 func (f *dateFollower) write(ctx context.Context) error {
@@ -259,6 +300,15 @@ func (f *dateFollower) write(ctx context.Context) error {
 			engine.Column(f.gone, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.gone, func(d *D) int64 { return int64(d.person) }),
 		}); err != nil {
 			return fmt.Errorf("delete dates: %w", err)
+		}
+	}
+	if len(f.moved) > 0 {
+		if _, err := f.a.Exec(ctx, `update automation_date set day = u.d from $u(r bigint, p bigint, d integer)
+ where automation_date.client_id = $1 and automation_date.rule_id = u.r and automation_date.person_id = u.p`, f.client, engine.Columns{
+			engine.Column(f.moved, func(d *D) int64 { return int64(d.rule) }), engine.Column(f.moved, func(d *D) int64 { return int64(d.person) }),
+			engine.Column(f.moved, func(d *D) int64 { return d.day }),
+		}); err != nil {
+			return fmt.Errorf("move dates on: %w", err)
 		}
 	}
 	if len(f.sets) == 0 {
@@ -279,17 +329,24 @@ func (f *dateFollower) write(ctx context.Context) error {
 
 // MessagesOfRuns finds the open messages of runs.
 const MessagesOfRuns = `
-select m.client_id, m.id from $u(i bigint) cross join run r cross join message m
+select m.client_id, m.id, r.id from $u(i bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select m.client_id, m.id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
+select m.client_id, m.id, m.run_id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
 
-// cancel cancels the messages for former dates, and logs it.
+// cancel cancels the messages for former dates, and logs each date that had some.
 func (f *dateFollower) cancel(ctx context.Context) error {
 	if len(f.ended) == 0 {
 		return nil
 	}
-	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, queue.ScanRef)
+	runs := map[puntuale.MessageID]puntuale.RunID{}
+	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}},
+		func(r engine.Row, ref *puntuale.MessageRef) error {
+			var run puntuale.RunID
+			err := r.Scan(&ref.Client, &ref.ID, &run)
+			runs[ref.ID] = run
+			return err
+		})
 	if err != nil {
 		return fmt.Errorf("look for messages of former dates: %w", err)
 	}
@@ -298,11 +355,16 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if err != nil || len(done) == 0 {
 		return err
 	}
+	cancelled := map[puntuale.RunID]bool{}
+	for _, m := range done {
+		cancelled[runs[m.ID]] = true
+	}
+	ended := slices.DeleteFunc(slices.Clone(f.ended), func(d dateRow) bool { return !cancelled[d.run] })
 	if _, err := f.a.Exec(ctx, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted, reason)
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
-		engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.rule) }),
-		engine.Column(f.ended, func(d *dateRow) string { return f.people[d.person].Phone }),
-		engine.Column(f.ended, func(d *dateRow) string {
+		engine.Column(ended, func(d *dateRow) int64 { return int64(d.rule) }),
+		engine.Column(ended, func(d *dateRow) string { return f.people[d.person].Phone }),
+		engine.Column(ended, func(d *dateRow) string {
 			if f.people[d.person].Phone == "" {
 				return "" // the contact is gone, and its date must not stay
 			}
