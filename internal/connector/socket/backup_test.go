@@ -235,7 +235,8 @@ func (w *world) fillTables() {
 		{"insert into whatsmeow_app_state_mutation_macs (jid, name, version, index_mac, value_mac) values ($1, 'critical', 3, $2, $2)", []any{jid, make([]byte, 32)}},
 		{"insert into whatsmeow_app_state_sync_keys (jid, key_id, key_data, timestamp, fingerprint) values ($1, $2, $2, 5, $2)", []any{jid, bytes}},
 		{"insert into whatsmeow_chat_settings (our_jid, chat_jid, muted_until, pinned) values ($1, 'x', 6, true)", []any{jid}},
-		{"insert into whatsmeow_privacy_tokens (our_jid, their_jid, token, timestamp) values ($1, 'x', $2, 7)", []any{jid, bytes}},
+		// The token is new: a number that connects deletes old ones, in the background.
+		{"insert into whatsmeow_privacy_tokens (our_jid, their_jid, token, timestamp) values ($1, 'x', $2, $3)", []any{jid, bytes, time.Now().Unix()}},
 		{"insert into whatsmeow_event_buffer (our_jid, ciphertext_hash, server_timestamp, insert_timestamp) values ($1, $2, 8, 9)", []any{jid, make([]byte, 32)}},
 		{"insert into whatsmeow_message_secrets (our_jid, chat_jid, sender_jid, message_id, key) values ($1, 'x', 'y', 'z', $2)", []any{jid, bytes}},
 		{"insert into whatsmeow_contacts (our_jid, their_jid, push_name) values ($1, 'x', $2)", []any{jid, "Ànna \"'\n"}},
