@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/push"
 )
 
-// openPushes makes the sender of pushes about due messages, and the public key that their browsers need. If the service
-// has no https address, it returns nil and "", because push services need the sender's address.
+// openPushes returns the part that sends pushes about due messages, and the public key that a device's browser needs to
+// get them. Push services need the sender's https address. If the service has none, it returns nil and "".
 func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.Vault, m *metrics.Meter) (*push.Notifier, string, error) {
 	if !strings.HasPrefix(cfg.PublicURL, "https:") {
 		return nil, "", nil

@@ -30,8 +30,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// The server cannot help with a list that cannot be read, or that becomes shorter meanwhile. The client repeats
-// nothing, and the server never takes a part for the whole list.
+// If the client cannot read its file, or the file becomes shorter during the upload, the client does not repeat the
+// upload. The server never accepts a part of a list as the whole list.
 func TestUploadOfBadFile(t *testing.T) {
 	t.Parallel()
 	for want, from := range map[string]io.ReaderAt{errTorn.Error(): torn{}, "became shorter": strings.NewReader(list)} {

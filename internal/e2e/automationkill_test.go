@@ -131,7 +131,7 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 	return r
 }
 
-// happens gives the ledger new people, and lets the things happen to which rules react. n is the number of people of each kind.
+// happens adds n new people of each kind. Then it causes the events that the rules react to.
 func (r *ruled) happens(n int) {
 	var all [][]told
 	for range n {

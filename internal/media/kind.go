@@ -13,7 +13,8 @@ const sniffed = 512
 
 const unknownKind = "application/octet-stream"
 
-// kinds are the kinds of the extensions that a media address has by default; the system's own table differs from one machine to the next.
+// kinds gives the media type of each file extension that a media address may have by default. The operating system's
+// table is not used, because it differs between machines.
 var kinds = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",
 	"mp4": "video/mp4", "3gp": "video/3gpp",

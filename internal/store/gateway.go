@@ -111,7 +111,8 @@ const openAttemptsMost = 20
 // errEnough ends a read early.
 var errEnough = errors.New("enough")
 
-// GatewayHealth reads the client's outcomes of a period from the index of their moments.
+// GatewayHealth returns when a message of the session last failed for a reason. It also returns how many of its latest
+// sent messages in a period have no receipt.
 func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, limit int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
 	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
 		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))

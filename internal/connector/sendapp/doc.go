@@ -7,5 +7,5 @@
 // messages by the gateway's own ids, which the connector keeps beside each message.
 //
 // A gateway does not sign what it posts to the webhook. Therefore the webhook's address is secret, and the connector
-// compares the instance. The gateway may post each event twice.
+// takes only posts that name this session's instance id. The gateway may post each event twice.
 package sendapp

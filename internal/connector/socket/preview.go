@@ -13,7 +13,7 @@ import (
 	"math"
 )
 
-// Phones show a small picture until an image is there, and a voice note's length.
+// Limits for previews. A phone shows a small picture until it has loaded the image. For a voice note it shows the length.
 const (
 	thumbnailSide  = 96
 	thumbnailMost  = 24_000_000 // pixels of an image; a larger one is not decoded

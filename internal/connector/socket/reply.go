@@ -42,8 +42,9 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	return true
 }
 
-// inbound returns what a person wrote as one entry with the message's id. Further entries have no id. Each opens the
-// window of the person's other name, or of a group.
+// inbound makes entries of one message from a person. In a direct chat, the first entry has the message's id. A second
+// entry, without an id, opens the window of the person's other name. In a group there is at most one entry, without an
+// id, which opens the group's window.
 func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) (all []puntuale.InboundMessage) {
 	bare := puntuale.InboundMessage{Client: n.client, Session: n.id, At: shown.At}
 	switch e.Info.Chat.Server {

@@ -116,7 +116,7 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	return nil
 }
 
-// took notes the result of one attempt.
+// took changes the webhook's state by the result of one attempt.
 func (w *sender) took(d puntuale.DeliveryResult) {
 	w.gone = d.Gone
 	switch {

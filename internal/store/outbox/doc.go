@@ -8,5 +8,5 @@
 // fact. So the subscribing transaction locks the table of facts before it commits ([Announce]). Each transaction that
 // writes facts, or finds that nobody wants them, holds a weaker lock on that table until it ends. The subscribing
 // transaction waits for those. Transactions that come later wait for it, and then see the subscription. Transactions
-// that write facts pay nothing for this.
+// that write facts do not wait for each other because of this.
 package outbox

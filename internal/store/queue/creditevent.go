@@ -71,8 +71,8 @@ func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []cred
 	return outbox.Tell(ctx, a, at, facts...)
 }
 
-// TellSetCredits tells that somebody set a client's credits; nil is unlimited. More credits are a top-up. The transaction has the client's
-// row.
+// TellSetCredits writes the events that follow when somebody sets a client's credits. nil means unlimited. More credits
+// count as a top-up. The caller's transaction has locked the client's row.
 func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client puntuale.ClientID, before, after *int64) error {
 	t := creditChange{client: client}
 	switch {

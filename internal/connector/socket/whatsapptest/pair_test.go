@@ -58,7 +58,7 @@ func TestPairByCode(t *testing.T) {
 	}
 }
 
-// TestCodes shows which QR codes link: each of the six that are shown, once, while the client waits.
+// TestCodes checks that any of the six shown QR codes links a waiting client, and links only once.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestTyping shows to a phone's owner which people are online and typing, and to the test what was shown.
+// TestTyping checks that a phone shows its owner who is online and who is typing, and that the test can read it.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

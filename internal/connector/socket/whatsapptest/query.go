@@ -28,7 +28,7 @@ type Query struct {
 	At    time.Time
 }
 
-// Queries lists the queries so far of a group, such as usync; "" is all.
+// Queries lists the queries so far in one namespace of the protocol, such as usync. "" lists all.
 func (n *Network) Queries(group string) []Query {
 	n.mu.Lock()
 	defer n.mu.Unlock()
