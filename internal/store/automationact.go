@@ -39,7 +39,7 @@ func newActKind() *engine.Kind {
 // PostgreSQL only calls of the same client wait.
 const (
 	sqliteDates         = 66
-	sqliteDatesBeside   = 25 // used while calls arrive
+	sqliteDatesBeside   = 16 // used while calls arrive
 	postgresDates       = 333
 	postgresDatesBeside = 80
 )
