@@ -154,7 +154,7 @@ func (r *ruled) happens(n int) {
 	case <-enough:
 	case <-time.After(10 * time.Second):
 	}
-	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // a runner looks ten times a second
+	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // the moment of a kill is random; a runner looks ten times a second
 }
 
 // address is the address of a path at any of the servers.
@@ -300,7 +300,6 @@ const notDone = `select (select count(*) from automation_trigger) + (select coun
 func (r *ruled) quiet(what, left string) {
 	r.t.Helper()
 	eventually(r.t, 90*time.Second, what, func() bool {
-		time.Sleep(50 * time.Millisecond)
 		return len(r.tellers.queue) == 0 && number(r.t, r.database, left) == 0
 	})
 }

@@ -35,28 +35,10 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// Limits of dates that one transaction plans, if each gets one message. On SQLite all calls wait for the transaction. On
-// PostgreSQL only calls of the same client wait.
-const (
-	sqliteDates         = 66
-	sqliteDatesBeside   = 16 // used while calls arrive
-	postgresDates       = 333
-	postgresDatesBeside = 80
-)
-
 // DatesBound returns how many dates the next transaction may plan, if each gets one message, and whether calls arrive now.
 // Many goroutines may call it at once.
 func (s *Store) DatesBound() (dates int, calls bool) {
-	_, calls = s.ChunkBound()
-	switch {
-	case s.Dialect.Postgres && calls:
-		return postgresDatesBeside, calls
-	case s.Dialect.Postgres:
-		return postgresDates, calls
-	case calls:
-		return sqliteDatesBeside, calls
-	}
-	return sqliteDates, calls
+	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
 }
 
 // actBatch is one transaction in which rules act. Locks: usage, the client's automations, persons, messages, runs, and what hangs on them.

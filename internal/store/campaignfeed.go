@@ -72,32 +72,34 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// Limits of a chunk, in rows. On SQLite all calls wait for a chunk. On PostgreSQL only calls of the same client wait,
-// but all calls share the disk.
-const (
-	sqliteChunk         = 200
-	sqliteChunkBeside   = 25 // used while calls arrive
-	postgresChunk       = 1000
-	postgresChunkBeside = 30
-	callsLast           = 250 * time.Millisecond // for this time after a call, calls count as arriving
-)
+// callsLast is for how long after a call calls count as arriving.
+const callsLast = 250 * time.Millisecond
 
-// ChunkBound returns how many rows the next chunk may have, counting each run and each message as a row. calls
-// reports whether calls arrive now. Then chunks are smaller, and the feeder must rest after each chunk. Many
-// goroutines may call it at once.
-func (s *Store) ChunkBound() (rows int, calls bool) {
+// sizes says how much work one transaction behind calls does. On SQLite all calls wait for the transaction. On
+// PostgreSQL only calls of the same client wait, but all calls share the disk.
+type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // beside: while calls arrive
+
+// bound returns how much work the next transaction does, and whether calls arrive now.
+func (s *Store) bound(z sizes) (size int, calls bool) {
 	if last := s.LastCall.Load(); last != nil {
 		calls = s.LocalClock.Now().Sub(*last) < callsLast
 	}
 	switch {
 	case s.Dialect.Postgres && calls:
-		return postgresChunkBeside, calls
+		return z.postgresBeside, calls
 	case s.Dialect.Postgres:
-		return postgresChunk, calls
+		return z.postgres, calls
 	case calls:
-		return sqliteChunkBeside, calls
+		return z.sqliteBeside, calls
 	}
-	return sqliteChunk, calls
+	return z.sqlite, calls
+}
+
+// ChunkBound returns how many rows the next chunk may have, counting each run and each message as a row. calls
+// reports whether calls arrive now. Then chunks are smaller, and the feeder must rest after each chunk. Many
+// goroutines may call it at once.
+func (s *Store) ChunkBound() (rows int, calls bool) {
+	return s.bound(sizes{sqlite: 200, sqliteBeside: 25, postgres: 1000, postgresBeside: 30})
 }
 
 func (f *feedChunk) Run(ctx context.Context) error {

@@ -362,6 +362,9 @@ func (p *practice) contact(e yeartest.Event) {
 	}
 }
 
+// pass moves the bubble's clock on. Within a bubble of testing/synctest the clock is a fake one, and nobody really waits.
+func (*practice) pass(d time.Duration) { time.Sleep(d) }
+
 // settle lets the runners and the dispatcher do what is due.
 func (p *practice) settle(dates bool) {
 	for quiet := 0; p.node != nil && quiet < 3; {
@@ -371,12 +374,12 @@ func (p *practice) settle(dates bool) {
 		}
 		p.node.triggers.ring()
 		synctest.Wait()
-		time.Sleep(lateness / 5) // a batch of replies, and an attempt, take some milliseconds
+		p.pass(lateness / 5) // a batch of replies, and an attempt, take some milliseconds
 		synctest.Wait()
 		quiet++
 		if p.died.Swap(false) {
-			time.Sleep(puntuale.TriggerLease + 2*time.Second) // the triggers of a lost server are taken again
-			p.node.dispatch.Wake(p.session, time.Now())       // and a poll finds its messages
+			p.pass(puntuale.TriggerLease + 2*time.Second) // the triggers of a lost server are taken again
+			p.node.dispatch.Wake(p.session, time.Now())   // and a poll finds its messages
 			quiet = 0
 		}
 		if quiet == 3 && p.node.stop != nil && p.soon() {
@@ -390,7 +393,7 @@ func (p *practice) soon() bool {
 	timers, err := p.node.store.DueTimers(p.t.Context(), time.Now().Add(2*time.Minute), 1)
 	p.must(err, "look for timers")
 	if len(timers) > 0 {
-		time.Sleep(time.Until(timers[0].Due) + time.Millisecond)
+		p.pass(time.Until(timers[0].Due) + time.Millisecond)
 	}
 	return len(timers) > 0
 }
@@ -438,13 +441,13 @@ func (p *practice) ledger() (all []puntuale.SandboxMessage) {
 
 // play plays the script, and looks at each moment at which the model expects something, and twice a day besides.
 func (p *practice) play(moments []time.Time) {
-	time.Sleep(time.Until(p.script.Begin))
+	p.pass(time.Until(p.script.Begin))
 	p.open()
 	p.found()
 	p.run()
 	events := p.script.Events
 	for _, moment := range moments {
-		time.Sleep(time.Until(moment))
+		p.pass(time.Until(moment))
 		dates := moment.In(p.script.Zone).Hour() == 0
 		for len(events) > 0 && !events[0].At.After(moment) {
 			p.event(events[0])
