@@ -286,7 +286,6 @@ const (
 	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person
 	FiringDepth      ReasonCode = "automation.depth"      // rules triggered each other MaxAutomationDepth times
 	FiringMost       ReasonCode = "automation.most"       // the person got as many starts and sends in 24 hours as the client allows
-	FiringOnce       ReasonCode = "automation.once"       // it acted for this occurrence
 	FiringRunning    ReasonCode = "automation.running"    // if_running of the sequence kept it from a start
 	FiringMissed     ReasonCode = "automation.missed"     // too old: a server was away, a database failed over, or a backup was restored
 	FiringPast       ReasonCode = "automation.past"       // every step lies in the past

@@ -128,7 +128,11 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 
 // contacts writes contacts of the client into the database, all born on today's day.
 func (c *campaigner) contacts(ctx context.Context, n int) error {
-	born := "1990-" + time.Now().Format("01-02")
+	zone, err := time.LoadLocation("Europe/Rome") // of the client, whose day may be another than this machine's
+	if err != nil {
+		return fmt.Errorf("read the client's time zone: %w", err)
+	}
+	born := "1990-" + time.Now().In(zone).Format("01-02")
 	if strings.HasSuffix(born, "02-29") {
 		born = "1992-02-29"
 	}
@@ -201,10 +205,14 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	first, begun := p.wrote, time.Now()
 	n := int(b.idle.Seconds()) * rate
 	what, w, used := repliesRuled(p.engine), b.watch(p.engine), p.server.cpu()
+	last, err := p.count(ctx, "select coalesce(max(id), 0) from automation_firing") // before a rule acts
+	if err != nil {
+		return err
+	}
 	written := make(chan error, 1)
 	go func() { written <- p.writeAt(ctx, time.Duration(n)*time.Second/time.Duration(rate), rate, nil) }()
 	var acted delays
-	err := p.acted(ctx, first, n, func(i int, at time.Time) {
+	err = p.acted(ctx, first, n, last, func(i int, at time.Time) {
 		acted.add(at.Sub(begun.Add(time.Duration(i-first) * time.Second / time.Duration(rate))))
 	})
 	took := time.Since(begun)
@@ -222,12 +230,9 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	return acted.note(&b.sheet, func(quantile string) string { return replyActs(rate, quantile, p.engine) }, n)
 }
 
-// acted waits until the rules acted on n replies from the number first on, and tells when each was seen in the log.
-func (p *people) acted(ctx context.Context, first, n int, saw func(i int, at time.Time)) error {
-	var last int64
-	if err := p.db.QueryRowContext(ctx, `select coalesce(max(id), 0) from automation_firing`).Scan(&last); err != nil {
-		return fmt.Errorf("look at the log of rules: %w", err)
-	}
+// acted waits until the rules acted on n replies from the number first on, and tells when each was seen in the log. last
+// is the log's line before.
+func (p *people) acted(ctx context.Context, first, n, last int, saw func(i int, at time.Time)) error {
 	for got, until := 0, time.Now().Add(firingsWithin); got < n; {
 		rows, err := p.db.QueryContext(ctx, `select id, occurrence, acted, reason from automation_firing where id > $1 order by id`, last)
 		if err != nil {
