@@ -47,8 +47,8 @@ allocations: ## what the hot path allocates is within its budgets; without the r
 budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
-long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number, while people write, of one at a gateway and of a device, 5,300 hostile connections for minutes, campaigns of 100,000, 100,000 events to webhooks, kills while rules act, more years of automations (about an hour)
-	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
+long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number, while people write, of one at a gateway and of a device, 5,300 hostile connections for minutes, campaigns of 100,000, 100,000 events to webhooks, kills while rules act, more years of automations (up to two hours)
+	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 120m \
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest

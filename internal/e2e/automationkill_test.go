@@ -152,7 +152,8 @@ func (r *ruled) happens(n int) {
 	}
 	select {
 	case <-enough:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
+		r.t.Errorf("the calls got too few answers")
 	}
 	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // the moment of a kill is random; a runner looks ten times a second
 }
@@ -355,6 +356,9 @@ func (r *ruled) verify() {
 		if len(all) > 0 {
 			r.t.Errorf("people who do not exist had %q: %v", text, all)
 		}
+	}
+	if long && (r.waiting == 0 || r.taken == 0) {
+		r.t.Errorf("%d kills left %d triggers, %d of them taken: they hit nothing", r.kills, r.waiting, r.taken)
 	}
 	r.t.Logf("%d kills left %d triggers, %d of them taken; %d people, %d of them after a lost answer; %d effects; %d calls, of which %d had no answer",
 		r.kills, r.waiting, r.taken, len(r.people), unsure, total, r.tellers.calls.Load(), r.tellers.lost.Load())

@@ -50,7 +50,9 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	old := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	old.program = binaryBefore(t)
 	old.start()
-	document.others.Store(strings.TrimPrefix(old.base, "http://"), true)
+	host := strings.TrimPrefix(old.base, "http://")
+	document.others.Store(host, true)
+	t.Cleanup(func() { document.others.Delete(host) }) // another server may get the port
 	fresh := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	l := newLoad(seed, loadTenants(t, old.base, createPartnerBy(t, old.program, database), 6), old.base, fresh.base)
 	time.Sleep(2 * time.Second)

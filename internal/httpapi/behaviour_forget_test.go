@@ -166,6 +166,10 @@ func TestAutomationsForget(t *testing.T) {
 			t.Errorf("of somebody else: %s", other)
 		}
 
+		if len(s.found("diario")) == 0 {
+			t.Fatal("the search finds nothing that is there")
+		}
+
 		// Blanking takes the words of the log and the payloads, and leaves that the rule acted.
 		now := s.clock.Now()
 		if err := s.store.Maintain(t.Context(), now, now.Add(time.Second)); err != nil {
@@ -187,6 +191,11 @@ func TestAutomationsForget(t *testing.T) {
 		s.callHook(form.Path, `{"tel":"`+anna+`","nome":"Anna","nota":"diario"}`, "Idempotency-Key", "ordine-"+anna+"-2")
 		s.callHook(odd.Path, `{"tel":"casa `+anna+`","nota":"diario 2"}`)
 		messages := len(s.rows("select id from message"))
+		for _, text := range []string{anna, "Anna", "diario", birth, "segreto"} {
+			if len(s.found(text)) == 0 {
+				t.Errorf("before the erasure, the search does not find %q", text)
+			}
+		}
 		s.must(nil, "POST", eraseCall, a.Key, `{"phone":"`+anna+`"}`)
 		for range 2 {
 			if places := s.found(anna, "Anna", "diario", birth, "segreto"); len(places) > 0 {

@@ -148,6 +148,11 @@ func (p *practice) compare(want yeartest.Year) {
 	for _, o := range want.Occurrences {
 		count[fmt.Sprint(o.Rule, " ", o.Verdict)]++
 	}
+	for _, verdict := range verdicts {
+		if !slices.ContainsFunc(want.Occurrences, func(o yeartest.Occurrence) bool { return o.Verdict == verdict }) {
+			p.t.Errorf("no occurrence of the year is %s", verdict)
+		}
+	}
 	p.t.Logf("%d occurrences %v, %d messages, %d expired", len(want.Occurrences), count, len(want.Departures), want.Expired)
 }
 
