@@ -2,7 +2,11 @@ package puntuale
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,7 +35,8 @@ type TakenTrigger struct {
 	Session    SessionID // 0: none
 	Sequence   SequenceID
 	Run        RunID
-	Ended      bool // nothing of the run is pending
+	Ended      bool      // nothing of the run is pending
+	LastDue    time.Time // of a message: when the run's last message is due
 	Depth      int
 	Occurrence string
 
@@ -168,6 +173,35 @@ type AutomationDate struct {
 	Next Date // set by the runner: the day after this one; zero: none comes
 }
 
+// Occurrence names the date's next day and its version. So a changed date is another occurrence, even on the same day.
+func (d *AutomationDate) Occurrence() string { return fmt.Sprintf("%s/%d", d.Day, d.Version) }
+
+// actRequest holds the members of an act's request that programs read again.
+type actRequest struct {
+	Rule       AutomationID `json:"automation,string"`
+	Occurrence string       `json:"occurrence"`
+}
+
+// ActRequest returns what a run of an act stores as its request: the values of the fields, the rule, the occurrence and the phone number.
+func ActRequest(rule AutomationID, occurrence, phone string, values map[string]string) []byte {
+	body := maps.Clone(values)
+	if body == nil {
+		body = map[string]string{}
+	}
+	body["automation"], body["occurrence"], body["phone"] = rule.String(), occurrence, phone
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil // encoding a map of strings cannot fail
+	}
+	return text
+}
+
+// StartedFor reports whether a run with this request was started by a rule for one value of a contact's date.
+func StartedFor(request []byte, rule AutomationID, version int64) bool {
+	var r actRequest
+	return json.Unmarshal(request, &r) == nil && r.Rule == rule && strings.HasSuffix(r.Occurrence, fmt.Sprintf("/%d", version))
+}
+
 // DateRule is an active rule for dates.
 type DateRule struct {
 	Client  ClientID
@@ -177,7 +211,7 @@ type DateRule struct {
 
 // AutomationQueue is what a runner takes, and where it acts. Any number of nodes may call its methods at once.
 type AutomationQueue interface {
-	// TakeTriggers takes triggers that are due, oldest first.
+	// TakeTriggers takes triggers that are due, except those of changed contacts, and returns them oldest first.
 	TakeTriggers(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
 	// AutomatedClients reads the active rules of clients.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
@@ -197,12 +231,15 @@ type AutomationQueue interface {
 type DateQueue interface {
 	// DateRules lists the active rules for dates of all clients.
 	DateRules(ctx context.Context) ([]DateRule, error)
-	// ScanDates reads the dates of contacts that the rule has not read yet, and moves on dates that came while the rule was off. It reports whether
-	// there are more. next returns the first day, from the day of a moment on, on which a value comes, zero for none; it is pure.
-	ScanDates(ctx context.Context, r DateRule, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
-	// FollowContacts brings the dates of changed contacts up to date, cancels messages that were planned for former ones, and removes the triggers.
-	// A date counts as known since the contact changed. next is as above, for any of the rules.
-	FollowContacts(ctx context.Context, client ClientID, rules []ActiveAutomation, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
+	// TakeContacts takes triggers of changed contacts that are due, and returns them oldest first.
+	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
+	// ScanDates reads the dates of at most limit contacts that the rule has not read yet, and skips dates that came while the rule was off.
+	// It reports whether there are more contacts. next returns the first day on which a value comes, on or after the day of from; zero: none comes.
+	// next is pure.
+	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
+	// FollowContacts compares the dates of changed contacts with the client's active rules for dates. It cancels messages that were planned for
+	// former dates, and removes the triggers. A date counts as known since the contact changed. next is as above, for any of the rules.
+	FollowContacts(ctx context.Context, client ClientID, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns dates that come by a day, earliest first.
 	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)
 }

@@ -6,7 +6,7 @@ import "context"
 type KeepReplies string
 
 const (
-	KeepKnownReplies KeepReplies = "known" // replies of contacts, replies of people who got a message within [RunAnswerTime], and replies with an effect
+	KeepKnownReplies KeepReplies = "known" // replies of contacts, replies of people who got a message within [RunAnswerTime], replies with an effect, and words for which an active rule waits
 	KeepAllReplies   KeepReplies = "all"
 	KeepNoReplies    KeepReplies = "none"
 )

@@ -163,6 +163,7 @@ type TakenMessage struct {
 	Effect ReplyEffect
 	Keep   KeepReplies
 	Asks   func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
+	Says   func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 
 // ErrConsentFirst refuses to keep a message that may change consent. The caller must enter the consent first.

@@ -65,10 +65,17 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
-		if more, err = r.Store.ScanDates(ctx, d, now, func(value string, from time.Time) puntuale.Date {
+		begun := r.Clock.Now()
+		rows, calls := r.Bound()
+		if more, err = r.Store.ScanDates(ctx, d, rows, now, func(value string, from time.Time) puntuale.Date {
 			return NextDay(d.Rule.Trigger.Repeat, value, puntuale.DateOf(from.In(w.settings.Zone)))
 		}); err != nil {
 			return false, err
+		}
+		if more && calls {
+			if err := r.rest(ctx, begun); err != nil {
+				return false, err
+			}
 		}
 		if more && r.Clock.Now().After(end) {
 			return true, nil
@@ -90,7 +97,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 			return stale, err
 		}
 		if calls {
-			if err := r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun)); err != nil {
+			if err := r.rest(ctx, begun); err != nil {
 				return false, err
 			}
 		}
@@ -98,6 +105,11 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 			return true, nil
 		}
 	}
+}
+
+// rest sleeps as long as a transaction took, because calls arrive and need the database.
+func (r *Runner) rest(ctx context.Context, begun time.Time) error {
+	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
 // someDates plans some dates that come by a day, and returns how many. stale says that the rule changed meanwhile.
@@ -163,7 +175,7 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 	a := &rule.Automation
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))
 	act := &puntuale.AutomationAct{
-		Rule: a.ID, Stamp: rule.Stamp, Phone: d.Contact.Phone, Occurrence: fmt.Sprintf("%s/%d", d.Day, d.Version),
+		Rule: a.ID, Stamp: rule.Stamp, Phone: d.Contact.Phone, Occurrence: d.Occurrence(),
 		Keep: d.Day.At(0, w.settings.Zone).Add(keepFor), Contact: &d.Contact, Date: d, Wanted: a.WantedFacts(),
 	}
 	o := Occasion{Kind: a.Trigger.Kind, Fields: map[string]string{a.Trigger.Field: dateValue(d.Value, d.Day)}}

@@ -2,7 +2,6 @@ package automation
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"puntuale"
@@ -51,16 +50,11 @@ func fields(o Occasion, c *puntuale.Contact, wanted []puntuale.Field) map[string
 	return all
 }
 
-// request is what the details of a message show as its call.
-func request(rule puntuale.AutomationID, occurrence, phone string, given map[string]plan.Value) []byte {
-	body := make(map[string]string, len(given)+3)
-	for name, v := range given {
-		body[name] = v.Text
+// texts are the values as the details of a message show them.
+func texts(values map[string]plan.Value) map[string]string {
+	all := make(map[string]string, len(values))
+	for name, v := range values {
+		all[name] = v.Text
 	}
-	body["automation"], body["occurrence"], body[phoneField] = rule.String(), occurrence, phone
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil // encoding a map of strings cannot fail
-	}
-	return text
+	return all
 }

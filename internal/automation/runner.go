@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,17 +48,25 @@ const (
 	failWait   = time.Second // after a failure
 	callWithin = 15 * time.Second
 	planTries  = 3 // how often an act is planned again because something changed meanwhile
-	keepFor    = 60 * 24 * time.Hour
+	// keepFor is how long an occurrence is stored after the last fact that may repeat it: longer than networks deliver replies again, and
+	// longer than receipts come.
+	keepFor = 60 * 24 * time.Hour
 )
 
-// Run acts until ctx ends. Dates have a loop of their own, so that many birthdays keep no reply waiting.
+// Run acts until ctx ends. Dates and changed contacts have loops of their own, so that neither many birthdays nor an import delays replies.
 func (r *Runner) Run(ctx context.Context) {
-	var dates sync.WaitGroup
-	dates.Go(func() { r.runDates(ctx) })
-	defer dates.Wait()
+	var loops sync.WaitGroup
+	loops.Go(func() { r.runDates(ctx) })
+	loops.Go(func() { r.repeat(ctx, r.Contacts) })
+	r.repeat(ctx, r.Round)
+	loops.Wait()
+}
+
+// repeat calls a round until ctx ends. It waits unless the round was full.
+func (r *Runner) repeat(ctx context.Context, round func(context.Context) (int, error)) {
 	for ctx.Err() == nil {
 		wait := pollEvery
-		n, err := r.Round(ctx)
+		n, err := round(ctx)
 		switch {
 		case err != nil:
 			r.failed(ctx, "automations failed", err)
@@ -126,6 +136,37 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	return max(len(triggers), len(timers)), errors.Join(failures...)
 }
 
+// Contacts takes triggers of changed contacts once, follows the contacts, and returns how many triggers it took.
+func (r *Runner) Contacts(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	now := r.Clock.Now().Truncate(time.Microsecond)
+	taken, err := r.Store.TakeContacts(ctx, now, takeAtOnce)
+	if err != nil || len(taken) == 0 {
+		return 0, err
+	}
+	byClient := map[puntuale.ClientID][]puntuale.TakenTrigger{}
+	for _, t := range taken {
+		byClient[t.Client] = append(byClient[t.Client], t)
+	}
+	order := slices.Sorted(maps.Keys(byClient))
+	clients, err := r.Store.AutomatedClients(ctx, order)
+	if err != nil {
+		return 0, fmt.Errorf("read rules: %w", err)
+	}
+	var failures []error
+	for _, id := range order {
+		w := &clientWork{Runner: r, id: id, now: now, client: clients[id]}
+		if w.client == nil {
+			w.client = &puntuale.AutomatedClient{ID: id}
+		}
+		if err := w.followContacts(ctx, byClient[id]); err != nil {
+			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
+		}
+	}
+	return len(taken), errors.Join(failures...)
+}
+
 // clientWork is what one round does for a client.
 type clientWork struct {
 	*Runner
@@ -162,33 +203,23 @@ func (j *job) phone() string {
 }
 
 func (w *clientWork) run(ctx context.Context) error {
-	var contacts []puntuale.TakenTrigger
 	var jobs []*job
 	var set []puntuale.AutomationTimer
 	left := map[int64]int{} // jobs of each trigger
 	for i := range w.triggers {
 		t := &w.triggers[i]
-		if t.Fact == puntuale.FactContact {
-			contacts = append(contacts, *t)
-			continue
-		}
 		some, timers := w.jobs(t)
 		jobs, set = append(jobs, some...), append(set, timers...)
 		left[t.ID] = len(some)
 	}
 	var idle []puntuale.TakenTrigger // no rule acts on them
 	for _, t := range w.triggers {
-		if t.Fact != puntuale.FactContact && left[t.ID] == 0 {
+		if left[t.ID] == 0 {
 			idle = append(idle, t)
 		}
 	}
 	if err := w.Store.SetTimers(ctx, set, idle); err != nil {
 		return err
-	}
-	if len(contacts) > 0 {
-		if err := w.followContacts(ctx, contacts); err != nil {
-			return err
-		}
 	}
 	timed, gone := w.timed()
 	if err := w.Store.DropTimers(ctx, gone); err != nil {
@@ -197,16 +228,32 @@ func (w *clientWork) run(ctx context.Context) error {
 	return w.act(ctx, append(jobs, timed...), left)
 }
 
-// followContacts brings the dates of contacts up to date.
+// followContacts compares the dates of changed contacts with the rules, in small transactions.
 func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTrigger) error {
 	zone, err := time.LoadLocation(w.client.Zone)
 	if err != nil {
 		zone = time.UTC
 	}
-	return w.Store.FollowContacts(ctx, w.id, w.client.Rules, all, w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
-		return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
-	})
+	for len(all) > 0 {
+		rows, calls := w.Bound()
+		n := min(len(all), max(1, rows/contactRows))
+		begun := w.Clock.Now()
+		if err := w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+			return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
+		}); err != nil {
+			return err
+		}
+		if all = all[n:]; calls && len(all) > 0 {
+			if err := w.rest(ctx, begun); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
+
+// contactRows is how many rows a changed contact usually changes: a date of a few rules, and the messages for the former date.
+const contactRows = 4
 
 // jobs returns the rules that wait for a trigger, and the timers that it sets.
 func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntuale.AutomationTimer) {
@@ -329,7 +376,7 @@ func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.
 		}
 		j.rule = w.ruleNow(j.rule)
 		if j.rule == nil { // it was switched off, or deleted
-			if j.trigger != nil && left[j.trigger.ID] == 0 {
+			if j.trigger != nil && left[j.trigger.ID] == 0 && !stuck[j.trigger.ID] {
 				if err := w.Store.SetTimers(ctx, nil, []puntuale.TakenTrigger{*j.trigger}); err != nil {
 					return nil, err
 				}
@@ -431,6 +478,7 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
+		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // another message of the run would repeat the occurrence
 		o.Session, o.Depth, o.Fields, o.Whole = t.Session, t.Depth, t.Fields, keyword.Whole(t.Text)
 	}
 	if t := j.timer; t != nil {
@@ -517,7 +565,7 @@ func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntu
 		seed = 0
 	}
 	run, err := p.Plan(Recipient{
-		Phone: act.Phone, Fields: values, Name: a.Name, Depth: act.Depth + 1, Request: request(a.ID, act.Occurrence, act.Phone, values),
+		Phone: act.Phone, Fields: values, Name: a.Name, Depth: act.Depth + 1, Request: puntuale.ActRequest(a.ID, act.Occurrence, act.Phone, texts(values)),
 		Now: w.now, AsOf: asOf, Seed: seed,
 	})
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {

@@ -118,7 +118,11 @@ func (w *world) runs() {
 		if err != nil {
 			w.t.Fatalf("round: %v", err)
 		}
-		if n == 0 {
+		changed, err := w.runner.Contacts(context.Background())
+		if err != nil {
+			w.t.Fatalf("contacts: %v", err)
+		}
+		if n+changed == 0 {
 			return
 		}
 	}

@@ -37,6 +37,9 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Text = cut(m.Text)
 			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // uses the names as the network reported them, so that a later alias does not change the mark
+			if !m.Own && m.Kind != puntuale.ReplyReaction && m.Kind != puntuale.ReplyCall {
+				t.Says = func(words []string) bool { return keyword.In(keyword.Whole(t.Text), words) }
+			}
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
 				t.Asks = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }

@@ -150,7 +150,7 @@ func (x *actBatch) stop(ctx context.Context) error {
 	return err
 }
 
-// start stores the runs. A start that if_running keeps back is told as the reason.
+// start stores the runs. An act whose starts all do not happen, and that does nothing else, gets the reason.
 func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 	if len(x.tasks) == 0 {
 		return nil
@@ -165,28 +165,28 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 			return err
 		}
 	}
+	reasons := map[*puntuale.AutomationAct]puntuale.ReasonCode{}
 	for i, t := range x.tasks {
 		st, act := t.Body.(*start), x.acts[i]
 		switch {
 		case errors.Is(t.Refused, errNotActing):
 		case puntuale.CodeOf(t.Refused) == puntuale.CodeNotFound:
-			x.told(act, puntuale.FiringGone)
+			reasons[act] = puntuale.FiringGone
 		case t.Refused != nil, t.Later, len(st.answer.IDs) == 0, st.answer.IDs[0] != st.ref(0):
-			x.told(act, puntuale.FiringRunning)
+			reasons[act] = puntuale.FiringRunning
 		default:
 			act.Message = append(act.Message, st.answer.IDs[0])
 		}
 	}
-	return nil
-}
-
-// told notes why a start of an act did not happen. If the act does something besides, it counts as done, and Detail says what it left out.
-func (x *actBatch) told(act *puntuale.AutomationAct, reason puntuale.ReasonCode) {
-	if len(act.Starts) > 1 || len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
-		act.Detail = puntuale.Because(reason).Stored()
-		return
+	for act, reason := range reasons {
+		// If the act does something besides, it counts as done, and Detail says what it left out.
+		if len(act.Message)+len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
+			act.Detail = puntuale.Because(reason).Stored()
+		} else {
+			act.Reason = reason
+		}
 	}
-	act.Reason = reason
+	return nil
 }
 
 // passActs lets through the starts that are to happen. No cap counts them.

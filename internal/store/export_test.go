@@ -59,6 +59,7 @@ var Statements = map[string]Statement{
 	"trigger reply":   {automation.TriggerReplies, []any{engine.Columns{one1, one1, one1}}},
 	"trigger message": {automation.TriggerMessages, []any{engine.Columns{one1, one1, one1}}},
 	"take triggers":   {automation.TakeDue, []any{int64(1), int64(9), 10}},
+	"take contacts":   {automation.TakeContacts, []any{int64(1), int64(9), 10}},
 	"due dates":       {automation.DueDates, []any{int64(1), int64(1), 20261125, 10}},
 	"move dates":      {automation.MoveDates, []any{engine.Columns{one1, one1, one1, one1, one1, one1}}},
 	"keep runs":       {automation.KeepRuns, []any{engine.Columns{one1, one1, one1, one1}}},
@@ -67,6 +68,8 @@ var Statements = map[string]Statement{
 	"lock contacts":   {automation.LockContacts, []any{engine.Columns{one1, one1}}},
 	"rules dated":     {automation.RulesDated, []any{engine.Columns{one1, one1, one1, one1}}},
 	"dates":           {automation.DatesOf, []any{engine.Columns{one1, one1, one1}}},
+	"reply rules":     {reply.ReplyRules, []any{engine.Columns{one1}}},
+	"runs of dates":   {automation.RunsOfDates, []any{int64(1), engine.Columns{one1, one1}}},
 	"former dates":    {automation.MessagesOfRuns, []any{int64(1), engine.Columns{one1}}},
 
 	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},

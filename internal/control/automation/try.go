@@ -172,14 +172,16 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 		return fmt.Errorf("plan what an automation would do: %w", err)
 	}
 	v.fails(reason, "")
+	// A rule that does something besides acts, and leaves out what runs already.
+	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.Reaches() }) ||
+		slices.ContainsFunc(all, func(x automation.ActionTrial) bool { return x.Reason == "" })
 	for _, x := range all {
 		run := x.Start.Run
 		p := ActionPlan{
 			Action: x.Action, Sequence: puntuale.Sequence{ID: run.Sequence, Name: run.SequenceName}, Session: run.Session,
 			Plan: control.Preview{Messages: x.Start.Messages, Skipped: x.Start.Skipped}, Reason: x.Reason, Faults: x.Faults,
 		}
-		// A rule that does something besides acts, and leaves out what runs already.
-		if x.Reason != puntuale.FiringRunning || len(a.Actions) == 1 {
+		if x.Reason != puntuale.FiringRunning || !acts {
 			v.fails(x.Reason, run.SequenceName)
 		}
 		if x.Reason == "" {

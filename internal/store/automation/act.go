@@ -45,11 +45,7 @@ func (x *ActTransaction) Lock(ctx context.Context) error {
 		act.Outcome, act.Message = puntuale.ActDone, nil
 		x.Live = append(x.Live, act)
 	}
-	var n int64
-	if _, err := engine.QueryOne(ctx, x.A, `select client_id from automation_client w where w.client_id = $1 for update of w`, []any{x.Client}, &n); err != nil {
-		return fmt.Errorf("lock a client's automations: %w", err)
-	}
-	return nil
+	return lockClient(ctx, x.A, x.Client)
 }
 
 // drop takes acts out.
@@ -144,7 +140,7 @@ func (x *ActTransaction) timers(ctx context.Context) error {
 	}
 	there := map[timerKey]bool{}
 	if err := x.A.Query(ctx, `select t.rule_id, t.run_id, case when `+Answered+` then 1 else 0 end
- from $u(r bigint, i bigint, d bigint) cross join automation_timer t where t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d`, []any{x.Client, columns}, func(r engine.Row) error {
+ from $u(r bigint, i bigint, d bigint) cross join automation_timer t where t.client_id = $1 and t.rule_id = u.r and t.run_id = u.i and t.due_at = u.d for update of t`, []any{x.Client, columns}, func(r engine.Row) error {
 		var k timerKey
 		var answered bool
 		err := r.Scan(&k.rule, &k.run, engine.ScanBool(&answered))

@@ -28,13 +28,14 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 	return all, nil
 }
 
-// scanAtOnce is how many contacts one transaction looks at.
+// scanAtOnce is how many contacts one transaction looks at, at most.
 const scanAtOnce = 500
 
 // manyContacts is how many contacts are worth a look whether there are dates at all.
 const manyContacts = 50
 
-func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
+func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
+	limit = max(1, min(limit, scanAtOnce))
 	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		if err := lockClient(ctx, a, d.Client); err != nil {
@@ -45,12 +46,12 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, now time.Tim
 		if err != nil || !found || from == puntuale.MaxID {
 			return err
 		}
-		ids, err := scanned(ctx, a, d, from)
+		ids, err := scanned(ctx, a, d, from, limit)
 		if err != nil {
 			return err
 		}
 		to := int64(puntuale.MaxID)
-		if more = len(ids) == scanAtOnce; more {
+		if more = len(ids) == limit; more {
 			to = int64(ids[len(ids)-1])
 		}
 		f := &dateFollower{a: a, client: d.Client, now: now, scan: true, next: func(_ puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
@@ -80,8 +81,8 @@ const (
 )
 
 // scanned returns the next contacts of a scan. Some have a row but are gone: they were deleted while the rule was off.
-func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from int64) (ids []puntuale.ContactID, err error) {
-	args := []any{d.Client, from, scanAtOnce}
+func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from int64, limit int) (ids []puntuale.ContactID, err error) {
+	args := []any{d.Client, from, limit}
 	if ids, err = engine.QueryAll(ctx, a, scanContacts, args, engine.ScanOne[puntuale.ContactID]); err != nil {
 		return nil, fmt.Errorf("read contacts: %w", err)
 	}
@@ -92,7 +93,7 @@ func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from in
 	ids = append(ids, rows...)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	return ids[:min(len(ids), scanAtOnce)], nil
+	return ids[:min(len(ids), limit)], nil
 }
 
 func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
@@ -103,7 +104,10 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 	return nil
 }
 
-func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, rules []puntuale.ActiveAutomation, triggers []puntuale.TakenTrigger, now time.Time,
+const clientDateRules = `select a.stamp, a.armed_at, ` + ruleColumns + ` from automation a where a.client_id = $1 and a.kind = 4 and a.active = 1 order by a.id`
+
+// FollowContacts reads the rules after it locked them. With rules read before, a change of a rule in between would be lost for these contacts.
+func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, triggers []puntuale.TakenTrigger, now time.Time,
 	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
@@ -112,6 +116,12 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, ru
 	if err := s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
 		if err := lockClient(ctx, a, client); err != nil {
 			return err
+		}
+		rules, err := engine.QueryAll(ctx, a, clientDateRules, []any{client}, func(r engine.Row, a *puntuale.ActiveAutomation) error {
+			return r.Scan(append([]any{&a.Stamp, engine.ScanTime(&a.Armed)}, ruleFields(&a.Automation)...)...)
+		})
+		if err != nil {
+			return fmt.Errorf("read rules for dates: %w", err)
 		}
 		f := &dateFollower{a: a, client: client, now: now, next: next}
 		if err := f.follow(ctx, rules, ids); err != nil {
@@ -171,9 +181,7 @@ func (f *dateFollower) follow(ctx context.Context, rules []puntuale.ActiveAutoma
 	}
 	f.rules = map[puntuale.AutomationID]puntuale.ActiveAutomation{}
 	for _, r := range rules {
-		if r.Trigger.Kind == puntuale.TriggerDate {
-			f.rules[r.ID] = r
-		}
+		f.rules[r.ID] = r
 	}
 	if err := f.read(ctx, ids); err != nil {
 		return err
@@ -262,7 +270,7 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	case value == "" && !known:
 		return
 	case value == row.value && known:
-		if day := dayNumber(f.next(r, value, since)); f.scan && row.day < day {
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day { // occurrences refuse a day that was planned before
 			row.day = day
 			f.moved = append(f.moved, row)
 		}
@@ -327,6 +335,33 @@ func (f *dateFollower) write(ctx context.Context) error {
 	return nil
 }
 
+// RunsOfDates finds the runs that rules started for the persons of some runs. A rule may have started several runs for one value.
+const RunsOfDates = `
+select u.n, o.id, o.request from $u(n bigint, i bigint) cross join run r cross join run o
+where r.client_id = $1 and r.id = u.i and o.client_id = r.client_id and o.phone = r.phone and o.origin = 4 and o.phone <> ''`
+
+// runs returns the runs for former dates, with the index of each date in ended. A run of an erased person is not among them.
+func (f *dateFollower) runs(ctx context.Context) (map[puntuale.RunID]int, error) {
+	all := map[puntuale.RunID]int{}
+	places := make([]int64, len(f.ended))
+	for i, d := range f.ended {
+		places[i], all[d.run] = int64(i), i
+	}
+	if err := f.a.Query(ctx, RunsOfDates, []any{f.client, engine.Columns{places, engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}}, func(r engine.Row) error {
+		var i int
+		var id puntuale.RunID
+		var request []byte
+		err := r.Scan(&i, &id, &request)
+		if err == nil && puntuale.StartedFor(request, f.ended[i].rule, f.ended[i].version) {
+			all[id] = i
+		}
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("look for runs of former dates: %w", err)
+	}
+	return all, nil
+}
+
 // MessagesOfRuns finds the open messages of runs.
 const MessagesOfRuns = `
 select m.client_id, m.id, r.id from $u(i bigint) cross join run r cross join message m
@@ -339,8 +374,13 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if len(f.ended) == 0 {
 		return nil
 	}
+	dateOf, err := f.runs(ctx)
+	if err != nil {
+		return err
+	}
 	runs := map[puntuale.MessageID]puntuale.RunID{}
-	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(f.ended, func(d *dateRow) int64 { return int64(d.run) })}},
+	sorted := slices.Sorted(maps.Keys(dateOf))
+	refs, err := engine.QueryAll(ctx, f.a, MessagesOfRuns, []any{f.client, engine.Columns{engine.Column(sorted, func(id *puntuale.RunID) int64 { return int64(*id) })}},
 		func(r engine.Row, ref *puntuale.MessageRef) error {
 			var run puntuale.RunID
 			err := r.Scan(&ref.Client, &ref.ID, &run)
@@ -355,11 +395,16 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	if err != nil || len(done) == 0 {
 		return err
 	}
-	cancelled := map[puntuale.RunID]bool{}
+	cancelled := map[int]bool{}
 	for _, m := range done {
-		cancelled[runs[m.ID]] = true
+		cancelled[dateOf[runs[m.ID]]] = true
 	}
-	ended := slices.DeleteFunc(slices.Clone(f.ended), func(d dateRow) bool { return !cancelled[d.run] })
+	var ended []dateRow
+	for i, d := range f.ended {
+		if cancelled[i] {
+			ended = append(ended, d)
+		}
+	}
 	if _, err := f.a.Exec(ctx, `insert into automation_firing (client_id, rule_id, phone, at, occurrence, acted, reason)
  select $1::bigint, u.r, u.p, $2::bigint, u.o, 0, $3::text from $u(r bigint, p text, o text)`, f.client, engine.Micros(f.now), string(puntuale.FiringChanged), engine.Columns{
 		engine.Column(ended, func(d *dateRow) int64 { return int64(d.rule) }),

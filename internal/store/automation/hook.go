@@ -49,8 +49,9 @@ func (s *Rules) HookOf(ctx context.Context, hash puntuale.KeyHash) (puntuale.Hoo
 		hex.EncodeToString(hash[:]))
 }
 
-// hookOccurrence is the occurrence of a hook's call. The call itself is another one, without a phone, so it happens once for all persons.
-func hookOccurrence(key string) string { return "hook:" + key }
+// hookOccurrence is the occurrence of a hook's call. It contains the time of the call, because a key counts as new after [puntuale.HookRepeat].
+// Until then the call's own row, without a phone, refuses repeats.
+func hookOccurrence(key string, at int64) string { return fmt.Sprintf("hook:%s@%d", key, at) }
 
 func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntuale.HookCall) (fresh bool, err error) {
 	fields, err := engine.ToJSON(c.Fields)
@@ -60,18 +61,22 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 	at := engine.Micros(c.At)
 	sum := sha256.Sum256([]byte(c.Key))
 	hashed := hex.EncodeToString(sum[:]) // a key may name a person, and an erasure finds rows by their phone
-	occurrence := hookOccurrence(c.Key)
+	occurrence := hookOccurrence(c.Key, at)
 	if c.Phone == "" {
-		occurrence = hookOccurrence(hashed)
+		occurrence = hookOccurrence(hashed, at)
 	}
 	err = s.db.Write(ctx, int64(client), func(ctx context.Context, a engine.Querier) error {
-		n, err := a.Exec(ctx, `update automation set payload = $3, payload_form = $4, payload_phone = $5, payload_at = $6 where client_id = $1 and id = $2 and secret <> ''`,
-			client, c.Automation, c.Payload, engine.Bit(c.Form), c.Phone, at)
-		if err := engine.ThereOr(n > 0, err, puntuale.NoAutomation); err != nil {
+		var active bool
+		found, err := engine.QueryOne(ctx, a, `update automation set payload = $3, payload_form = $4, payload_phone = $5, payload_at = $6 where client_id = $1 and id = $2 and secret <> ''
+ returning active`, []any{client, c.Automation, c.Payload, engine.Bit(c.Form), c.Phone, at}, engine.ScanBool(&active))
+		if err := engine.ThereOr(found, err, puntuale.NoAutomation); err != nil {
 			return err
 		}
+		if fresh = true; !active {
+			return nil // the caller may repeat the call once the rule is on
+		}
 		until := engine.Micros(c.At.Add(puntuale.HookRepeat))
-		n, err = a.Exec(ctx, `insert into automation_occurrence as o (client_id, rule_id, phone, occurrence, keep_until) values ($1, $2, '', $3, $4)
+		n, err := a.Exec(ctx, `insert into automation_occurrence as o (client_id, rule_id, phone, occurrence, keep_until) values ($1, $2, '', $3, $4)
  on conflict (client_id, rule_id, phone, occurrence) do update set keep_until = excluded.keep_until where o.keep_until <= $5::bigint`,
 			client, c.Automation, "call:"+hashed, until, at)
 		if err != nil {

@@ -80,11 +80,14 @@ func ruleTexts(a puntuale.Automation) (trigger, conditions, actions string, err 
 	return trigger, conditions, actions, nil
 }
 
-// lock locks the client, so that its rules change one after the other.
+// lock locks the client, so that its rules change one after the other. It also locks what acting transactions lock before they write to rules.
 func (s RuleStore) lock(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{s.client}, &n)
-	return engine.ThereOr(found, err, puntuale.NoClient)
+	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
+		return err
+	}
+	return lockClient(ctx, a, s.client)
 }
 
 func (s RuleStore) CreateAutomation(ctx context.Context, r puntuale.Automation, secret *puntuale.HookSecret, o *puntuale.Idempotency) (id puntuale.AutomationID, err error) {

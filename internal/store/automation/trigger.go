@@ -1,9 +1,11 @@
 package automation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -11,20 +13,40 @@ import (
 )
 
 // TakeDue moves the next attempt of triggers on, so that no other runner takes them meanwhile.
-const TakeDue = `
-with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1 order by t.next_at, t.id limit $3 for update of t skip locked)
+const TakeDue = takeFirst + ` and t.kind <> 40` + takeRest
+
+// TakeContacts does the same for triggers of changed contacts. An import may write very many of them.
+const TakeContacts = takeFirst + ` and t.kind = 40` + takeRest
+
+const (
+	takeFirst = `
+with picked as materialized (select t.id from automation_trigger t where t.next_at <= $1`
+	takeRest = ` order by t.next_at, t.id limit $3 for update of t skip locked)
 update automation_trigger set next_at = $2 where id in (select id from picked)
 returning id, client_id, kind, subject, phone, detail, occurrence, at`
+)
 
 // TakeTriggers reads what the triggers are about only after it took them. So it reads what an erasure left.
 func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
+	if all, err = s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind <> 40 limit 1`, TakeDue, now, limit); err != nil {
+		return nil, err
+	}
+	return all, engine.PublicError(s.fill(ctx, all))
+}
+
+func (s *Rules) TakeContacts(ctx context.Context, now time.Time, limit int) ([]puntuale.TakenTrigger, error) {
+	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, now, limit)
+}
+
+// take takes due triggers, oldest first. look reports whether there are any, so that a poll without one needs no transaction.
+func (s *Rules) take(ctx context.Context, look, text string, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
 	var one int
-	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, `select 1 from automation_trigger where next_at <= $1 limit 1`, []any{engine.Micros(now)}, &one); err != nil || !due {
+	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now)}, &one); err != nil || !due {
 		return nil, engine.PublicError(err)
 	}
 	lease := engine.Micros(now.Add(puntuale.TriggerLease))
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) (err error) {
-		all, err = engine.QueryAll(ctx, a, TakeDue, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
+		all, err = engine.QueryAll(ctx, a, text, []any{engine.Micros(now), lease, limit}, func(r engine.Row, t *puntuale.TakenTrigger) error {
 			var detail string
 			t.Lease = lease
 			err := r.Scan(&t.ID, &t.Client, &t.Fact, &t.Subject, &t.Phone, &detail, &t.Occurrence, engine.ScanTime(&t.At))
@@ -37,7 +59,9 @@ func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all
 	}), false); err != nil {
 		return nil, fmt.Errorf("take triggers: %w", err)
 	}
-	return all, engine.PublicError(s.fill(ctx, all))
+	// A person's triggers must keep their order, and an update returns rows in any order.
+	slices.SortFunc(all, func(x, y puntuale.TakenTrigger) int { return cmp.Compare(x.ID, y.ID) })
+	return all, nil
 }
 
 const (
@@ -51,7 +75,8 @@ where y.client_id = u.c and y.id = u.s`
 	TriggerMessages = `
 select u.n, m.phone, m.session_id, m.run_id, r.sequence_id, r.depth,
  case when exists (select 1 from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages and o.state = 0)
-  or exists (select 1 from message o where o.client_id = r.client_id and o.run_id = r.id and o.resent_from <> 0 and o.state = 0) then 0 else 1 end
+  or exists (select 1 from message o where o.client_id = r.client_id and o.run_id = r.id and o.resent_from <> 0 and o.state = 0) then 0 else 1 end,
+ coalesce((select max(o.due_at) from message o where o.client_id = r.client_id and o.id >= r.id and o.id < r.id + r.messages), 0)
 from $u(n bigint, c bigint, s bigint) cross join message m cross join run r
 where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = m.run_id`
 )
@@ -83,11 +108,11 @@ func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 		{TriggerMessages, func(f puntuale.TriggerFact) bool { return f < puntuale.FactContact && f != puntuale.FactReply }, func(r engine.Row) error {
 			var n int
 			var x puntuale.TakenTrigger
-			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended)); err != nil {
+			if err := r.Scan(&n, &x.Phone, &x.Session, &x.Run, &x.Sequence, &x.Depth, engine.ScanBool(&x.Ended), engine.ScanTime(&x.LastDue)); err != nil {
 				return err
 			}
 			t := &all[n]
-			t.Phone, t.Session, t.Run, t.Sequence, t.Depth, t.Ended = x.Phone, x.Session, x.Run, x.Sequence, x.Depth, x.Ended
+			t.Phone, t.Session, t.Run, t.Sequence, t.Depth, t.Ended, t.LastDue = x.Phone, x.Session, x.Run, x.Sequence, x.Depth, x.Ended, x.LastDue
 			t.Occurrence = runOccurrence(x.Run)
 			return nil
 		}},

@@ -36,7 +36,7 @@ type inbound struct {
 	stopped int // number of messages that it stopped
 	effect  puntuale.ReplyEffect
 	run     puntuale.RunID // latest run that wrote to the person; 0: none
-	known   bool           // the person is a contact or was written to, or the message had an effect
+	known   bool           // the person is a contact or was written to, or the message had an effect, or a rule waits for it
 }
 
 // inboundCall has the messages of one call. The store takes all of them or none.
@@ -242,7 +242,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.await, b.store, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
