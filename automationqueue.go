@@ -233,8 +233,8 @@ type DateQueue interface {
 	DateRules(ctx context.Context) ([]DateRule, error)
 	// TakeContacts takes triggers of changed contacts that are due, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
-	// ScanDates reads the dates of at most limit contacts that the rule has not read yet, and skips dates that came while the rule was off.
-	// It reports whether there are more contacts. next returns the first day on which a value comes, on or after the day of from; zero: none comes.
+	// ScanDates reads the dates of at most limit contacts that the rule has not read yet. It skips dates that came while the rule was off. It
+	// reports whether there are more contacts. next returns the first day on which a value comes, on or after the day of from; zero: none comes.
 	// next is pure.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts compares the dates of changed contacts with the client's active rules for dates. It cancels messages that were planned for

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,8 +45,8 @@ const (
 	failWait   = time.Second // after a failure
 	callWithin = 15 * time.Second
 	planTries  = 3 // how often an act is planned again because something changed meanwhile
-	// keepFor is how long an occurrence is stored after the last fact that may repeat it: longer than networks deliver replies again, and
-	// longer than receipts come.
+	// keepFor is how long an occurrence is stored after the last fact that may repeat it. Networks deliver replies again, and send late
+	// receipts, for a much shorter time.
 	keepFor = 60 * 24 * time.Hour
 )
 
@@ -136,37 +133,6 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	return max(len(triggers), len(timers)), errors.Join(failures...)
 }
 
-// Contacts takes triggers of changed contacts once, follows the contacts, and returns how many triggers it took.
-func (r *Runner) Contacts(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
-	defer cancel()
-	now := r.Clock.Now().Truncate(time.Microsecond)
-	taken, err := r.Store.TakeContacts(ctx, now, takeAtOnce)
-	if err != nil || len(taken) == 0 {
-		return 0, err
-	}
-	byClient := map[puntuale.ClientID][]puntuale.TakenTrigger{}
-	for _, t := range taken {
-		byClient[t.Client] = append(byClient[t.Client], t)
-	}
-	order := slices.Sorted(maps.Keys(byClient))
-	clients, err := r.Store.AutomatedClients(ctx, order)
-	if err != nil {
-		return 0, fmt.Errorf("read rules: %w", err)
-	}
-	var failures []error
-	for _, id := range order {
-		w := &clientWork{Runner: r, id: id, now: now, client: clients[id]}
-		if w.client == nil {
-			w.client = &puntuale.AutomatedClient{ID: id}
-		}
-		if err := w.followContacts(ctx, byClient[id]); err != nil {
-			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
-		}
-	}
-	return len(taken), errors.Join(failures...)
-}
-
 // clientWork is what one round does for a client.
 type clientWork struct {
 	*Runner
@@ -227,33 +193,6 @@ func (w *clientWork) run(ctx context.Context) error {
 	}
 	return w.act(ctx, append(jobs, timed...), left)
 }
-
-// followContacts compares the dates of changed contacts with the rules, in small transactions.
-func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTrigger) error {
-	zone, err := time.LoadLocation(w.client.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	for len(all) > 0 {
-		rows, calls := w.Bound()
-		n := min(len(all), max(1, rows/contactRows))
-		begun := w.Clock.Now()
-		if err := w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
-			return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
-		}); err != nil {
-			return err
-		}
-		if all = all[n:]; calls && len(all) > 0 {
-			if err := w.rest(ctx, begun); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// contactRows is how many rows a changed contact usually changes: a date of a few rules, and the messages for the former date.
-const contactRows = 4
 
 // jobs returns the rules that wait for a trigger, and the timers that it sets.
 func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntuale.AutomationTimer) {
@@ -511,124 +450,4 @@ func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.Automation
 		act.Decide = nil
 	}
 	return act, err
-}
-
-// actions plans the actions of a rule. If one cannot be planned, the rule does nothing.
-func (w *clientWork) actions(ctx context.Context, a *puntuale.Automation, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (reason puntuale.ReasonCode, detail string, err error) {
-	for i := range a.Actions {
-		x := &a.Actions[i]
-		switch x.Kind {
-		case puntuale.ActionStop:
-			id := x.Sequence.ID()
-			if x.Sequence == puntuale.SequenceDefault {
-				if _, id, err = w.planner.DefaultPair(ctx, o.Session); err != nil {
-					return gone(err)
-				}
-				if id == 0 {
-					return puntuale.FiringNoDefault, "", nil
-				}
-			}
-			act.Stops = append(act.Stops, id)
-		case puntuale.ActionStart, puntuale.ActionSend:
-			if reason, detail, err = w.start(ctx, a, x, o, c, act, asOf); reason != "" || err != nil {
-				return reason, detail, err
-			}
-		case puntuale.ActionTag:
-			act.Add, act.Remove = append(act.Add, x.Add...), append(act.Remove, x.Remove...)
-		case puntuale.ActionBlacklist:
-			act.Blacklist = &puntuale.BlacklistEntry{Phone: act.Phone, Mark: w.planner.Mark(act.Phone), Reason: a.Name, Added: w.now}
-		}
-	}
-	return "", "", nil
-}
-
-// gone tells a missing thing as a reason.
-func gone(err error) (puntuale.ReasonCode, string, error) {
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return puntuale.FiringGone, "", nil
-	}
-	return "", "", err
-}
-
-// start plans a start or a send.
-func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (puntuale.ReasonCode, string, error) {
-	p, err := w.planOf(ctx, a, x, o)
-	if err != nil {
-		return gone(err)
-	}
-	if p == nil {
-		return puntuale.FiringNoDefault, "", nil
-	}
-	values := fields(o, c, p.Fields())
-	seed := rand.Uint64() | 1 //nolint:gosec // the random number only spreads load
-	if w.dry {
-		seed = 0
-	}
-	run, err := p.Plan(Recipient{
-		Phone: act.Phone, Fields: values, Name: a.Name, Depth: act.Depth + 1, Request: puntuale.ActRequest(a.ID, act.Occurrence, act.Phone, texts(values)),
-		Now: w.now, AsOf: asOf, Seed: seed,
-	})
-	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
-		w.faults = faultsOf(err)
-		return puntuale.FiringRefused, firstFault(w.faults), nil
-	}
-	if err != nil {
-		return "", "", err
-	}
-	if w.last = run; len(run.Messages) == 0 {
-		return puntuale.FiringPast, "", nil
-	}
-	for _, other := range act.Starts {
-		if other.Run.Sequence != 0 && other.Run.Sequence == run.Run.Sequence {
-			return "", "", nil // the default sequence is one that the rule names
-		}
-	}
-	act.Starts = append(act.Starts, run)
-	return "", "", nil
-}
-
-// planOf returns the plan of an action, nil if the session has no default sequence. Plans serve a whole round.
-func (w *clientWork) planOf(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion) (Plan, error) {
-	key := fmt.Sprintf("send %d %p %d", a.ID, x, o.Session)
-	id := x.Sequence.ID()
-	if x.Kind == puntuale.ActionStart {
-		if x.Sequence == puntuale.SequenceDefault {
-			var err error
-			if id, _, err = w.planner.DefaultPair(ctx, o.Session); err != nil || id == 0 {
-				return nil, err
-			}
-		}
-		key = "start " + id.String()
-	}
-	if p, ok := w.plans[key]; ok {
-		return p, nil
-	}
-	var p Plan
-	var err error
-	if x.Kind == puntuale.ActionStart {
-		p, err = w.planner.Sequence(ctx, id)
-	} else {
-		p, err = w.planner.Send(ctx, o.Session, *x)
-	}
-	if err == nil {
-		w.plans[key] = p
-	}
-	return p, err
-}
-
-// faultsOf are the faults of a refused plan.
-func faultsOf(err error) []puntuale.Fault {
-	refused, ok := errors.AsType[*puntuale.Error](err)
-	if !ok {
-		return nil
-	}
-	return refused.Faults
-}
-
-// firstFault is the first fault of a refused plan: the field and what is wrong with it.
-func firstFault(all []puntuale.Fault) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(all[0].Location, "body."), all[0].Reason().Stored()).Stored()
 }

@@ -243,3 +243,30 @@ func TestOtherNameOfAChat(t *testing.T) {
 		}
 	})
 }
+
+// TestStrangersWord: a stranger's reply is kept if it is a word for which a rule waits. Nothing else from a stranger is kept.
+func TestStrangersWord(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		now := w.DB.Clock.Now()
+		if _, err := w.c.CreateAutomation(ctx, puntuale.Automation{Name: "Info", Active: true, Created: now, Updated: now,
+			Trigger: puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{"info"}},
+			Actions: []puntuale.Action{{Kind: puntuale.ActionTag, Add: []string{"info"}}}}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		reaction, own := w.message("c", "+393330000003", "info"), w.message("d", "+393330000004", "info")
+		reaction.Kind, own.Own = puntuale.ReplyReaction, true
+		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{
+			w.message("a", "+393330000001", " Info. "), w.message("b", "+393330000002", "info per favore"), reaction, own,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := w.c.Replies(ctx, puntuale.ReplyFilter{Own: true}, puntuale.Page{Limit: 10})
+		if err != nil || len(all) != 1 || all[0].NetworkID != "a" {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if n := w.Int("select count(*) from automation_trigger where client_id = $1", w.c.ID); n != 1 {
+			t.Errorf("%d triggers", n)
+		}
+	})
+}

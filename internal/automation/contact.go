@@ -1,0 +1,70 @@
+package automation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Contacts takes triggers of changed contacts once, follows the contacts, and returns how many triggers it took.
+func (r *Runner) Contacts(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	now := r.Clock.Now().Truncate(time.Microsecond)
+	taken, err := r.Store.TakeContacts(ctx, now, takeAtOnce)
+	if err != nil || len(taken) == 0 {
+		return 0, err
+	}
+	byClient := map[puntuale.ClientID][]puntuale.TakenTrigger{}
+	for _, t := range taken {
+		byClient[t.Client] = append(byClient[t.Client], t)
+	}
+	order := slices.Sorted(maps.Keys(byClient))
+	clients, err := r.Store.AutomatedClients(ctx, order)
+	if err != nil {
+		return 0, fmt.Errorf("read rules: %w", err)
+	}
+	var failures []error
+	for _, id := range order {
+		w := &clientWork{Runner: r, id: id, now: now, client: clients[id]}
+		if w.client == nil {
+			w.client = &puntuale.AutomatedClient{ID: id}
+		}
+		if err := w.followContacts(ctx, byClient[id]); err != nil {
+			failures = append(failures, fmt.Errorf("client %d: %w", id, err))
+		}
+	}
+	return len(taken), errors.Join(failures...)
+}
+
+// followContacts compares the dates of changed contacts with the rules, in small transactions.
+func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTrigger) error {
+	zone, err := time.LoadLocation(w.client.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	for len(all) > 0 {
+		rows, calls := w.Bound()
+		n := min(len(all), max(1, rows/contactRows))
+		begun := w.Clock.Now()
+		if err := w.Store.FollowContacts(ctx, w.id, all[:n], w.now, func(rule puntuale.ActiveAutomation, value string, from time.Time) puntuale.Date {
+			return NextDay(rule.Trigger.Repeat, value, puntuale.DateOf(from.In(zone)))
+		}); err != nil {
+			return err
+		}
+		if all = all[n:]; calls && len(all) > 0 {
+			if err := w.rest(ctx, begun); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// contactRows is how many rows a changed contact usually changes: a date of a few rules, and the messages for the former date.
+const contactRows = 4
