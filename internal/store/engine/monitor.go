@@ -169,7 +169,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
-				<-answer //nolint:errcheck // only the end of the query matters now
+				<-answer //nolint:errcheck // only its end matters now
 			}
 			return false
 		case <-fired:
@@ -182,7 +182,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.release()
 			cancel()
-			<-answer //nolint:errcheck // only the end of the query matters now
+			<-answer //nolint:errcheck // only its end matters now
 			return true
 		}
 	}
