@@ -61,7 +61,7 @@ func drips(conn net.Conn) time.Duration {
 }
 
 // TestConnectionDeadlines: a peer loses its connection if it sends its header or body byte by byte, does not read the
-// the answer, or sends no further request.
+// answer, or sends no further request.
 func TestConnectionDeadlines(t *testing.T) {
 	t.Parallel()
 	reads := func(_ http.ResponseWriter, r *http.Request) error {
