@@ -120,9 +120,9 @@ func settings() huma.Config {
 	return config
 }
 
-// open allows objects to have more members than the document describes: later versions may add members to answers, and
-// callers may send members that the server ignores. Bodies in strictBodies stay closed. Run open after all operations
-// are registered, and before the first call.
+// open allows objects to have more members than the document describes. Later versions may add members to answers, and
+// callers may send members that the server ignores. Bodies in strictBodies allow no more members. Run open after all
+// operations are registered, and before the first call.
 func (a *api) open() {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors; no answer uses it
 		delete(a.OpenAPI().Components.Schemas.Map(), name)

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// edge rewrites a request from any accepted spelling to the spelling that the operations expect: a path without a
-// trailing slash, and each list in the query as a repeated "name[]". A path that is not clean gets the answer for an
+// edge rewrites a request from any accepted spelling to the spelling that the operations expect. The expected path has
+// no trailing slash, and each list in the query is a repeated "name[]". A path that is not clean gets the answer for an
 // unknown path, because the mux would otherwise redirect it.
 func (a *api) edge(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -60,8 +60,8 @@ func drips(conn net.Conn) time.Duration {
 	}
 }
 
-// TestConnectionDeadlines: a peer loses its connection if it sends its header or body byte by byte, does not read the
-// answer, or sends no further request.
+// TestConnectionDeadlines: a peer loses its connection if it sends its header or body byte by byte. The same happens if
+// it does not read the answer, or sends no further request.
 func TestConnectionDeadlines(t *testing.T) {
 	t.Parallel()
 	reads := func(_ http.ResponseWriter, r *http.Request) error {

@@ -100,8 +100,8 @@ func TestGateLeavesRoom(t *testing.T) {
 	}
 }
 
-// Waiting calls are admitted in this order: first the calls that prevent sends, then the first call of each caller,
-// then the second call of each caller.
+// Waiting calls that prevent sends are admitted first. Then the first call of each caller is admitted, and then the
+// second call of each caller.
 func TestGateIsFair(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)

@@ -67,8 +67,8 @@ func sendBrandLogo(v *Request) error {
 	return ServeForGood(v, kind, logo)
 }
 
-// paperColour contains the backgrounds of app.css on which a partner's colour appears: the page, a card, and both of
-// these with a light tint of the colour.
+// paperColour contains the backgrounds of app.css on which a partner's colour appears. These are the page, a card, and
+// both of them with a light tint of the colour.
 type paperColour struct {
 	Page, card string
 	wash       float64 // the amount of the colour in the tint, from 0 to 1
