@@ -10,23 +10,23 @@ help: ## print this list
 run: ## try the product: demo data, messages within seconds, a curl line to paste
 	go run ./cmd/puntuale demo
 
-serve: ## a server on ./puntuale-data whose sessions are sandboxes
+serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 	go run ./cmd/puntuale serve --sandbox
 
-build: ## bin/puntuale
+build: ## build bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
 
 test: ## unit tests, tests on both databases and of pages in a browser, with the race detector
 	scripts/with-chromium scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -vet=off -timeout 15m ./...
 
-nosocket: ## build and test without linked numbers, whose libraries include one under the GPL
+nosocket: ## vet and build without linked numbers, and check that their libraries are left out (one is under the GPL)
 	go vet -tags nosocket ./...
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
 check: lint pages e2e mutations allocations ## everything that "make test" leaves out: linters, pages on more screens, the built binary with crashes and many nodes, mutations
 
-lint: ## linters, gofmt
+lint: ## run gofmt and the linters
 	scripts/lint
 
 pages: ## browser tests on the screens that "make test" leaves out; with SCREENS=all on all eight screens
