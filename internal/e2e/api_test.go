@@ -74,7 +74,7 @@ func callWith(client *http.Client, method, address, key string, body any, header
 	return a, err
 }
 
-// must does the same as call, but fails the test on an error or a status of 400 or higher.
+// must does the same as call, but fails the test on an error, or if the status is not 200.
 func must(t *testing.T, method, address, key string, body any, header ...string) answer {
 	t.Helper()
 	a, err := call(method, address, key, body, header...)

@@ -221,8 +221,9 @@ func spread(from time.Time, n int, every time.Duration) (all []time.Time) {
 	return all
 }
 
-// TestFailoverAsynchronous: a standby that lags behind is promoted. Messages whose sending the standby does not know
-// are not shown twice. If the network does not recognise repeats, these messages are not sent again.
+// TestFailoverAsynchronous: a standby that lags behind is promoted. It does not know that the old server had sent some
+// messages. If the network recognises repeats, these messages are sent again and shown once. If it does not, they are
+// not sent again.
 func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)

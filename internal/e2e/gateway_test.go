@@ -227,8 +227,8 @@ func (g *killedGateway) details(phones []string) map[string]gatewayMessage {
 	return all
 }
 
-// settle waits until each message for which the gateway was called has an outcome or is uncertain. Then the gateway
-// reports the messages that it sent.
+// settle waits until each message for which the gateway was called is COMPLETED or uncertain. Then the gateway reports
+// the uncertain messages that it sent.
 func (g *killedGateway) settle() {
 	g.t.Helper()
 	begun := g.begunFor()[g.known:]
