@@ -11,15 +11,17 @@ import (
 	"time"
 )
 
-// This test covers each decision that the contract leaves open, on both databases. Some decisions have their own tests:
-// - the order of refusals: TestOrderOfRefusals, TestUnmatched
-// - lenient calls: TestStartIsLenient, TestDetailsAreLenient, TestFlaws; the strict call: TestCancelIsStrict
-// - the daily cap: TestCapIsExact, TestStopsWorkOverTheCap
-// - accounts that may not send: TestAccountsThatMayNotSend
-// - dry runs: TestDryRun; zones: TestStartTimezone; lists: TestPages
-// - if_running and deleted sequences: TestIfRunningAndStop
-// - keys and tenants: TestKeysAndTenants; logins: TestCreateClient
-// - recipients: TestParseRecipient in package control
+// TestBehaviour covers each decision that the contract leaves open, on both databases. Some decisions have their own
+// tests.
+//
+//   - The order of refusals: TestOrderOfRefusals, TestUnmatched.
+//   - Lenient calls: TestStartIsLenient, TestDetailsAreLenient, TestFlaws. The strict call: TestCancelIsStrict.
+//   - The daily cap: TestCapIsExact, TestStopsWorkOverTheCap.
+//   - Accounts that may not send: TestAccountsThatMayNotSend.
+//   - Dry runs: TestDryRun. Zones: TestStartTimezone. Lists: TestPages.
+//   - if_running and deleted sequences: TestIfRunningAndStop.
+//   - Keys and tenants: TestKeysAndTenants. Logins: TestCreateClient.
+//   - Recipients: TestParseRecipient in package control.
 //
 // Package plan tests steps, timing, windows, dates and placeholders. Packages dispatch and storetest test the outcomes
 // of messages.
