@@ -310,7 +310,7 @@ type TenantStore interface {
 type PartnerStore interface {
 	// CreatePartner creates the partner, its login and its key in one transaction.
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
-	// RotateKey stores next for the owner of the key that has this hash. The old key works until graceEnds.
+	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
 	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of

@@ -129,7 +129,7 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withStore opens the store for one verb of an operator. It does not join the fleet, so it works beside a running
+// withStore opens the store for one command of an operator. It does not join the fleet, so it works beside a running
 // server.
 func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store) error) error {
 	s.Data = p.path(s.Data)
