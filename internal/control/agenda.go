@@ -27,7 +27,7 @@ type Today struct {
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
 	Partly    bool                     // true: too many messages wait, so Uncertain is incomplete
 	Upcoming  []puntuale.MessageDetail // messages due before midnight, and late messages, soonest first
-	Next      *puntuale.MessageDetail  // nil, unless no other message is due today: then the first message of a later day, if there is one
+	Next      *puntuale.MessageDetail  // the first message of a later day; set only if no other message is due today
 	Failures  []Failure                // the most frequent reason first
 	Sessions  []Session
 }
@@ -374,7 +374,7 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 // Agenda contains the messages that are due on each of several days.
 type Agenda struct {
 	Days   []AgendaDay
-	Next   *puntuale.MessageDetail // nil, unless no message is due on these days: then the first later message, if there is one
+	Next   *puntuale.MessageDetail // the first later message; set only if no message is due on these days
 	Partly bool                    // true: too many messages wait, so some uncertain ones may be listed at the time of their next check
 }
 

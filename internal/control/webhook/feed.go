@@ -14,8 +14,8 @@ import (
 
 // FeedQuery is a request for the events after a number. Its members are as the caller wrote them.
 type FeedQuery struct {
-	After   string // "": from the first event that is kept
-	Types   string // names separated by commas; "": all types
+	After   string // "": from the first stored event
+	Types   string // names of event types, separated by commas; "": all types
 	Limit   string // "": 100; at most 1,000
 	Wait    string // how long to wait for the first event, in seconds, at most 30; "": do not wait
 	Unknown []puntuale.Fault
