@@ -95,8 +95,8 @@ func inboundTests() map[string]struct {
 	}
 }
 
-// TestInbound: each message of any type is reported once, with its kind and text. Half of the messages come from a
-// person, and half from the owner of the linked phone.
+// TestInbound: each message of any type is reported once, with its kind and text. A person writes each message, and
+// so does the owner of the linked phone.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
