@@ -49,8 +49,7 @@ func TestAckErrors(t *testing.T) {
 	}
 }
 
-// TestAcks delays or drops acks in all ways. The message still arrives, except in the case in which the server never
-// saw it.
+// TestAcks delays or drops acks in all ways. The message still arrives, except in the cases "discarded" and "lost".
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
