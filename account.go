@@ -29,7 +29,7 @@ const (
 	AccountFull AccountType = "full" // no limitation
 )
 
-// ParseAccountType reads one of the contract's three words; "" is full.
+// ParseAccountType reads the contract's word for an account type: test, baby or full. "" means full.
 func ParseAccountType(word string) (AccountType, error) {
 	switch t := AccountType(word); t {
 	case "":
@@ -105,7 +105,7 @@ type SendPermission struct {
 	Deleted   bool
 	Suspended bool
 	Held      bool      // a restore holds the client until a person releases it
-	Erased    bool      // the client erased a person, so its blacklist may hold marks; see [BlacklistEntry]
+	Erased    bool      // the client erased a person, so the client's blacklist may contain marks; see [BlacklistEntry]
 	ExpiresAt time.Time // zero: never
 	Credits   *int64    // nil: unlimited
 }

@@ -36,7 +36,7 @@
 //
 // The moves between states:
 //
-//	PENDING ──claim──▶ (in flight; PENDING outside) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
+//	PENDING ──claim──▶ (in flight; callers see PENDING) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)
 //	FAILED, CANCELLED, BLACKLISTED ──re-send──▶ RESCHEDULED, and a new PENDING message
 //	uncertain ──receipt or a person──▶ COMPLETED | FAILED

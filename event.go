@@ -102,8 +102,8 @@ const (
 	MaxReference = 255
 )
 
-// Event is something that happened to a client. Webhooks and the feed tell it to the client's programs. The
-// transaction that makes the fact true writes the event without a number. Later a numberer sets Seq (see
+// Event is something that happened to a client. Webhooks and the feed report it to the client's programs. The
+// transaction that stores the fact also writes the event, without a number. Later a numberer sets Seq (see
 // [OutboxStore.NumberEvents]), so that readers can follow the events in order.
 type Event struct {
 	Client  ClientID
@@ -115,8 +115,8 @@ type Event struct {
 	// "": no facts. If it has a member reason, that member is the stored form of a [Reason].
 	Detail string
 
-	// The fields below are the subject. The store reads the subject when the event is told, so an erasure reaches
-	// events, too. nil: the subject is gone, or has another type.
+	// The fields below are the subject. The store reads the subject each time it returns the event. Therefore an
+	// erasure also removes the person's data from old events. nil: the subject is gone, or has another type.
 	Message *MessageDetail
 	Reply   *Reply
 	Consent *Consent

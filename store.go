@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// This file has the promises of the store, grouped by role. A caller asks only for the roles that it needs. Only a
+// This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
 // store implements all roles.
 //
 // Unless a comment says otherwise, these rules hold. A method that changes something returns nil only after its
@@ -78,9 +78,9 @@ type RunStore interface {
 	// stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
 
-	// CancelPending cancels all messages of the target, in the same way as Stop. It gives each cancelled chunk to
-	// took, and does not keep it. Each chunk is sorted by id, and the first 50,000 messages together are sorted, too.
-	// If took returns an error, CancelPending ends; cancelled messages stay cancelled.
+	// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
+	// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
+	// together are sorted, too. If took returns an error, CancelPending ends; cancelled messages stay cancelled.
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
@@ -398,9 +398,9 @@ type AttemptStore interface {
 	// the items. [ErrFenced]: the lease is gone, and nothing was claimed.
 	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
 
-	// Record stores the outcomes of attempts, if the message still has the attempt's token. If it has not, only a
-	// proof of delivery has an effect. The results say for each outcome whether it was stored unchanged. Record needs
-	// no lease.
+	// Record stores the outcomes of attempts, if the message still has the attempt's token. If the message has another
+	// token, only a proof of delivery has an effect. The results say for each outcome whether it was stored unchanged.
+	// Record needs no lease.
 	Record(ctx context.Context, now time.Time, results []Result) ([]bool, error)
 
 	// Settle closes or postpones messages that are open and have no intent. It skips a message that changed after the
@@ -492,14 +492,14 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes to the owner of the sessions that from still owns. 0 means nobody. It returns the sessions that
-	// changed owner.
+	// Assign makes the node in the argument to the owner of sessions that the node in the argument from still owns. 0
+	// means no node. It returns the sessions that changed owner.
 	Assign(ctx context.Context, from, to NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup tells the dispatcher that a session has something due at the moment due. A zero due means that sessions
+// Wakeup informs the dispatcher that a session has something due at the moment due. A zero due means that sessions
 // changed. A wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 

@@ -85,7 +85,7 @@ type UserPatch struct {
 	Password  Change[string] // hash of the new password
 	Second    Change[SecondFactor]
 	Seen      Change[time.Time]
-	NewPlace  Change[string] // the sign-in at Seen was in a browser that is new to the user, at this address ("": not known). The user is told
+	NewPlace  Change[string] // the sign-in at Seen was in a browser that is new to the user, at this address ("": not known). The user gets a notice
 	EndVisits bool
 }
 

@@ -134,8 +134,8 @@ func TestDeployCommands(t *testing.T) {
 	}
 }
 
-// TestDeployWaitsForAStop: whatever stops a server must wait longer than the server's own limit. Otherwise messages in
-// flight are cut off.
+// TestDeployWaitsForAStop: everything in deploy/ that stops a server must wait longer than the server's own limit for a
+// stop. Otherwise messages in flight are cut off.
 func TestDeployWaitsForAStop(t *testing.T) {
 	t.Parallel()
 	parsed, err := newConsole(t, nil).parse([]string{"serve"})

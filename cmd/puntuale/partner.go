@@ -63,8 +63,8 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 }
 
 // refuseSecond refuses a second partner, because an operator may repeat the command by mistake. Then the clients might
-// belong to one partner, and the key that the operator noted to the other. An operator who wants two partners must say
-// so with a flag.
+// belong to one partner, and the key that the operator noted to the other. An operator who wants a second partner must
+// set a flag.
 func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
 	if c.Another {
 		return nil

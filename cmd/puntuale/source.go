@@ -187,8 +187,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// readers read the kinds of settings whose text may be wrong. kong would stop at the first wrong text. A reader notes
-// the fault, keeps the default, and goes on, so that all faults are reported together.
+// readers returns the readers of settings whose text may be wrong. kong would stop at the first wrong text. A reader
+// stores the fault, keeps the default, and continues, so that all faults are reported together.
 func (p *program) readers() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), reader[time.Duration]{p, "a duration such as 500ms, 15s or 24h", time.ParseDuration}),
@@ -202,7 +202,7 @@ func (p *program) readers() []kong.Option {
 // reader reads one kind of setting.
 type reader[T any] struct {
 	p     *program
-	form  string // what form the text should have
+	form  string // the form that the text must have
 	parse func(string) (T, error)
 }
 

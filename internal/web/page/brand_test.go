@@ -29,7 +29,7 @@ func TestBrandIsReadable(t *testing.T) {
 	})
 }
 
-// TestReadableColourStays: a colour that is readable does not change.
+// TestReadableColourStays: a colour that is already readable does not change.
 func TestReadableColourStays(t *testing.T) {
 	t.Parallel()
 	if style := brandStyle("#204080"); !strings.Contains(style, "--brand:#204080;") {
