@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// Two numbers write to each other without a pause, and no message is lost. Without the locks a few messages would be
-// lost: the library encrypts and decrypts for one device at the same time, and may write an older state over a newer one.
+// Two numbers write to each other without a pause, and no message is lost. The library alone would lose a few messages. It
+// encrypts and decrypts for one device at the same time, and may write an older state over a newer one.
 func TestBothWays(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, w *world) {

@@ -45,7 +45,7 @@
 // the device acknowledges it, and sends unacknowledged ones again at the next login.
 //
 // A passing test proves that our code and the library work together. It does not prove that WhatsApp would accept their
-// messages: the network uses the library's own codec, and its checks are only those that somebody wrote.
+// messages. The network uses the library's own codec, and it checks only what its authors thought of.
 //
 // # Results
 //
