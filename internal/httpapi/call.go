@@ -28,7 +28,7 @@ import (
 type call struct {
 	client  *control.Client  // set if the key is a client's
 	partner *account.Partner // set if the key is a partner's
-	key     string           // the caller's key; an answer with a secret is encrypted with it
+	key     string           // the caller's key; it seals a stored answer that contains a secret
 	device  *control.Device  // set if the key is a device's token
 	scope   string           // method and path, which an idempotency key belongs to
 	body    []byte           // without byte order mark; nil: the request had no body
