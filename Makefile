@@ -1,76 +1,76 @@
-# All commands of a developer. CI runs "make test" and "make check" (.ci/run). Both need only Go. Where PostgreSQL is
-# installed, they start one of their own (scripts/with-postgres).
+# All commands of a developer. CI runs "make test" and "make check" (.ci/run). Both need only Go. If PostgreSQL is
+# installed, they start a cluster of their own (scripts/with-postgres).
 
 
 .PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-people figures-automations bench fuzz generate assets
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## try it: demo data, messages within seconds, a curl line to paste
+run: ## try the product: demo data, messages within seconds, a curl line to paste
 	go run ./cmd/puntuale demo
 
-serve: ## a server on ./puntuale-data whose sessions are sandboxes
+serve: ## start a server on ./puntuale-data whose sessions are sandboxes
 	go run ./cmd/puntuale serve --sandbox
 
-build: ## bin/puntuale
+build: ## build bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
 
-test: ## units, both databases and pages in a browser, with the race detector
+test: ## unit tests, tests on both databases and of pages in a browser, with the race detector
 	scripts/with-chromium scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -vet=off -timeout 15m ./...
 
-nosocket: ## the build without linked numbers and their libraries, one of which is under the GPL
+nosocket: ## vet and build without linked numbers, and check that their libraries are left out (one is under the GPL)
 	go vet -tags nosocket ./...
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint pages e2e mutations allocations ## what "make test" leaves out: linters, pages on more screens, the built binary with crashes and many nodes, mutations
+check: lint pages e2e mutations allocations ## everything that "make test" leaves out: linters, pages on more screens, the built binary with crashes and many nodes, mutations
 
-lint: ## linters, gofmt
+lint: ## run gofmt and the linters
 	scripts/lint
 
-pages: ## the stories in a browser on the screens that "make test" leaves out; all eight with SCREENS=all
+pages: ## browser tests on the screens that "make test" leaves out; with SCREENS=all on all eight screens
 	PUNTUALE_SCREENS=$(or $(SCREENS),other) scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -count=1 -shuffle=on -timeout 30m ./internal/web
 
-e2e: ## the built binary, from outside
+e2e: ## test the built binary from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
 		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
 
-mutations: ## each guarantee's test fails once its mechanism is taken away
+mutations: ## check that each guarantee's test fails if the guarantee's mechanism is removed
 	scripts/with-postgres scripts/mutations
 
-allocations: ## what the hot path allocates is within its budgets; without the race detector, which allocates too
+allocations: ## check that the hot path allocates no more than its budgets; without the race detector, which itself allocates
 	scripts/with-postgres go run ./scripts/gotest -count=1 ./internal/budget
 
-budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
+budgets: ## run the benchmarks of the hot path, for benchstat, and compare them with their budgets (BUDGETFLAGS=-renew writes new budgets)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
-long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number, while people write, of one at a gateway and of a device, 5,300 hostile connections for minutes, campaigns of 100,000, 100,000 events to webhooks, kills while rules act, more years of automations (up to two hours)
+long: ## long tests, up to two hours: many nodes with the default lease; each fault several times; a hundred races for a cap; a hundred kills of a server with an Official number, while people write, with a gateway's number, and with a device; 5,300 hostile connections for minutes; campaigns of 100,000; 100,000 events to webhooks; kills while rules act; more years of automations
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 120m \
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|EventsKilled|EventsTakenOver|AutomationsKilled|AutomationsTakenOver|HostileMix' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run TestYear ./internal/automation/yeartest
 
-bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
+bench: ## measure the product and its peers on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \
 		scripts/with-postgres go -C bench run . $(or $(BENCHFLAGS),-write ../docs)
 
-figures: ## of several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3
+figures: ## measure several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3 nodes
 	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
 		-run Figure ./internal/e2e
 
-figures-pages: ## what every page of the dashboards takes with 100,000 and 1,000,000 messages stored, on both databases
+figures-pages: ## measure the time of every dashboard page with 100,000 and 1,000,000 stored messages, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 60m -run FigurePages ./internal/web
 
-figures-people: ## what lists and searches take with 1,000,000 contacts, and with 1,000,000 replies, on both databases
+figures-people: ## measure the time of lists and searches with 1,000,000 contacts and with 1,000,000 replies, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run 'TestContactFigures|TestReplyFigures' ./internal/store
 
-figures-automations: ## how many birthdays and replies a second rules take, on both databases
+figures-automations: ## measure how many birthdays and replies rules handle in a second, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestMany ./internal/automation
 
-fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
+fuzz: ## run every fuzz target for a time: make fuzz FUZZTIME=5m
 	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \
 		for target in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz'); do \
 			echo "== $$pkg $$target"; \
@@ -78,13 +78,13 @@ fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 		done; \
 	done
 
-pictures: ## the pictures of docs/images, from a sandbox server in Chromium
+pictures: ## make the pictures of docs/images, from a sandbox server in Chromium
 	PUNTUALE_PICTURES=$(CURDIR)/docs/images scripts/with-chromium go run ./scripts/gotest -tags 'e2e pictures' -count=1 -run TestPictures ./internal/e2e
 
-generate: ## the pages' templates, and the configuration table of docs/operate.md
+generate: ## generate the code of the pages' templates, and the settings table of docs/operate.md
 	scripts/templates
 	UPDATE=1 go test -run '^TestReferenceIsCurrent$$' ./cmd/puntuale
 
-assets: ## the pages' files by others, as published: fetched again with npm, compared with their manifest
+assets: ## download the pages' files of other projects again with npm, and compare them with their manifest
 	for folder in internal/httpapi/docs/static internal/web/static internal/web/testdata; do go run ./scripts/assets fetch $$folder || exit 1; done
 	go run ./scripts/assets

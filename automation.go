@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. Its story is this:
+// An automation is a rule of a client: one trigger, conditions joined by "and", and actions in order. This is how a
+// rule comes to act:
 //
 //	a fact (a reply, an outcome, a call of a hook, a date) ─▶ a [Firing] that acted, or that did not act for a [Reason]
 //
-// The transaction of a fact also writes a trigger row, but only for a client with an active rule that wants such facts. A
-// runner takes the row, decides, and acts in one transaction. The occurrence commits there: a reply's network id, a run, a date, or the key of a hook's call. So the rule acts once for it and a
-// person. The origin of its messages is
-// AUTOMATION. See docs/decisions/0041-automations.md.
+// The transaction that stores a fact also writes a trigger row, if the client has an active rule that waits for such
+// facts. A runner takes the row, decides, and acts, all in one transaction. This transaction also stores the
+// occurrence: a reply's network id, a run, a date, or the key of a hook's call. Therefore a rule acts only once for one
+// occurrence and one person. The messages of a rule have the origin AUTOMATION. See docs/decisions/0041-automations.md.
 
 // AutomationID names an automation.
 type AutomationID int64
@@ -24,8 +25,8 @@ func (id AutomationID) String() string { return strconv.FormatInt(int64(id), 10)
 
 // Limits of automations.
 const (
-	MaxAutomations       = 100 // the most automations of one client
-	MaxActions           = 10  // the most actions of one rule
+	MaxAutomations       = 100 // automations of one client
+	MaxActions           = 10  // actions of one rule
 	MaxTriggerWords      = 50
 	MaxTriggerWord       = 100 // characters
 	MaxConditionFields   = 20
@@ -35,29 +36,30 @@ const (
 	MaxHookRate          = 10  // calls of one hook a second
 	MaxNoReplyHours      = 720 // 30 days
 	MaxCooldownHours     = 720 // as long as the log is kept
-	MaxAutomationDepth   = 3   // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
-	DefaultAutomatedMost = 5   // starts and sends of automations that a person gets in 24 hours
+	MaxAutomationDepth   = 3   // the depth at which no rule acts. What a rule starts has a depth one higher than the rule's trigger
+	DefaultAutomatedMost = 5   // starts and sends of automations that one person may get in 24 hours
 	MaxAutomatedMost     = 100
 )
 
 const (
-	// KeepFirings is how long the log keeps firings.
+	// KeepFirings is how long the log stores firings.
 	KeepFirings = 30 * 24 * time.Hour
-	// HookRepeat is how long a repeat of a hook's call is recognized.
+	// HookRepeat is how long the server recognizes a repeat of a hook's call.
 	HookRepeat = 24 * time.Hour
-	// AutomationCatchUp is how late a date may be planned after an outage. Later ones are logged as missed.
+	// AutomationCatchUp is how late a date's messages may still be planned after an outage. A date that is later is
+	// logged as missed.
 	AutomationCatchUp = 24 * time.Hour
-	// AutomatedWithin is the time in which the starts and sends of a person are counted.
+	// AutomatedWithin is the period in which the starts and sends for one person are counted.
 	AutomatedWithin = 24 * time.Hour
-	// DepthWithin is how long after an automatic message a reply has its depth. Only programs answer each other so often and so quickly
-	// that the depth counts. A person who writes again tomorrow begins anew.
+	// DepthWithin is how long after an automatic message a reply gets the message's depth. A program answers within
+	// this time, so a loop of two programs reaches MaxAutomationDepth. A reply after this time has depth 0.
 	DepthWithin = time.Hour
 )
 
 // Automation is a rule.
 type Automation struct {
 	ID         AutomationID
-	Name       string // also the nome_invio of what it starts
+	Name       string // also the name (nome_invio) of the runs that the rule starts
 	Active     bool
 	Trigger    Trigger
 	Conditions Conditions
@@ -65,46 +67,47 @@ type Automation struct {
 	Created    time.Time
 	Updated    time.Time
 
-	Fired     int64     // how often it acted
+	Fired     int64     // how often the rule acted
 	LastFired time.Time // zero: never
 }
 
-// Version is the version of what a rule's editor shows.
+// Version returns the version of the values in a rule's editor.
 func (a Automation) Version() Version {
 	return versionOf(a.Name, a.Active, a.Trigger, a.Conditions, a.Actions, moment(a.Updated))
 }
 
-// TriggerKind is what a rule waits for.
+// TriggerKind says which event a rule waits for.
 type TriggerKind string
 
-// Kinds of triggers. Stores keep numbers for them.
+// Kinds of triggers. Stores keep a number for each kind.
 const (
 	TriggerReply   TriggerKind = "reply"    // a person wrote
 	TriggerReplyTo TriggerKind = "reply_to" // a person answered a sequence
 	TriggerNoReply TriggerKind = "no_reply" // a person did not answer a sequence in time
-	TriggerDate    TriggerKind = "date"     // the date of a contact's field comes
+	TriggerDate    TriggerKind = "date"     // the date in a contact's field has come
 	TriggerHook    TriggerKind = "hook"     // a program called the rule's secret address
 	TriggerOutcome TriggerKind = "outcome"  // a message of a sequence was sent, failed or was read
 )
 
-// TriggerKinds are all kinds, in the order of pages.
+// TriggerKinds returns all kinds, in the order in which pages show them.
 func TriggerKinds() []TriggerKind {
 	return []TriggerKind{TriggerReply, TriggerReplyTo, TriggerNoReply, TriggerDate, TriggerHook, TriggerOutcome}
 }
 
-// Personal reports whether the trigger belongs to a conversation. Such rules leave a person alone after a take-over.
+// Personal reports whether the trigger belongs to a conversation. Rules with such a trigger do not act for a person
+// during a take-over.
 func (k TriggerKind) Personal() bool { return k != TriggerDate && k != TriggerHook }
 
 // Repeat says how often a date comes.
 type Repeat string
 
 const (
-	RepeatYearly  Repeat = "yearly"  // 29 February counts as 28 February in common years
-	RepeatMonthly Repeat = "monthly" // a day that the month lacks counts as its last day
+	RepeatYearly  Repeat = "yearly"  // 29 February counts as 28 February in years without a 29 February
+	RepeatMonthly Repeat = "monthly" // if a month lacks the day, the month's last day counts
 	RepeatOnce    Repeat = "once"
 )
 
-// OutcomeStatus is an outcome that a rule waits for.
+// OutcomeStatus is the outcome that a rule waits for.
 type OutcomeStatus string
 
 const (
@@ -113,30 +116,30 @@ const (
 	OutcomeRead      OutcomeStatus = "READ"
 )
 
-// Trigger is what a rule waits for. Members that its kind does not use are empty. The JSON form is both the wire's and what
-// stores keep.
+// Trigger says which event a rule waits for. Members that its kind does not use are empty. The wire and stores use the
+// same JSON form.
 type Trigger struct {
 	Kind     TriggerKind       `json:"kind"`
-	Words    []string          `json:"words,omitempty"`    // reply: the whole message is one of them, compared as opt-out words are; none: any message
-	First    bool              `json:"first,omitempty"`    // reply: only the first one ever
+	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these, compared like opt-out words; empty: any message
+	First    bool              `json:"first,omitempty"`    // reply: only the first reply of the person that the store has
 	Sequence SequenceChoice    `json:"sequence,omitempty"` // reply_to, no_reply, outcome: an id
-	Hours    int               `json:"hours,omitempty"`    // no_reply: 1 to MaxNoReplyHours after the run's last message was COMPLETED
-	Field    string            `json:"field,omitempty"`    // date: a contact's date field
+	Hours    int               `json:"hours,omitempty"`    // no_reply: hours without an answer after the run's last message was COMPLETED, 1 to MaxNoReplyHours
+	Field    string            `json:"field,omitempty"`    // date: name of a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date
 	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 
-// A [SequenceChoice] is the id of a sequence, or one of these words.
+// Words that a [SequenceChoice] may be instead of an id.
 const (
 	SequenceDefault SequenceChoice = "default" // the sequence in the session's default pair
 	SequenceAll     SequenceChoice = "all"     // all sequences; allowed only for the action stop
 )
 
-// SequenceChoice is the id of a sequence as the wire shows it, or a word.
+// SequenceChoice is the id of a sequence in the form of the wire, or one of the words above.
 type SequenceChoice string
 
-// ID returns the sequence's id; 0 if the choice is a word, or no id.
+// ID returns the sequence's id, or 0 if the choice is no id.
 func (c SequenceChoice) ID() SequenceID {
 	id, err := ParseID[SequenceID](string(c))
 	if err != nil {
@@ -145,7 +148,7 @@ func (c SequenceChoice) ID() SequenceID {
 	return id
 }
 
-// UnmarshalJSON reads an id as a string or as a number.
+// UnmarshalJSON accepts an id as a string or as a number.
 func (c *SequenceChoice) UnmarshalJSON(text []byte) error {
 	var number json.Number
 	if len(text) > 0 && text[0] != '"' && json.Unmarshal(text, &number) == nil {
@@ -160,28 +163,28 @@ func (c *SequenceChoice) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Conditions must all hold. The JSON form is both the wire's and what stores keep.
+// Conditions must all be true. The wire and stores use the same JSON form.
 type Conditions struct {
-	Tags          []string         `json:"tags,omitempty"` // the contact has all of them
+	Tags          []string         `json:"tags,omitempty"` // the contact must have all these tags
 	Fields        []FieldCondition `json:"fields,omitempty"`
-	Session       string           `json:"id_sessione,omitempty"` // the trigger came through this session; not with date and hook
-	Window        *Window          `json:"window,omitempty"`      // its hours are in the client's zone
-	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // nothing of the sequence is pending for the person
+	Session       string           `json:"id_sessione,omitempty"` // the trigger must have come through this session; not used with date and hook
+	Window        *Window          `json:"window,omitempty"`      // hours in the client's zone
+	NotIn         SequenceChoice   `json:"not_in,omitempty"`      // no message of the sequence may be pending for the person
 	CooldownHours int              `json:"cooldown_hours,omitempty"`
 }
 
-// FieldOperator compares a field.
+// FieldOperator is a comparison of a field with a value.
 type FieldOperator string
 
-// Comparisons of a field. A field that is missing is empty: only not_equal and empty hold for it.
+// Comparisons of a field. A missing field counts as empty: only not_equal and empty are true for it.
 const (
-	FieldEqual    FieldOperator = "equal" // texts are compared without case and accents
+	FieldEqual    FieldOperator = "equal" // case and accents of texts do not matter
 	FieldNotEqual FieldOperator = "not_equal"
 	FieldLess     FieldOperator = "less" // compares numbers and dates
 	FieldMore     FieldOperator = "more"
-	FieldContains FieldOperator = "contains" // of texts
-	FieldFilled   FieldOperator = "filled"   // goes without a value
-	FieldEmpty    FieldOperator = "empty"    // likewise
+	FieldContains FieldOperator = "contains" // compares texts
+	FieldFilled   FieldOperator = "filled"   // uses no value
+	FieldEmpty    FieldOperator = "empty"    // uses no value
 )
 
 // FieldOps returns all comparisons.
@@ -189,14 +192,15 @@ func FieldOps() []FieldOperator {
 	return []FieldOperator{FieldEqual, FieldNotEqual, FieldLess, FieldMore, FieldContains, FieldFilled, FieldEmpty}
 }
 
-// FieldCondition compares a field of the contact with a value. If a hook's call has a field of this name, its value counts, and not the contact's.
+// FieldCondition compares a field of the contact with a value. If a hook's call has a field with this name, the call's
+// value is compared instead of the contact's.
 type FieldCondition struct {
 	Name  string        `json:"name"`
 	Op    FieldOperator `json:"op"`
 	Value string        `json:"value,omitempty"`
 }
 
-// ActionKind is what an action does.
+// ActionKind says what an action does.
 type ActionKind string
 
 const (
@@ -207,31 +211,32 @@ const (
 	ActionBlacklist ActionKind = "blacklist"
 )
 
-// ActionKinds are all kinds, in the order of pages.
+// ActionKinds returns all kinds, in the order in which pages show them.
 func ActionKinds() []ActionKind {
 	return []ActionKind{ActionStart, ActionStop, ActionSend, ActionTag, ActionBlacklist}
 }
 
-// Action is one thing that a rule does. Members that its kind does not use are empty. Stops come before starts, whatever the order. The
-// JSON form is both the wire's and what stores keep.
+// Action is one thing that a rule does. Members that its kind does not use are empty. A rule executes its stops before
+// its starts, in whatever order its actions are. The wire and stores use the same JSON form.
 type Action struct {
 	Kind     ActionKind     `json:"kind"`
 	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
 
-	// send: one message, as a step has it. It leaves at once, through the session of the trigger, else the default one.
+	// send: one message, with the same fields as a step. It leaves at once, through the session of the trigger. If the
+	// trigger has no session, the client's default session sends it.
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
 	MediaName string   `json:"media_name,omitempty"`
 	Latitude  *float64 `json:"latitude,omitempty"`
 	Longitude *float64 `json:"longitude,omitempty"`
 	Template  string   `json:"template,omitempty"`
-	Purpose   string   `json:"purpose,omitempty"` // service unless set
+	Purpose   string   `json:"purpose,omitempty"` // "": service
 
-	Add    []string `json:"add,omitempty"` // tag; a person who is no contact becomes one
+	Add    []string `json:"add,omitempty"` // tag; if the person is no contact, the rule makes a contact
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Step is the one step of a send.
+// Step returns the step that a send consists of.
 func (a Action) Step() Step {
 	return Step{
 		Text: a.Text, Media: a.Media, MediaName: a.MediaName, Latitude: a.Latitude, Longitude: a.Longitude, Template: a.Template,
@@ -239,95 +244,96 @@ func (a Action) Step() Step {
 	}
 }
 
-// Reaches reports whether the action starts or sends something, and so counts among those that a person may get in a day.
+// Reaches reports whether the action starts or sends something. Such actions count for the limit of what a person may
+// get in 24 hours.
 func (a Action) Reaches() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
 
-// AutomationStore keeps the rules of a client. Codes: not_found.
+// AutomationStore keeps the rules of a client. Every method may return not_found.
 type AutomationStore interface {
-	// CreateAutomation takes a rule that [Automation.Validate] accepts; o may be nil, and its Answer gets the AutomationID. A rule that is
-	// active wants facts from its commit on. secret is nil unless the trigger is a hook. Codes: quota_reached; invalid (a sequence, session or template that
-	// it names, at its place).
+	// CreateAutomation stores a rule, which must pass [Automation.Validate]. o may be nil; its Answer gets the
+	// AutomationID. Facts trigger an active rule from its commit on. secret is nil unless the trigger is a hook. Codes:
+	// quota_reached; invalid, with a fault at each sequence, session or template that does not exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
-	// UpdateAutomation replaces a rule, except its kind of trigger. What it planned for dates stays. Codes: invalid, as above, and at
-	// body.trigger.kind; precondition_failed.
+	// UpdateAutomation replaces a rule. Its kind of trigger must not change. Runs that the rule planned for dates stay.
+	// Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
 	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
 	Automation(ctx context.Context, id AutomationID) (Automation, error)
-	Automations(ctx context.Context) ([]Automation, error) // by id; at most MaxAutomations
-	// DeleteAutomation removes a rule and its log. What it started goes on.
+	Automations(ctx context.Context) ([]Automation, error) // sorted by id; at most MaxAutomations
+	// DeleteAutomation deletes a rule and its log. Runs that the rule started continue.
 	DeleteAutomation(ctx context.Context, id AutomationID) error
 	// Firings lists the log of a rule, newest first. Codes: invalid (the cursor).
 	Firings(ctx context.Context, id AutomationID, p Page) ([]Firing, string, error)
-	// AutomationFacts returns what a decision about a person needs.
+	// AutomationFacts returns the facts about a person that a rule's decision needs.
 	AutomationFacts(ctx context.Context, phone string, wanted WantedFacts, now time.Time) (AutomationFacts, error)
 }
 
-// Firing is one line of a rule's log: it acted, or it did not although its trigger fits.
+// Firing is one line of a rule's log. The rule acted, or it did not act although the trigger matched.
 type Firing struct {
 	ID         int64
 	Automation AutomationID
 	At         time.Time
-	Phone      string // "" of an erased person, or if the trigger has none
-	Occurrence string // "" once the person was erased, or contents were blanked
+	Phone      string // "" if the person was erased, or the trigger has no person
+	Occurrence string // "" after the person was erased or contents were blanked
 	Acted      bool
-	Reason     ReasonCode  // why it did not act, or left something out; "": it did everything
-	Detail     string      // the stored form of a [Reason] that says more, such as a missing field; "": none, or contents were blanked
+	Reason     ReasonCode  // why the rule did not act, or left an action out; "": it did everything
+	Detail     string      // the stored form of a [Reason] with details, such as a missing field; "": no details, or contents were blanked
 	Depth      int         // the trigger's depth
 	Messages   []MessageID // the first message of each start and send
 }
 
-// Why a rule did not act, or left something out.
+// Reasons why a rule did not act, or left an action out.
 const (
 	FiringTags       ReasonCode = "automation.tags"       // a tag is missing
-	FiringField      ReasonCode = "automation.field"      // a comparison does not hold
+	FiringField      ReasonCode = "automation.field"      // a comparison is not true
 	FiringSession    ReasonCode = "automation.session"    // the trigger came through another session
 	FiringWindow     ReasonCode = "automation.window"     // outside the window
-	FiringNotIn      ReasonCode = "automation.not_in"     // something of the sequence is pending
-	FiringCooldown   ReasonCode = "automation.cooldown"   // it acted for the person recently
+	FiringNotIn      ReasonCode = "automation.not_in"     // messages of the sequence are pending
+	FiringCooldown   ReasonCode = "automation.cooldown"   // the rule acted for the person recently
 	FiringTakeover   ReasonCode = "automation.takeover"   // the client's people answer this person
-	FiringDepth      ReasonCode = "automation.depth"      // rules triggered each other MaxAutomationDepth times
+	FiringDepth      ReasonCode = "automation.depth"      // rules triggered each other, up to depth MaxAutomationDepth
 	FiringMost       ReasonCode = "automation.most"       // the person got as many starts and sends in 24 hours as the client allows
-	FiringRunning    ReasonCode = "automation.running"    // if_running of the sequence kept it from a start
-	FiringMissed     ReasonCode = "automation.missed"     // too old: a server was away, a database failed over, or a backup was restored
-	FiringPast       ReasonCode = "automation.past"       // every step lies in the past
-	FiringRefused    ReasonCode = "automation.refused"    // a start or send could not be planned; Detail says why
+	FiringRunning    ReasonCode = "automation.running"    // the sequence's if_running prevented a start
+	FiringMissed     ReasonCode = "automation.missed"     // the fact is too old: a server was down, a database failed over, or a backup was restored
+	FiringPast       ReasonCode = "automation.past"       // all steps are in the past
+	FiringRefused    ReasonCode = "automation.refused"    // a start or send could not be planned; Detail has the reason
 	FiringNoDefault  ReasonCode = "automation.no_default" // the session has no default sequence
-	FiringGone       ReasonCode = "automation.gone"       // the sequence, session or template is gone
+	FiringGone       ReasonCode = "automation.gone"       // the sequence, session or template was deleted
 	FiringAccount    ReasonCode = "automation.account"    // the client is suspended or expired
 	FiringNoPhone    ReasonCode = "automation.no_phone"   // the hook's payload has no valid phone
-	FiringChanged    ReasonCode = "automation.changed"    // the date changed: the messages for the old one are cancelled
-	FiringUnkept     ReasonCode = "automation.unkept"     // the client keeps no replies, so nobody knows whether the person answered
-	FiringAnswered   ReasonCode = "automation.answered"   // the person answered meanwhile
-	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date that comes
+	FiringChanged    ReasonCode = "automation.changed"    // the date changed, so the messages for the old date are cancelled
+	FiringUnkept     ReasonCode = "automation.unkept"     // the client stores no replies, so nobody knows whether the person answered
+	FiringAnswered   ReasonCode = "automation.answered"   // the person answered in the meantime
+	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date in the future
 	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out
-	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is none of the words
+	FiringOtherWords ReasonCode = "automation.words"      // only in a dry run: the text is not one of the trigger's words
 )
 
-// AutomationFacts is what the store knows of a person when a rule decides.
+// AutomationFacts has the facts about a person that the store finds when a rule decides.
 type AutomationFacts struct {
-	Contact  *Contact                   // nil: the person is no contact
-	Answered time.Time                  // when the client's people wrote last; zero: never
-	Assigned bool                       // an agent in Chatwoot has the conversation
-	First    ReplyID                    // the first reply ever that is kept; 0: none
-	Replied  bool                       // only for a timer: the person wrote since it was set
-	Reached  int                        // starts and sends of automations within AutomatedWithin
-	Acted    map[AutomationID]time.Time // when each rule acted last for the person, within MaxCooldownHours
-	Running  map[SequenceID]bool        // something of the sequence is pending
+	Contact  *Contact                   // nil: the person is not a contact
+	Answered time.Time                  // when the client's people last wrote to the person; zero: never
+	Assigned bool                       // in Chatwoot, an agent is assigned to the conversation
+	First    ReplyID                    // the first stored reply of the person; 0: none
+	Replied  bool                       // only for a timer: the person wrote after the timer was set
+	Reached  int                        // number of starts and sends for the person within AutomatedWithin
+	Acted    map[AutomationID]time.Time // when each rule last acted for the person, within MaxCooldownHours
+	Running  map[SequenceID]bool        // messages of the sequence are pending for the person
 }
 
 // HookSecret is the secret part of a hook's address. The plain secret is never stored.
 type HookSecret struct {
 	Hash   KeyHash
-	Sealed []byte // for its owner, who may see it again
+	Sealed []byte // the sealed secret, so that the client can read it again
 }
 
-// Hook is what a rule with the trigger hook has besides.
+// Hook is the stored data of one hook.
 type Hook struct {
 	Client     ClientID
 	Automation AutomationID
 	Active     bool
-	Map        map[string]string // as in [Trigger]
+	Map        map[string]string // see [Trigger]
 	Sealed     []byte
-	Payload    []byte    // the last one, at most MaxHookBody; nil: none yet, or removed
+	Payload    []byte    // the last payload, at most MaxHookBody bytes; nil: none yet, or removed
 	PayloadAt  time.Time // zero: no call yet
 	Form       bool      // the payload is a form, not JSON
 }
@@ -335,33 +341,35 @@ type Hook struct {
 // HookCall is one call of a hook, after its mapping.
 type HookCall struct {
 	Automation AutomationID
-	Key        string            // what makes a repeat a repeat: the caller's idempotency key, or a hash of the body
-	Phone      string            // "": the payload has no valid one; then the call is only logged
-	Fields     map[string]string // by field; at most MaxHookFields
+	Key        string            // identifies the call, to recognise a repeat: the caller's idempotency key, or a hash of the body
+	Phone      string            // "": the payload has no valid phone, so the call is only logged
+	Fields     map[string]string // values by field name; at most MaxHookFields
 	Payload    []byte
 	Form       bool
 	At         time.Time
 }
 
-// HookTenant is the owner's side of hooks. Codes: not_found (no rule, or not a hook).
+// HookTenant shows a client its hooks, and changes their secrets. Codes: not_found (no rule, or its trigger is not a
+// hook).
 type HookTenant interface {
 	Hook(ctx context.Context, id AutomationID) (Hook, error)
-	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the former address is unknown at once
+	SetHookSecret(ctx context.Context, id AutomationID, s HookSecret) error // the old address stops working at once
 }
 
-// PersonFirings is what automations keep about one person, under each name of the person. An erasure removes it.
+// PersonFirings reads what automations stored about one person, under all names of the person. An erasure removes these
+// data.
 type PersonFirings interface {
-	// FiringsOf lists the lines of all rules' logs that concern the person, newest first. Codes: invalid (the cursor).
+	// FiringsOf returns the lines about the person in the logs of all rules, newest first. Codes: invalid (the cursor).
 	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
-	// PayloadsOf returns the hooks whose last payload names the person: at most MaxAutomations.
+	// PayloadsOf returns the hooks whose last payload is about the person, at most MaxAutomations.
 	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
 }
 
-// HookStore takes calls of hooks.
+// HookStore stores calls of hooks.
 type HookStore interface {
-	// HookOf finds the hook of an address, also of a rule that is not active. Codes: not_found.
+	// HookOf returns the hook of an address, even if its rule is not active. Codes: not_found.
 	HookOf(ctx context.Context, hash KeyHash) (Hook, error)
-	// CallHook keeps the payload and writes the trigger, in one transaction. It reports whether the call is new: a repeat within HookRepeat
-	// has no effect. Codes: not_found.
+	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. It
+	// returns false for a repeat of a call within HookRepeat. Codes: not_found.
 	CallHook(ctx context.Context, client ClientID, c HookCall) (fresh bool, err error)
 }

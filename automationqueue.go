@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TriggerFact is a fact that may trigger rules. Stores keep its number. Those up to 39 are numbers of event types.
+// TriggerFact is a kind of fact that may trigger rules. Stores keep its number. Numbers up to 39 are those of event
+// types.
 type TriggerFact int8
 
 const (
@@ -18,97 +19,100 @@ const (
 	FactSent    = TriggerFact(EventMessageSent)
 	FactFailed  = TriggerFact(EventMessageFailed)
 	FactRead    = TriggerFact(EventMessageRead)
-	FactContact = TriggerFact(40) // a contact's date changed, or the contact is gone
+	FactContact = TriggerFact(40) // a contact's date changed, or the contact was deleted
 	FactHook    = TriggerFact(41)
 )
 
-// TakenTrigger is a trigger that a runner took. Nobody else takes it for [TriggerLease].
+// TakenTrigger is a trigger row that a runner took. No other runner gets it within [TriggerLease].
 type TakenTrigger struct {
 	ID      int64
-	Lease   int64 // what the row says while it is taken
+	Lease   int64 // the row's next_at while the runner has it; a runner removes only a row with this value
 	Client  ClientID
 	Fact    TriggerFact
-	Subject int64 // a reply, a message, a contact or a rule
+	Subject int64 // id of a reply, a message, a contact or a rule
 	At      time.Time
 
-	Phone      string    // "": erased, or nobody
+	Phone      string    // "": the person was erased, or there is no person
 	Session    SessionID // 0: none
 	Sequence   SequenceID
 	Run        RunID
-	Ended      bool      // nothing of the run is pending
+	Ended      bool      // no message of the run is pending
 	LastDue    time.Time // of a message: when the run's last message is due
 	Depth      int
 	Occurrence string
 
-	Wrote  time.Time // of a reply: when the person wrote it
-	Reply  ReplyKind // likewise
-	Text   string    // likewise
+	Wrote  time.Time // only of a reply: when the person wrote it
+	Reply  ReplyKind // only of a reply
+	Text   string    // only of a reply
 	Effect ReplyEffect
-	Fields map[string]string // of a hook's call
+	Fields map[string]string // only of a hook's call
 }
 
-// TriggerLease is how long a runner has for a trigger.
+// TriggerLease is how long a trigger row belongs to the runner that took it. After this time, any runner may take the
+// row.
 const TriggerLease = 30 * time.Second
 
-// ActiveAutomation is an active rule as its runner needs it.
+// ActiveAutomation is an active rule with the data that a runner needs.
 type ActiveAutomation struct {
 	Automation
-	Stamp int64     // grows with each change
-	Armed time.Time // older facts do not trigger it
+	Stamp int64     // grows with each change of the rule
+	Armed time.Time // when the rule became active; older facts do not trigger it
 }
 
-// AutomatedClient is a client that has active rules.
+// AutomatedClient is a client with active rules.
 type AutomatedClient struct {
 	ID       ClientID
-	Since    time.Time // older facts are missed; zero: none are
+	Since    time.Time // facts before this time count as missed; zero: no limit
 	Zone     string
 	Settings ClientSettings
-	Rules    []ActiveAutomation // by id
+	Rules    []ActiveAutomation // sorted by id
 }
 
-// AutomationAct is what one rule does for one person. All of it happens in one transaction, or nothing.
+// AutomationAct is what one rule does for one person. One transaction does all of it, or nothing.
 type AutomationAct struct {
 	Rule       AutomationID
-	Stamp      int64 // the rule must not have changed
+	Stamp      int64 // the rule's stamp must still have this value
 	Phone      string
 	Occurrence string
-	Keep       time.Time   // until when the occurrence is remembered
-	Depth      int         // of the trigger
-	Contact    *Contact    // as it was when the act was planned; nil: the person was no contact
-	Wanted     WantedFacts // what Decide looks at
+	Keep       time.Time   // until when the store remembers the occurrence
+	Depth      int         // the trigger's depth
+	Contact    *Contact    // the contact when the act was planned; nil: the person was no contact
+	Wanted     WantedFacts // which facts Decide needs
 
-	// Decide decides with what is known inside the transaction; "" acts. It is pure, and may be called more than once.
+	// Decide gets the facts that the transaction reads. It returns why the rule must not act, or "" if the rule acts.
+	// Decide is pure. The store may call it more than once.
 	Decide func(AutomationFacts) ReasonCode
 
-	Stops     []SequenceID // 0: all
+	Stops     []SequenceID // sequences to stop; 0: all
 	Starts    []StartRun
-	Add       []string // tags
+	Add       []string // tags to add
 	Remove    []string
 	Blacklist *BlacklistEntry
 
-	Reason ReasonCode // why it does not act, decided before; "": Decide decides
+	Reason ReasonCode // why the rule does not act, if that is known already; "": Decide decides
 	Detail string
 
-	// At most one of these led to the act. The transaction removes or moves its row, or does nothing.
-	Trigger *TakenTrigger // removed with the last act of a batch that names it
+	// At most one of these fields is set: it led to the act. The transaction removes or moves its row. If the row
+	// changed, the transaction does nothing.
+	Trigger *TakenTrigger // several acts of a batch may name it; the last of them removes the row
 	Timer   *AutomationTimer
 	Date    *AutomationDate
 
-	Outcome ActOutcome  // set by Act
-	Message []MessageID // the first one of each start and send
+	Outcome ActOutcome  // set by the method Act
+	Message []MessageID // the first message of each start and send
 }
 
-// WantedFacts says which facts about a person a decision looks at. The contact is always read. Facts that nobody looks
-// at stay zero.
+// WantedFacts says which facts about a person a decision needs. The contact is always read. Facts that are not wanted
+// stay zero.
 type WantedFacts struct {
-	Sequences []SequenceID // Running has these
-	Takeover  bool         // Answered and Assigned
-	Cooldown  bool         // Acted
-	Limit     bool         // Reached
-	First     bool         // First
+	Sequences []SequenceID // sequences for Running
+	Takeover  bool         // for Answered and Assigned
+	Cooldown  bool         // for Acted
+	Limit     bool         // for Reached
+	First     bool         // for First
 }
 
-// WantedFacts returns what decisions about the rule look at.
+// WantedFacts returns which facts a decision about the rule needs.
 func (a *Automation) WantedFacts() WantedFacts {
 	w := WantedFacts{
 		Takeover: a.Trigger.Kind.Personal(), Cooldown: a.Conditions.CooldownHours > 0, First: a.Trigger.First,
@@ -120,32 +124,32 @@ func (a *Automation) WantedFacts() WantedFacts {
 	return w
 }
 
-// Join adds what others want.
+// Join returns the facts that w or o wants.
 func (w WantedFacts) Join(o WantedFacts) WantedFacts {
 	all := slices.Concat(w.Sequences, o.Sequences)
 	slices.Sort(all)
 	return WantedFacts{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}
 }
 
-// ActOutcome says what became of an act.
+// ActOutcome says what happened to an act.
 type ActOutcome int8
 
 const (
-	ActDone    ActOutcome = iota // the log has a line
-	ActAgain                     // something changed since it was planned: plan it again
-	ActDropped                   // another runner was first, or the rule acted for the occurrence before
+	ActDone    ActOutcome = iota // the act was done, or the log says why not
+	ActAgain                     // something changed after the act was planned: the runner must plan it again
+	ActDropped                   // another runner was faster, or the rule already acted for this occurrence
 )
 
-// ActBatch are acts of one client, each for another person.
+// ActBatch has acts for one client. Each act is for a different person.
 type ActBatch struct {
 	Client   ClientID
 	Day      Date // the client's present day
 	Now      time.Time
 	Acts     []*AutomationAct
-	Triggers []TakenTrigger // are removed
+	Triggers []TakenTrigger // trigger rows to remove
 }
 
-// AutomationTimer is somebody's silence that a rule waits for.
+// AutomationTimer is a time at which a rule acts if a person did not answer a run.
 type AutomationTimer struct {
 	Client ClientID
 	Rule   AutomationID
@@ -156,21 +160,21 @@ type AutomationTimer struct {
 
 	Session  SessionID
 	Depth    int
-	Answered bool // the person wrote since then
+	Answered bool // the person wrote after Since
 }
 
-// AutomationDate is a contact's date that a rule waits for.
+// AutomationDate is a date in a contact's field that a rule waits for.
 type AutomationDate struct {
 	Client  ClientID
 	Rule    AutomationID
 	Contact Contact
 	Value   string
 	Version int64
-	Since   time.Time // when the rule learned the value
+	Since   time.Time // when the rule first read the value
 	Day     Date      // the next day on which the date comes
-	Run     RunID     // that was started last for it; 0: none
+	Run     RunID     // the run that the rule last started for this date; 0: none
 
-	Next Date // set by the runner: the day after this one; zero: none comes
+	Next Date // set by the runner: the next such day after Day; zero: there is none
 }
 
 // Occurrence names the date's next day and its version. So a changed date is another occurrence, even on the same day.
@@ -202,44 +206,47 @@ func StartedFor(request []byte, rule AutomationID, version int64) bool {
 	return json.Unmarshal(request, &r) == nil && r.Rule == rule && strings.HasSuffix(r.Occurrence, fmt.Sprintf("/%d", version))
 }
 
-// DateRule is an active rule for dates.
+// DateRule is an active rule whose trigger is a date.
 type DateRule struct {
 	Client  ClientID
 	Rule    ActiveAutomation
-	Scanned bool // all contacts were read
+	Scanned bool // the rule has read all contacts
 }
 
-// AutomationQueue is what a runner takes, and where it acts. Any number of nodes may call its methods at once.
+// AutomationQueue gives runners their triggers and timers, and executes their acts. Any number of nodes may call its
+// methods at once.
 type AutomationQueue interface {
-	// TakeTriggers takes triggers that are due, except those of changed contacts, and returns them oldest first.
+	// TakeTriggers takes at most limit due triggers, except those of changed contacts, and returns them oldest first.
 	TakeTriggers(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
-	// AutomatedClients reads the active rules of clients.
+	// AutomatedClients returns those of the given clients that have active rules, with their rules.
 	AutomatedClients(ctx context.Context, ids []ClientID) (map[ClientID]*AutomatedClient, error)
-	// PersonFacts reads what decisions need, by phone.
+	// PersonFacts returns the facts that decisions need, by phone.
 	PersonFacts(ctx context.Context, client ClientID, phones []string, wanted WantedFacts, now time.Time) (map[string]*AutomationFacts, error)
-	// Act acts in one transaction, and sets the outcome of each act. Codes: not_found (the client is gone).
+	// Act executes the acts in one transaction, and sets Outcome in each act. Codes: not_found (the client was
+	// deleted).
 	Act(ctx context.Context, b *ActBatch) error
-	// SetTimers sets timers, or moves those of the same rule and run, and removes the triggers.
+	// SetTimers stores timers and removes the triggers. A timer replaces an earlier timer of the same rule and run.
 	SetTimers(ctx context.Context, all []AutomationTimer, triggers []TakenTrigger) error
-	// DropTimers removes timers that have not moved.
+	// DropTimers removes timers, except those whose due time has changed.
 	DropTimers(ctx context.Context, all []AutomationTimer) error
-	// DueTimers returns timers that are due, with whether the person answered.
+	// DueTimers returns at most limit due timers, and sets Answered in each.
 	DueTimers(ctx context.Context, now time.Time, limit int) ([]AutomationTimer, error)
 }
 
-// DateQueue is how a runner finds dates.
+// DateQueue gives runners the dates of contacts.
 type DateQueue interface {
-	// DateRules lists the active rules for dates of all clients.
+	// DateRules lists the active rules of all clients whose trigger is a date.
 	DateRules(ctx context.Context) ([]DateRule, error)
-	// TakeContacts takes triggers of changed contacts that are due, and returns them oldest first.
+	// TakeContacts takes at most limit due triggers of changed contacts, and returns them oldest first.
 	TakeContacts(ctx context.Context, now time.Time, limit int) ([]TakenTrigger, error)
-	// ScanDates reads the dates of at most limit contacts that the rule has not read yet. It skips dates that came while the rule was off. It
-	// reports whether there are more contacts. next returns the first day on which a value comes, on or after the day of from; zero: none comes.
-	// next is pure.
+	// ScanDates reads the dates of the next contacts for a rule, at most limit. It reports whether more contacts are left
+	// to read. Dates that passed while the rule was inactive move to their next day. The pure function next returns the
+	// first day on which a value comes, not before the day of from. It returns zero if there is no such day.
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
-	// FollowContacts compares the dates of changed contacts with the client's active rules for dates. It cancels messages that were planned for
-	// former dates, and removes the triggers. A date counts as known since the contact changed. next is as above, for any of the rules.
+	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the triggers.
+	// If a date changed, it cancels the messages that were planned for the old date. A new value counts as known since the
+	// contact changed. The pure function next is like the one for ScanDates, and also gets the rule.
 	FollowContacts(ctx context.Context, client ClientID, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
-	// DueDates returns dates that come by a day, earliest first.
+	// DueDates returns at most limit dates that come on or before lastDay, earliest first.
 	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)
 }

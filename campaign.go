@@ -101,7 +101,7 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// HoldsBack reports whether no message of the campaign may leave in this state.
+// HoldsBack reports whether no message of the campaign may leave while it is in this state.
 func (s CampaignState) HoldsBack() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
 // Editable reports whether the campaign may still be changed in this state.
@@ -138,7 +138,7 @@ const (
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
 type CampaignFeed struct {
-	Place                 int64     // the last recipient that was fed or refused; feeding goes on after this recipient
+	Place                 int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }
@@ -339,11 +339,11 @@ type CheckStore interface {
 	// argument after, and limit is how many it lists at most. It includes messages with an uncertain outcome only if
 	// uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
-	// Running returns the phones, of those given, that have pending messages of the sequence.
+	// Running returns which of the given phones have pending messages of the sequence.
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
 }
 
-// CheckProgress is what a check found since its last progress, or its end.
+// CheckProgress is what a check found since it last stored its progress. The check's last progress has Over set.
 type CheckProgress struct {
 	Alive   time.Time // stored moment of the check's last progress
 	Now     time.Time // the new value of Alive

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ChatwootLink hands the conversations of a session over to an inbox of Chatwoot, where a client's people answer together. What a person
-// writes goes to the inbox, and what an agent writes there goes to the person. The link's [Webhook] carries the events: its address is the
-// server's base address, and its secret is the access token.
+// ChatwootLink joins a session with an inbox of Chatwoot, in which a client's people answer together. Messages from
+// people go to the inbox. Messages that agents write there go to the people. The link uses a [Webhook] for its events.
+// The webhook's address is the base address of the Chatwoot server, and its secret is the access token.
 type ChatwootLink struct {
 	Webhook
 	Chatwoot ChatwootInbox
@@ -21,21 +21,22 @@ type ChatwootInbox struct {
 	Inbox   int64 // 0: the link is not finished
 }
 
-// ChatwootEvents are what a link tells Chatwoot.
+// ChatwootEvents are the types of events that a link reports to Chatwoot.
 const ChatwootEvents = 1<<EventReplyReceived | 1<<EventMessageSent | 1<<EventMessageDelivered | 1<<EventMessageRead | 1<<EventMessageFailed |
 	1<<EventMessageBlacklisted | 1<<EventMessageCancelled
 
-// ChatwootConversation is what a link knows of one person.
+// ChatwootConversation is what a link stores about one person.
 type ChatwootConversation struct {
 	Webhook      WebhookID
 	Client       ClientID
 	Phone        string
 	Contact      int64  // the contact's id in Chatwoot
 	Conversation int64  // the conversation's id in Chatwoot; 0: there is none yet
-	Posting      string // the name of what was posted last, stored before the post. A later attempt looks whether it arrived
+	Posting      string // name of the last post, stored before the post is made; a later attempt asks Chatwoot whether this post arrived
 }
 
-// ChatwootPost names a reply or a message of ours in Chatwoot. Chatwoot stores the name as the message's source_id.
+// ChatwootPost returns the name of a reply or of our message in Chatwoot. Chatwoot stores this name as the message's
+// source_id.
 func ChatwootPost(e *Event) string {
 	kind := "message"
 	if e.Type == EventReplyReceived {
@@ -44,18 +45,18 @@ func ChatwootPost(e *Event) string {
 	return "puntuale/" + kind + "/" + strconv.FormatInt(e.Subject, 10)
 }
 
-// IsChatwootPost reports whether this service posted the message that has the source_id.
+// IsChatwootPost reports whether this service posted the message with this source_id.
 func IsChatwootPost(source string) bool { return strings.HasPrefix(source, "puntuale/") }
 
-// chatwootReference begins the reference of a message that an agent wrote.
+// chatwootReference is the beginning of the reference of every message that an agent wrote.
 const chatwootReference = "chatwoot/"
 
-// ChatwootReference is the reference of the message that sends what an agent wrote.
+// ChatwootReference returns the reference of the message that sends an agent's text.
 func ChatwootReference(conversation, message int64) string {
 	return chatwootReference + strconv.FormatInt(conversation, 10) + "/" + strconv.FormatInt(message, 10)
 }
 
-// ParseChatwootReference returns the conversation and the message in Chatwoot that a reference names.
+// ParseChatwootReference returns the ids in Chatwoot of the conversation and the message that a reference names.
 func ParseChatwootReference(reference string) (conversation, message int64, ok bool) {
 	rest, ok := strings.CutPrefix(reference, chatwootReference)
 	first, second, both := strings.Cut(rest, "/")
@@ -64,7 +65,7 @@ func ParseChatwootReference(reference string) (conversation, message int64, ok b
 	return conversation, message, ok && both && err == nil && err2 == nil
 }
 
-// ChatwootWebhooks is the beginning of the path that Chatwoot calls. After it come the webhook's id and a secret.
+// ChatwootWebhooks is the beginning of the path that Chatwoot calls. The webhook's id and a secret follow.
 const ChatwootWebhooks = "/webhooks/chatwoot/"
 
 // ChatwootPath returns the path that Chatwoot calls for a link. It ends with a secret: a keyed hash of the webhook's id. Every node can
@@ -73,54 +74,57 @@ func (id WebhookID) ChatwootPath(hash func(purpose string, parts ...string) stri
 	return ChatwootWebhooks + id.String() + "/" + hash("webhook of Chatwoot", id.String())
 }
 
-// ChatwootStore keeps a client's links. A session has at most one.
+// ChatwootStore keeps a client's links. A session has at most one link.
 type ChatwootStore interface {
-	// LinkChatwoot makes the session's link, inactive and without an inbox, or replaces address, account and token of the link that it has.
-	// token is sealed for [SealedWebhook] at the place of the webhook's Created moment. Codes: not_found (the session).
+	// LinkChatwoot creates the session's link: inactive, and without an inbox. If the session has a link already,
+	// LinkChatwoot replaces its address, account and token. token is sealed for the purpose [SealedWebhook], at
+	// [Webhook.SealPlace]. Codes: not_found (the session).
 	LinkChatwoot(ctx context.Context, l ChatwootLink, token []byte, now time.Time) (ChatwootLink, error)
-	// FinishChatwoot stores the inbox and lets events flow. Codes: not_found.
+	// FinishChatwoot stores the inbox and makes the link active. Codes: not_found.
 	FinishChatwoot(ctx context.Context, id WebhookID, inbox int64) (ChatwootLink, error)
 	ChatwootLink(ctx context.Context, session SessionID) (ChatwootLink, error) // not_found
-	// UnlinkChatwoot removes the link and what it knows. Codes: not_found.
+	// UnlinkChatwoot deletes the link and everything that it stores. Codes: not_found.
 	UnlinkChatwoot(ctx context.Context, session SessionID) error
 }
 
-// ChatwootConversations is what delivering events to Chatwoot, and taking its calls, needs.
+// ChatwootConversations has the methods that deliver events to Chatwoot and handle Chatwoot's requests.
 type ChatwootConversations interface {
-	// ChatwootTarget returns a finished link with its token, as it is stored. The link may be inactive. Codes: not_found.
+	// ChatwootTarget returns a finished link with its sealed token. The link may be inactive. Codes: not_found.
 	ChatwootTarget(ctx context.Context, id WebhookID) (WebhookTarget, error)
-	// ChatwootConversation returns what a link knows of a person, zero if nothing.
+	// ChatwootConversation returns what a link stores about a person, or the zero value if it stores nothing.
 	ChatwootConversation(ctx context.Context, id WebhookID, client ClientID, phone string) (ChatwootConversation, error)
-	// ChatwootPerson returns the phone of a conversation's person, "" where the link does not know the conversation.
+	// ChatwootPerson returns the phone of the person in a conversation. It returns "" if the link does not know the
+	// conversation.
 	ChatwootPerson(ctx context.Context, id WebhookID, conversation int64) (string, error)
-	// KeepChatwoot stores what a link knows of a person, except whether an agent has the conversation.
+	// KeepChatwoot stores c, except whether the conversation is assigned to an agent.
 	KeepChatwoot(ctx context.Context, c ChatwootConversation) error
-	// AssignChatwoot stores whether an agent has the person's conversation now. Meanwhile automations leave the person alone. It changes
-	// nothing where the link has no inbox.
+	// AssignChatwoot stores whether an agent is assigned to the person's conversation now. While an agent is assigned,
+	// automations do not act for the person. If the link has no inbox, AssignChatwoot changes nothing.
 	AssignChatwoot(ctx context.Context, id WebhookID, client ClientID, phone string, assigned bool, now time.Time) error
 }
 
-// ChatwootCaller calls servers of Chatwoot.
+// ChatwootCaller sends requests to Chatwoot servers.
 type ChatwootCaller interface {
-	// MakeInbox finds the account's inbox whose webhook is address, or makes one by a name. If the link names an inbox, MakeInbox sets the
-	// webhook of this one. It returns the inbox's id. Codes: invalid, with a fault at the member of the request that the server refused;
-	// unavailable (no usable answer).
+	// MakeInbox returns the id of the account's inbox whose webhook is address. If there is no such inbox, MakeInbox
+	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
+	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
-	// Tell tells an event. repeat says that an earlier attempt failed, so that Chatwoot may have the event already. status is the HTTP status of the answer that decided, or 204 where Chatwoot need not know. err: there was no
-	// answer.
+	// Tell reports an event to Chatwoot. repeat says that an earlier attempt failed, so Chatwoot may have the event
+	// already. The answer's Status is the HTTP status of the deciding answer, or 204 if Chatwoot does not need the
+	// event. An error means that there was no answer.
 	Tell(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 
-// ChatwootAnswer is what a server of Chatwoot answered.
+// ChatwootAnswer is the answer of a Chatwoot server.
 type ChatwootAnswer struct {
 	Status     int
 	Text       string // the beginning of the body
-	RetryAfter string // the header
+	RetryAfter string // the header Retry-After
 }
 
-// Why a server of Chatwoot did not take a call.
+// Reasons why a Chatwoot server did not accept a request.
 const (
-	FaultChatwootToken   ReasonCode = "chatwoot.token"   // the access token is wrong, or may not make inboxes
+	FaultChatwootToken   ReasonCode = "chatwoot.token"   // the access token is wrong, or may not create inboxes
 	FaultChatwootMissing ReasonCode = "chatwoot.missing" // there is no such account or inbox
-	FaultChatwootAnswer  ReasonCode = "chatwoot.answer"  // no answer, or not the one of Chatwoot; arg: the status, 0: none
+	FaultChatwootAnswer  ReasonCode = "chatwoot.answer"  // no answer, or an answer that is not from Chatwoot; arg: the status, 0: none
 )

@@ -19,8 +19,8 @@ const (
 	ConsentRequired ConsentRule = "required" // marketing may leave only if the person gave consent
 )
 
-// DefaultTakeover is the usual length of a take-over, in hours. After the client's people answer a person,
-// automations leave that person alone for so long.
+// DefaultTakeover is the default length of a take-over, in hours. A take-over begins when the client's people answer a
+// person. While it lasts, automations do not act for this person.
 const DefaultTakeover = 12
 
 // Limits of settings.

@@ -44,13 +44,13 @@ type PairOrder struct {
 	Phone  string     `json:"phone,omitempty"` // "+…"; only with PairCode
 }
 
-// DrainOrder stops a session from beginning anything new until a moment, even if the node that asked for it dies.
+// DrainOrder tells the owner of a session to begin no new message before the time Until. The order is valid even if the
+// node that gave it dies.
 type DrainOrder struct {
 	Until time.Time `json:"until"`
 }
 
-// DrainOrder tells the owner of a session to begin no new message before a moment. The order holds even if the node
-// that gave it dies.
+// CommandAnswer is a node's answer to a command: an error, or the zero value for success.
 type CommandAnswer struct {
 	Code       Code          `json:"code,omitempty"`
 	Reason     string        `json:"message,omitempty"` // the stored form of a [Reason]
@@ -70,7 +70,7 @@ func AnswerOf(err error) CommandAnswer {
 	return CommandAnswer{e.Code, e.Reason.Stored(), e.RetryAfter}
 }
 
-// Err returns the error that the answer carries. It is the inverse of [AnswerOf].
+// Err returns the error that the answer contains. It is the inverse of [AnswerOf].
 func (a CommandAnswer) Err() error {
 	if a.Code == "" {
 		return nil
@@ -113,9 +113,9 @@ type CommandStore interface {
 	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
 }
 
-// LinkStore has what the node that owns a session reads and writes of its commands and links. Each call checks the
-// owner: if the node no longer owns the session, the call writes nothing. [ErrFenced]: the lease is gone, and nothing
-// was written.
+// LinkStore has the methods with which a node reads the commands of its sessions, answers them, and writes links. Each
+// method checks that the node owns the session; if it does not, the method writes nothing. [ErrFenced]: the lease is
+// gone, and nothing was written.
 type LinkStore interface {
 	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, sorted by
 	// id. The node may call it every second, because it only reads.

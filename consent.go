@@ -51,7 +51,7 @@ type ConsentChange int8
 const (
 	ConsentGrant    ConsentChange = iota + 1
 	ConsentWithdraw               // also called opt-out
-	ConsentUndo                   // takes a withdrawal back; if the person had given no consent before, there is none afterwards
+	ConsentUndo                   // reverts a withdrawal; a person who gave no consent before has none afterwards
 )
 
 // String is the change's word on the wire.
@@ -90,7 +90,7 @@ type ConsentEntry struct {
 	Consent
 	Client    ClientID
 	Mark      string // mark of the phone; see [BlacklistEntry]
-	ReplyMark string // mark of the person's message; the ledger takes the same message once. "": no message
+	ReplyMark string // mark of the person's message; the ledger accepts each message only once. "": no message
 	Blacklist string // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
 }
 
@@ -112,8 +112,8 @@ type ConsentStore interface {
 	// Answer gets the Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
-	// AddConsents adds many changes, 200 in a transaction, and counts no call. The caller may repeat it after a
-	// failure. Then the ledger has the entries of the first call twice.
+	// AddConsents adds many changes, 200 in a transaction, and counts no call. After a failure the caller may repeat
+	// the call. The repeat adds all entries, including those that the first call had stored.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
 	// Consents lists the entries of one phone and its mark, oldest first. With phone "" it lists the entries of all
@@ -124,8 +124,8 @@ type ConsentStore interface {
 	// many messages it cancelled.
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 
-	// MarketingRefused returns the phones, of those given, that must get no marketing now. marks has the mark of each
-	// phone, in the same order.
+	// MarketingRefused returns which of the given phones must get no marketing now. marks has the mark of each phone,
+	// in the same order.
 	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
 
 	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by phone or by mark.

@@ -41,8 +41,8 @@ type Contact struct {
 	Changed  time.Time
 }
 
-// Merge returns the contact with the data of with added. A name, language, source or field of with replaces the old
-// value. Tags are added. changed reports whether the result differs from c.
+// Merge returns the contact after adding the data of the contact with. A name, language, source or field of with
+// replaces the old value. Tags are added. changed reports whether the result differs from c.
 func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	merged = c
 	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
@@ -205,13 +205,14 @@ func IsNetworkGroup(recipient string) bool {
 const MaxPersonID = 135
 
 // IsPersonID reports whether a recipient is an id of a person that hides the number. Only Official sessions can write
-// to it. Each business gets another id for the same person. The id changes when the person's number changes.
+// to such an id. Each business gets a different id for the same person. The id changes when the person's number
+// changes.
 func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)
 }
 
-// KnownPersons remembers the people that sessions of type Socket know. A session knows a person who wrote to it or
-// got a message from it. WhatsApp may ban a number that writes to people it does not know.
+// KnownPersons remembers which people a session of type Socket knows. A session knows a person who wrote to it or got a
+// message from it. WhatsApp may ban a number that writes to people that its session does not know.
 type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)

@@ -27,14 +27,14 @@ func date(t interface{ Fatal(...any) }, text string) puntuale.Date {
 	return d
 }
 
-// TestDateAt has each kind of clock change. At moves a skipped time forward by the gap. For a time that occurs twice,
-// At returns the first occurrence.
+// TestDateAt tests each kind of clock change. At moves a skipped time forward by the gap. If a time occurs twice, At
+// returns the first occurrence.
 func TestDateAt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zone, day, at, want string }{
 		{"Europe/Rome", "2026-03-29", "01:59", "2026-03-29T00:59:00Z"},
 		{"Europe/Rome", "2026-03-29", "02:00", "2026-03-29T01:00:00Z"},
-		{"Europe/Rome", "2026-03-29", "02:30", "2026-03-29T01:30:00Z"}, // clocks show 03:30
+		{"Europe/Rome", "2026-03-29", "02:30", "2026-03-29T01:30:00Z"}, // skipped time: clocks show 03:30
 		{"Europe/Rome", "2026-03-29", "03:00", "2026-03-29T01:00:00Z"},
 		{"Europe/Rome", "2026-10-25", "01:59", "2026-10-24T23:59:00Z"},
 		{"Europe/Rome", "2026-10-25", "02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: At returns the first
@@ -69,8 +69,8 @@ func TestDateAt(t *testing.T) {
 var zones = []string{"Europe/Rome", "America/New_York", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca",
 	"Pacific/Apia", "America/Sao_Paulo", "America/St_Johns", "Asia/Kathmandu", "Pacific/Kiritimati", "UTC"}
 
-// TestDateAtProperties checks that At returns the first instant at which clocks show the given time. For a skipped
-// time, no instant shows it.
+// TestDateAtProperties checks that At returns the first instant at which clocks show the given time. If a clock change
+// skips the time, no instant shows it.
 func TestDateAtProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,8 +79,8 @@ func TestDateAtProperties(t *testing.T) {
 		day := puntuale.Date{Year: 2000, Month: 1, Day: 1}.AddDays(rapid.IntRange(0, 40*366).Draw(t, "day"))
 		got := day.At(minute, loc)
 		wall := time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC).Add(minute).Format(time.DateTime)
-		// This loop finds the instant in a slow way: it tries each quarter of an hour near the time. All offsets
-		// since 1990 are multiples of a quarter of an hour.
+		// This loop finds the instant in a slow way: it tries every quarter of an hour near the time. All offsets since
+		// 1990 are multiples of a quarter of an hour.
 		var first time.Time
 		for at := got.Add(-26 * time.Hour); at.Before(got.Add(26 * time.Hour)); at = at.Add(15 * time.Minute) {
 			if at.In(loc).Format(time.DateTime) == wall {
@@ -177,7 +177,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// TestEaster has Easter Sundays from published tables, among them the earliest and the latest possible days.
+// TestEaster checks Easter Sundays from published tables. They include the earliest and the latest possible days.
 func TestEaster(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{"1818-03-22", "1943-04-25", "2000-04-23", "2008-03-23", "2011-04-24", "2019-04-21",

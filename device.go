@@ -107,8 +107,8 @@ type DeviceTenant interface {
 
 // DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists messages that the device could take at the moment now, in the order of sending. limit bounds how
-	// many. It does not check the session's pace.
+	// Takeable lists at most limit messages that the device could take at the moment now, in the order of sending. It
+	// does not check the session's pace.
 	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, limit int) ([]HeldMessage, error)
 
 	// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
@@ -129,7 +129,7 @@ type DeviceQueue interface {
 	// SeenDevice notes that the device called at the moment now.
 	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
 
-	// KeepPush stores the sealed address for pushes to the device, and deletes the earlier address. nil: the device
+	// KeepPush stores the sealed address for pushes to the device. It replaces an earlier address. nil: the device
 	// wants no pushes. Codes: not_found.
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 }
@@ -168,8 +168,8 @@ const (
 
 // PushStore has the methods that the sender of pushes uses.
 type PushStore interface {
-	// ClaimPushes picks devices. limit bounds how many. For each of them, a message came due since the last push, and
-	// the device could take a message now. No node picks a device again within [PushEvery].
+	// ClaimPushes picks at most limit devices. For each of them, a message came due since the last push, and the device
+	// could take a message now. No node picks a device again within [PushEvery].
 	ClaimPushes(ctx context.Context, now time.Time, limit int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the

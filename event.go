@@ -102,12 +102,12 @@ const (
 	MaxReference = 255
 )
 
-// Event is something that happened to a client. Webhooks and the feed tell it to the client's programs. The
-// transaction that makes the fact true writes the event without a number. Later a numberer sets Seq (see
+// Event is something that happened to a client. Webhooks and the feed report it to the client's programs. The
+// transaction that stores the fact also writes the event, without a number. Later a numberer sets Seq (see
 // [OutboxStore.NumberEvents]), so that readers can follow the events in order.
 type Event struct {
 	Client  ClientID
-	Seq     int64 // grows with each event of the client, with gaps; no event with a smaller Seq appears after a reader saw this one
+	Seq     int64 // grows with each event of the client; gaps come only from a restore or a failover. No event with a smaller Seq appears after a reader saw this one
 	Type    EventType
 	At      time.Time
 	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
@@ -115,8 +115,8 @@ type Event struct {
 	// "": no facts. If it has a member reason, that member is the stored form of a [Reason].
 	Detail string
 
-	// The fields below are the subject. The store reads the subject when the event is told, so an erasure reaches
-	// events, too. nil: the subject is gone, or has another type.
+	// The fields below are the subject. The store reads the subject each time it returns the event. Therefore an
+	// erasure also removes the person's data from old events. nil: the subject is gone, or has another type.
 	Message *MessageDetail
 	Reply   *Reply
 	Consent *Consent

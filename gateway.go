@@ -54,7 +54,7 @@ type NetworkID struct {
 	Session SessionID
 	ID      string    // the gateway's id
 	Token   int64     // token of the attempt that the gateway answered with ID
-	At      time.Time // when the gateway told the id
+	At      time.Time // when the gateway reported the id
 }
 
 // OpenAttempt is an attempt without an outcome: it is in flight, or its answer was lost.
@@ -89,17 +89,18 @@ type GatewayStore interface {
 	// NetworkIDs returns what KeepNetworkID stored for the ids in this session. It leaves out unknown ids.
 	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
 
-	// OpenAttempts returns the session's attempts to the recipient to that began after since and have no outcome.
+	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient in the
+	// argument to that began after since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth looks at the session's latest messages with an outcome between two moments. It reads at most limit.
-	// failure is the reason that h.Failed is about. former is the sentence that earlier versions stored for this
-	// reason.
+	// GatewayHealth looks at the session's latest messages with an outcome between two moments. It reads at most limit
+	// messages. The result's Failed is about messages that failed for the reason failure. Rows of earlier versions may
+	// have the sentence former instead of this reason.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 
 // GatewayHealth says whether the gateway seems to deliver a session's latest messages.
 type GatewayHealth struct {
-	Unconfirmed int       // number of latest messages that are sent, but neither delivered nor read; counts back to the last delivered one
+	Unconfirmed int       // number of latest messages that are sent, but neither delivered nor read; counts back to the last delivered message
 	Failed      time.Time // when a message last failed for the given reason; zero: no message did
 }

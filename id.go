@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// An identifier is positive. No two things of the same kind have the same identifier, whatever their tenant. Messages
-// and runs take theirs from one counter that grows with time. Identifiers are at most [MaxID], so that a JSON number
-// is exact. They do not reveal how many messages there are.
+// An identifier is positive. No two things of the same kind have the same identifier, even in different tenants. The
+// ids of messages and runs come from one counter that grows with time. Identifiers are at most [MaxID], so that a JSON
+// number is exact. They do not reveal how many messages there are.
 type (
 	PartnerID  int64
 	ClientID   int64

@@ -23,7 +23,7 @@ type Replayed struct{ Answer []byte }
 
 func (*Replayed) Error() string { return "the answer of an earlier call stands" }
 
-// IdempotencyStore looks up kept answers, so that a repeated call need not be checked and prepared first.
+// IdempotencyStore looks up kept answers. The caller then does not need to check and prepare a repeated call.
 type IdempotencyStore interface {
 	// KeptAnswer returns the answer that is kept under the key, or nil if there is none. Codes: conflict (the earlier call
 	// had another body).

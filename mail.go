@@ -15,7 +15,7 @@ const (
 	MailResetAsked MailKind = 1 + iota // somebody asked for a new password; the sender later looks for users with this address
 	MailReset                          // has the link with which a user sets a new password
 	MailInvitation                     // has the link of a user's [Invitation]
-	MailNotices                        // tells of [Notice]s; a user has one that was never tried
+	MailNotices                        // lists [Notice]s; a user has at most one such e-mail that was not attempted yet
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 	MaxResets = 1000
 )
 
-// Mail is an e-mail that waits to be sent. It contains no address and no text, because both are made at the attempt.
-// So a user who was removed gets no e-mail.
+// Mail is an e-mail that waits to be sent. It contains no address and no text, because the attempt makes both. So a
+// user who was removed gets no e-mail.
 type Mail struct {
 	ID       MailID
 	Partner  PartnerID // 0: unknown
@@ -48,7 +48,7 @@ type Letter struct {
 	Link     string // address that the letter's button opens
 	Until    time.Time
 
-	// Of MailNotices. Link then opens the user's choices.
+	// The fields below are only used with MailNotices. Link then opens the page on which the user chooses notices.
 	Notices []LetterNotice
 	More    int // further notices that the e-mail only counts
 }
@@ -56,19 +56,19 @@ type Letter struct {
 // LetterNotice is a notice in a letter.
 type LetterNotice struct {
 	Title, Text Reason
-	Link        string    // what mends it
-	At          time.Time // in the zone of the reader
+	Link        string    // address of the page on which the reader can solve the problem
+	At          time.Time // in the reader's zone
 }
 
 // MailStore is the queue of e-mails.
 type MailStore interface {
-	// QueueMails adds e-mails to the queue and removes the e-mail instead (0: none), in one transaction. A new e-mail
-	// also replaces a waiting one of the same kind for the same user. Codes: rate_limited ([MaxResets] requests
-	// wait).
+	// QueueMails adds e-mails to the queue, and removes the e-mail that the argument instead names (0: none), in one
+	// transaction. A new e-mail also replaces a waiting e-mail of the same kind for the same user. Codes: rate_limited
+	// ([MaxResets] requests wait).
 	QueueMails(ctx context.Context, all []Mail, instead MailID) error
 
-	// ClaimMails returns due e-mails, in turn between the partners. It returns at most limit. For [MailClaimTime] no other
-	// caller gets them. If the caller dies before EndMail, the e-mail is due again after that time.
+	// ClaimMails returns at most limit due e-mails, one of each partner in each round. For [MailClaimTime] no other
+	// caller gets these e-mails. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, limit int) ([]Mail, error)
 
 	// EndMail ends a claimed attempt. The argument retryAt is the moment at which the e-mail is due once more; zero: the

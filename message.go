@@ -212,8 +212,8 @@ func RecipientName(origin Origin, request []byte) string {
 	return ""
 }
 
-// Moved reports whether another message replaced this one before it was sent or failed. This happens when a person
-// moves the message or restores it.
+// Moved reports whether another message replaced m before m was sent or failed. This happens when a person moves the
+// message or restores it.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
 // MessageOutcome is the outcome of a message in a list of outcomes. It stays in the list after somebody sent the
@@ -304,7 +304,7 @@ type AgendaStore interface {
 	// (exclusive). Quarters come soonest first. Quarters without messages are left out.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
-	// CountMessages counts the messages that match the filter, and stops counting at most. all reports whether n is
+	// CountMessages counts the messages that match the filter. It stops counting at maximum. all reports whether n is
 	// the full count.
 	CountMessages(ctx context.Context, f MessageFilter, maximum int) (n int, all bool, err error)
 
@@ -322,14 +322,14 @@ type HistoryStore interface {
 	ResentAs(ctx context.Context, run RunID, id MessageID) ([]MessageID, error)
 }
 
-// OutlookStore tells facts about pending messages that the messages' state alone does not show.
+// OutlookStore reads facts about pending messages that the messages' state does not show.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It reads at most 20,000 open
 	// messages of the client, only those whose next moment is later than the argument after. all reports whether the
 	// list is complete.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
-	// AmongBlacklisted returns the given words that are entries of the blacklist. A word is a phone or a mark; see
+	// AmongBlacklisted returns which of the given words are entries of the blacklist. A word is a phone or a mark; see
 	// [BlacklistEntry].
 	AmongBlacklisted(ctx context.Context, words []string) ([]string, error)
 }

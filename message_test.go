@@ -18,7 +18,7 @@ func TestMediaKind(t *testing.T) {
 	}
 }
 
-// TestRecipientName checks among others that the name of a single send is not taken for the recipient's name.
+// TestRecipientName checks, among other cases, that the name of a single send does not count as the recipient's name.
 func TestRecipientName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,22 +12,23 @@ import (
 // NoticeID names a notice.
 type NoticeID int64
 
-// NoticeKind says what a notice tells of. Its number is stored and never changes. It is also the kind's bit in a [NoticeSet].
+// NoticeKind says what a notice is about. Stores keep its number, so the number never changes. It is also the kind's
+// bit number in a [NoticeSet].
 type NoticeKind int8
 
 const (
-	NoticeDisconnected NoticeKind = 1 + iota // a session, once in each incident, after [NoticeWait]
-	NoticeReconnected                        // the same session; only if NoticeDisconnected was told
+	NoticeDisconnected NoticeKind = 1 + iota // a session is offline; once in each incident, after [NoticeWait]
+	NoticeReconnected                        // the session is online again; only if there was a NoticeDisconnected
 	NoticeCreditLow
 	NoticeCreditOut
 	NoticeCapReached
-	NoticeExpiring // the account, in so many days, or it expired
+	NoticeExpiring // the account expires in some days, or has expired
 	NoticeCampaignDone
-	NoticeCampaignPaused // by itself
+	NoticeCampaignPaused // the campaign paused by itself
 	NoticeWebhookDisabled
 	NoticeKeyCreated
-	NoticeSignIn         // of the user, in a browser that is new to them
-	NoticeClientExpiring // NoticeExpiring of a client, to its partner's users
+	NoticeSignIn         // the user signed in with a browser that is new to the user
+	NoticeClientExpiring // NoticeExpiring of a client, for its partner's users
 	lastNotice
 )
 
@@ -42,7 +43,7 @@ func (k NoticeKind) String() string {
 	return noticeNames[k-1]
 }
 
-// ParseNoticeKind reads a kind's name.
+// ParseNoticeKind returns the kind with a name.
 func ParseNoticeKind(name string) (NoticeKind, error) {
 	for i, n := range noticeNames {
 		if n == name {
@@ -52,10 +53,10 @@ func ParseNoticeKind(name string) (NoticeKind, error) {
 	return 0, fmt.Errorf("%q is no kind of notice", name)
 }
 
-// NoticeSet is a set of kinds: a bit for each. Stores keep it as a number.
+// NoticeSet is a set of kinds, with one bit for each kind. Stores keep it as a number.
 type NoticeSet int64
 
-// NoticesOf returns the set of the kinds.
+// NoticesOf returns the set of the given kinds.
 func NoticesOf(kinds ...NoticeKind) (s NoticeSet) {
 	for _, k := range kinds {
 		s |= 1 << k
@@ -63,10 +64,10 @@ func NoticesOf(kinds ...NoticeKind) (s NoticeSet) {
 	return s
 }
 
-// Has reports whether the set has the kind.
+// Has reports whether the set contains the kind.
 func (s NoticeSet) Has(k NoticeKind) bool { return s&(1<<k) != 0 }
 
-// Kinds returns the set's kinds by their numbers.
+// Kinds returns the kinds in the set, sorted by number.
 func (s NoticeSet) Kinds() (all []NoticeKind) {
 	for k := NoticeKind(1); k < lastNotice; k++ {
 		if s.Has(k) {
@@ -77,57 +78,60 @@ func (s NoticeSet) Kinds() (all []NoticeKind) {
 }
 
 const (
-	// NoticeWait is how long a session is offline before people are told.
+	// NoticeWait is how long a session must be offline before people get a notice.
 	NoticeWait = 5 * time.Minute
-	// KeepNotices is how long notices are kept. Of one kind to the same readers, MaxNotices are kept.
+	// KeepNotices is how long notices are stored. At most MaxNotices of one kind are stored for the same readers.
 	KeepNotices = 90 * 24 * time.Hour
 	MaxNotices  = 40
-	// ListedNotices is how many notices a list has.
+	// ListedNotices is the largest number of notices in a list.
 	ListedNotices = 100
-	// NoticeMails is how many e-mails with notices a user gets in NoticeMailPeriod. Later notices of the period share one e-mail after it.
+	// NoticeMails is how many e-mails with notices a user gets in one NoticeMailPeriod. Further notices in this period
+	// wait for one e-mail after it.
 	NoticeMails      = 10
 	NoticeMailPeriod = 24 * time.Hour
-	// MailedNotices is how many notices one e-mail shows. It counts the others.
+	// MailedNotices is how many notices one e-mail shows. The e-mail only counts the others.
 	MailedNotices = 20
 )
 
-// Notice tells people of something that happened. The transaction of the fact writes it.
+// Notice informs people about something that happened. The transaction that stores the fact also writes the notice.
 type Notice struct {
 	ID      NoticeID
 	Partner PartnerID
-	Client  ClientID // 0: it is for the partner's own users
-	User    LoginID  // 0: for all users of that side
+	Client  ClientID // 0: the notice is for the partner's own users
+	User    LoginID  // 0: the notice is for all users of the partner or client
 	Kind    NoticeKind
-	Subject int64        // the id of the session, campaign, webhook, key or client; 0: none
-	Name    string       // of the subject, read with the notice; "": it has none, or is gone
-	Detail  NoticeDetail // by the names of the event's detail
-	At      time.Time    // of the fact
-	Read    bool         // by the reader
+	Subject int64        // id of the session, campaign, webhook, key or client; 0: none
+	Name    string       // the subject's name, read together with the notice; "": the subject has no name, or was deleted
+	Detail  NoticeDetail // has the same member names as the event's detail
+	At      time.Time    // when the fact happened
+	Read    bool         // the reader has read the notice
 }
 
-// NoticeDetail is what a notice's subject does not tell. The JSON form is what stores keep. It has no number and no text of a person.
+// NoticeDetail has facts that are not in the subject's row. The JSON form is what stores keep. It contains no phone
+// number and no text of a person.
 type NoticeDetail struct {
-	Reason  string    `json:"reason,omitempty"`  // why, as the event says it
-	State   string    `json:"state,omitempty"`   // of the campaign
-	Event   EventType `json:"event,omitempty"`   // what happened last to the session, or to the account that expires
-	Days    int       `json:"days,omitempty"`    // until the account's last day
-	Address string    `json:"address,omitempty"` // of NoticeSignIn: where the browser was; "": not known
+	Reason  string    `json:"reason,omitempty"`  // the reason in the event
+	State   string    `json:"state,omitempty"`   // the campaign's state
+	Event   EventType `json:"event,omitempty"`   // the last event of the session, or of the account that expires
+	Days    int       `json:"days,omitempty"`    // days until the account's last day
+	Address string    `json:"address,omitempty"` // only with NoticeSignIn: IP address of the browser; "": unknown
 }
 
-// These are the kinds that a user may get.
+// The sets of kinds that a user may get.
 var (
 	clientNotices = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCreditLow, NoticeCreditOut, NoticeCapReached, NoticeExpiring, NoticeCampaignDone,
 		NoticeCampaignPaused, NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn)
 	partnerNotices = NoticesOf(NoticeWebhookDisabled, NoticeKeyCreated, NoticeSignIn, NoticeClientExpiring)
 	ownerNotices   = NoticesOf(NoticeKeyCreated) // only owners see keys
 
-	// Owners get all kinds by e-mail except what can wait. Others get what they can mend.
+	// Owners get an e-mail for every kind except NoticeCampaignDone, which can wait. Other users get e-mails only about
+	// problems that they can solve.
 	ownerMails = (clientNotices | partnerNotices) &^ NoticesOf(NoticeCampaignDone)
 	staffMails = NoticesOf(NoticeDisconnected, NoticeReconnected, NoticeCampaignPaused, NoticeSignIn)
 	otherMails = NoticesOf(NoticeSignIn)
 )
 
-// Notices returns the kinds that the user gets.
+// Notices returns the kinds that the user may get.
 func (u User) Notices() NoticeSet {
 	all := clientNotices
 	if u.Client == 0 {
@@ -139,7 +143,8 @@ func (u User) Notices() NoticeSet {
 	return all
 }
 
-// NoticeChoice is which kinds a user gets by e-mail. Kinds that are in neither set are as for everybody.
+// NoticeChoice says which kinds a user gets by e-mail. For kinds in neither set, the default of the user's role
+// applies.
 type NoticeChoice struct {
 	On, Off NoticeSet
 }
@@ -156,28 +161,31 @@ func (c NoticeChoice) Mailed(u User) NoticeSet {
 	return (usual | c.On) &^ c.Off & u.Notices()
 }
 
-// NoticeStore reads notices for a user, who sees those of their side since they are a user, by their role. The user is as stored.
+// NoticeStore reads and chooses notices for a user. The user sees notices of the own partner or client that the own
+// role may see. Notices from before the user joined are left out. The argument u is the stored user.
 type NoticeStore interface {
-	// LatestNotices returns what was told by now, newest first, at most ListedNotices.
+	// LatestNotices returns at most ListedNotices notices that are due by now, newest first.
 	LatestNotices(ctx context.Context, u User, now time.Time) ([]Notice, error)
-	// UnreadNotices counts what was told by now and the user did not read, at most so many.
+	// UnreadNotices counts the notices that are due by now and that the user has not read. It stops counting at limit.
 	UnreadNotices(ctx context.Context, u User, now time.Time, limit int) (int, error)
-	// ReadNotices marks one notice as read, or with 0 all that were told by now. What the user does not see stays as it is.
+	// ReadNotices marks one notice as read, or with id 0 all notices that are due by now. It changes only notices that
+	// the user may see.
 	ReadNotices(ctx context.Context, u User, id NoticeID, now time.Time) error
 
-	// NoticeChoice returns what the user chose. ChooseNotices replaces it.
+	// NoticeChoice returns the user's choice. ChooseNotices replaces it.
 	NoticeChoice(ctx context.Context, u User) (NoticeChoice, error)
 	ChooseNotices(ctx context.Context, u User, c NoticeChoice) error
 
-	// QueueNotices puts e-mails about notices that were told by now into the queue, each notice once, and returns how many notices it looked
-	// at. Notices older than MailPatience get no e-mail. Any number of nodes may call it at once.
+	// QueueNotices queues e-mails about notices that are due by now. Each notice is queued only once. It returns how
+	// many notices it looked at. Notices older than MailPatience get no e-mail. Any number of nodes may call it at
+	// once.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
-	// QueuedNotices returns the notices of an e-mail, oldest first, at most MailedNotices. It leaves out those that the user read, or does
-	// not want any more. more counts notices that did not fit.
+	// QueuedNotices returns at most MailedNotices notices for an e-mail, oldest first. It leaves out notices that the
+	// user has read, or no longer wants by e-mail. more is the number of notices that did not fit.
 	QueuedNotices(ctx context.Context, u User, m Mail) (all []Notice, more int, err error)
 }
 
-// What notices say. {1} is the name of the subject.
+// Codes of the sentences in notices. Argument {1} is the subject's name, unless a comment says otherwise.
 const (
 	noticeDisconnected    ReasonCode = "notice.disconnected"
 	noticeOffline         ReasonCode = "notice.offline_why"
@@ -191,7 +199,7 @@ const (
 	noticeCreditOutWhy    ReasonCode = "notice.credit_out_why"
 	noticeCapReached      ReasonCode = "notice.cap_reached"
 	noticeCapReachedWhy   ReasonCode = "notice.cap_reached_why"
-	noticeExpiring        ReasonCode = "notice.expiring"      // {1}: days
+	noticeExpiring        ReasonCode = "notice.expiring"      // {1}: number of days
 	noticeExpiringSoon    ReasonCode = "notice.expiring_soon" // {1}: today or tomorrow
 	noticeToday           ReasonCode = "notice.today"
 	noticeTomorrow        ReasonCode = "notice.tomorrow"
@@ -209,28 +217,28 @@ const (
 	noticePausedNumber    ReasonCode = "notice.paused_number"
 	noticePausedRestore   ReasonCode = "notice.paused_restore"
 	noticeWebhook         ReasonCode = "notice.webhook_disabled"
-	noticeWebhookWhy      ReasonCode = "notice.webhook_disabled_why" // {1}: the reason
+	noticeWebhookWhy      ReasonCode = "notice.webhook_disabled_why" // {1}: why the webhook was disabled
 	noticeKeyCreated      ReasonCode = "notice.key_created"
 	noticeKeyCreatedWhy   ReasonCode = "notice.key_created_why"
 	noticeSignIn          ReasonCode = "notice.sign_in"
 	noticeSignInWhy       ReasonCode = "notice.sign_in_why"
 	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the address
-	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: days
+	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: number of days
 	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
 	noticeClientExpired   ReasonCode = "notice.client_expired"
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
 )
 
-// pausedWhy are the reasons for which a campaign pauses by itself.
+// pausedWhy has the sentence for each code with which a campaign pauses by itself.
 var pausedWhy = map[string]ReasonCode{
 	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByStanding: noticePausedStanding, CampaignByNumber: noticePausedNumber,
 	CampaignByRestore: noticePausedRestore, CampaignByFailover: noticePausedRestore,
 }
 
-// when are the words for an account's last day.
+// when has the words for today and tomorrow.
 var when = [2]Reason{Because(noticeToday), Because(noticeTomorrow)}
 
-// Title says in a few words what happened.
+// Title returns a short sentence that says what happened.
 func (n Notice) Title() Reason {
 	name := Quoted(cmp.Or(n.Name, strconv.FormatInt(n.Subject, 10))).Stored()
 	days := strconv.Itoa(n.Detail.Days)
@@ -278,7 +286,7 @@ func (n Notice) Title() Reason {
 	return Reason{}
 }
 
-// Text says what it means, and what to do.
+// Text returns the sentence that explains the notice and says what to do.
 func (n Notice) Text() Reason {
 	switch n.Kind {
 	case NoticeDisconnected:
@@ -321,7 +329,7 @@ func (n Notice) Text() Reason {
 	return Reason{}
 }
 
-// hostOf is the host of a receiver's address. The rest of the address may be a secret.
+// hostOf returns the host of a receiver's address. Notices do not show the rest of the address, which may be a secret.
 func hostOf(address string) string {
 	_, rest, _ := strings.Cut(address, "://")
 	if at := strings.IndexAny(rest, "/?#"); at >= 0 {

@@ -35,7 +35,7 @@ const SealedOfficial = "official"
 // OfficialWebhooks is the beginning of the path of every Official session's webhook. After it comes the session's id.
 const OfficialWebhooks = "/webhooks/official/"
 
-// WebhookPath is the path to which Meta sends what concerns an Official session.
+// WebhookPath returns the path to which Meta posts reports for an Official session.
 func (id SessionID) WebhookPath() string { return OfficialWebhooks + id.String() }
 
 // ServiceWindow is the 24-hour window: the time after a person's last message in which the person may get free text.

@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 		recovery puntuale.Recovery
 		err      error
 		verdict  puntuale.Verdict
-		next     time.Time // zero: none; with Failed, the real moment is up to a quarter of the wait later
+		next     time.Time // zero: none; if failed is set, the real time is later by at most a quarter of the wait
 		failed   bool
 	}{
 		{"accepted", 0, puntuale.RecoverNone, nil, puntuale.Sent, time.Time{}, false},
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		{"answer lost a third time", 2, puntuale.RecoverSameID, lost, puntuale.Uncertain, outcomeNow.Add(48 * time.Second), false},
 		{"repeats used up", 3, puntuale.RecoverSameID, lost, puntuale.Uncertain, deadline, false},
 
-		// In these cases a repeat did not arrive. The attempt before it may still have arrived.
+		// In these cases a repeat did not arrive. The attempt before the repeat may still have arrived.
 		{"repeat transient", 1, puntuale.RecoverSameID, evidence(puntuale.Transient, 0), puntuale.Uncertain, outcomeNow.Add(12 * time.Second), false},
 		{"repeat session down", 3, puntuale.RecoverSameID, evidence(puntuale.SessionDown, 0), puntuale.Uncertain, deadline, false},
 		{"repeat throttled", 1, puntuale.RecoverSameID, evidence(puntuale.Throttled, time.Hour), puntuale.Uncertain, outcomeNow.Add(12 * time.Second), false},
@@ -88,8 +88,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsTheUncertain checks that no answer to a repeat opens the message again. If the message were open, a
-// cancellation could close it although the network has it.
+// TestDecideKeepsTheUncertain checks that no answer to a repeat opens the message again. A cancellation closes open
+// messages. It could then close a message that the network has.
 func TestDecideKeepsTheUncertain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,8 +2,8 @@ package puntuale
 
 import "strconv"
 
-// Quota names a kind of thing that a client may have only a limited number of. Its partner sets the limits. If a
-// client already has more than a new limit, it keeps everything.
+// Quota names a kind of thing that a client may have only a limited number of. The client's partner sets the limits. If
+// a partner lowers a limit, the client keeps everything that it already has.
 type Quota string
 
 const (

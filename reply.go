@@ -120,7 +120,7 @@ type ReplyStore interface {
 	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error) // code invalid: the cursor is wrong
 	// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
 	Conversation(ctx context.Context, phone string) (Conversation, error)
-	// Unread counts the people with unread replies. It stops counting at most.
+	// Unread counts the people with unread replies. It stops counting at limit.
 	Unread(ctx context.Context, limit int) (int, error)
 	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
 	// unread.

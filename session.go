@@ -64,8 +64,8 @@ type SessionPatch struct {
 	Pace Change[Pace]
 }
 
-// DefaultPace returns the pace of a session whose caller gave none. A linked number gets a pace, because WhatsApp
-// soon bans one that writes to cold contacts as fast as a program can. Official sessions have none, because Meta has
+// DefaultPace returns the pace of a session whose caller gave none. A linked number gets a pace, because WhatsApp soon
+// bans a number that writes to cold contacts as fast as a program can. Official sessions have none, because Meta has
 // its own limits. Sandboxes, and sessions whose messages devices send, have none either.
 func (s Session) DefaultPace() Pace {
 	switch {
@@ -113,7 +113,8 @@ const (
 
 var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
 
-// Word returns the name of the state for callers. A condition with a name of its own replaces the state's name.
+// Word returns the name of the state for callers. If the condition has its own name, this name replaces the state's
+// name.
 func (l Link) Word() string {
 	if l.Condition > ConditionNone && int(l.Condition) < len(conditionNames) && conditionNames[l.Condition] != "" {
 		return conditionNames[l.Condition]
@@ -139,7 +140,7 @@ type Link struct {
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
 	Limited    time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
-	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are told; it is not stored
+	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are informed; stores do not keep this flag
 }
 
 // LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
@@ -183,8 +184,8 @@ type Linker interface {
 	// failed. If Pair returns an [*Error], show it to the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 
-	// Unlink ends a link or a pairing, and deletes its data. It tells the network, if that is possible before ctx
-	// ends. If Unlink returns nil, the link has ended, even if the network was not told. The caller may repeat
+	// Unlink ends a link or a pairing, and deletes its data. It informs the network, if that is possible before ctx
+	// ends. If Unlink returns nil, the link has ended, even if the network was not informed. The caller may repeat
 	// Unlink. Unlink itself reports nothing.
 	Unlink(ctx context.Context, session SessionID) error
 }
@@ -225,7 +226,7 @@ type Reconnector interface {
 
 // Pacer is a [Linker] that enforces a part of a session's pace itself.
 type Pacer interface {
-	// SetPace tells the connector the new pace of an open session. It never blocks.
+	// SetPace gives the connector the new pace of an open session. It never blocks.
 	SetPace(session SessionID, p Pace)
 }
 

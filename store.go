@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// This file has the promises of the store, grouped by role. A caller asks only for the roles that it needs. Only a
+// This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
 // store implements all roles.
 //
-// Unless a comment says otherwise, these rules hold. A method that changes something returns nil only after its
+// Unless a comment says otherwise, these rules are valid. A method that changes something returns nil only after its
 // changes are on disk. If it returns an error, nothing has changed. CodeUnavailable means that the database could not
 // be reached. Many goroutines may call all methods at once.
 
@@ -78,9 +78,9 @@ type RunStore interface {
 	// stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
 
-	// CancelPending cancels all messages of the target, in the same way as Stop. It gives each cancelled chunk to
-	// took, and does not keep it. Each chunk is sorted by id, and the first 50,000 messages together are sorted, too.
-	// If took returns an error, CancelPending ends; cancelled messages stay cancelled.
+	// CancelPending cancels all messages of the target, in the same way as Stop. It passes each chunk of cancelled
+	// messages to the function took, and then forgets the chunk. Each chunk is sorted by id. The first 50,000 messages
+	// together are sorted, too. If took returns an error, CancelPending ends; cancelled messages stay cancelled.
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
@@ -162,9 +162,9 @@ type SessionStore interface {
 	// Pending messages are cancelled, or move to moveTo with the same moments. An uncertain message becomes FAILED,
 	// because no connector could look for it any more.
 	//
-	// Codes: not_found: the session is missing; or moveTo is, with a fault at query.move_to. conflict: the session is
-	// the default session; or it has pending messages, and the call gives neither cancel nor moveTo. The error says
-	// how many. busy: messages are being sent now.
+	// Code not_found: the session is missing. If moveTo is missing, the fault is at query.move_to. Code conflict: the
+	// session is the default session. The code is also conflict if the session has pending messages, and the call gives
+	// neither cancel nor moveTo; the error says how many. Code busy: messages are being sent now.
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
 	// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
@@ -278,8 +278,8 @@ type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
 	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores next, and lets the key old end at graceEnds. o may be nil; its Answer gets the KeyID of
-	// next.
+	// RotateClientKey stores the key next, and ends the key old at graceEnds. o may be nil; its Answer gets the KeyID
+	// of next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -310,7 +310,7 @@ type TenantStore interface {
 type PartnerStore interface {
 	// CreatePartner creates the partner, its login and its key in one transaction.
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
-	// RotateKey stores next for the owner of the key that has this hash. The old key works until graceEnds.
+	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
 	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of
@@ -398,9 +398,9 @@ type AttemptStore interface {
 	// the items. [ErrFenced]: the lease is gone, and nothing was claimed.
 	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
 
-	// Record stores the outcomes of attempts, if the message still has the attempt's token. If it has not, only a
-	// proof of delivery has an effect. The results say for each outcome whether it was stored unchanged. Record needs
-	// no lease.
+	// Record stores the outcomes of attempts, if the message still has the attempt's token. If the message has another
+	// token, only a proof of delivery has an effect. The results say for each outcome whether it was stored unchanged.
+	// Record needs no lease.
 	Record(ctx context.Context, now time.Time, results []Result) ([]bool, error)
 
 	// Settle closes or postpones messages that are open and have no intent. It skips a message that changed after the
@@ -492,14 +492,14 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes to the owner of the sessions that from still owns. 0 means nobody. It returns the sessions that
-	// changed owner.
+	// Assign makes the node in the argument to the owner of sessions that the node in the argument from still owns. 0
+	// means no node. It returns the sessions that changed owner.
 	Assign(ctx context.Context, from, to NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup tells the dispatcher that a session has something due at the moment due. A zero due means that sessions
+// Wakeup informs the dispatcher that a session has something due at the moment due. A zero due means that sessions
 // changed. A wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 

@@ -14,12 +14,12 @@ func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
 const (
 	// MaxWebhooks is how many webhooks a client may have. A partner may have the same number.
 	MaxWebhooks = 10
-	// WebhookOverlap is how long the earlier secret signs, too, after a rotation.
+	// WebhookOverlap is how long after a rotation the earlier secret still signs.
 	WebhookOverlap = 24 * time.Hour
 	// WebhookWithin is how long a receiver may take to answer.
 	WebhookWithin = 15 * time.Second
-	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly
-	// gets twice this number.
+	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets
+	// twice this number.
 	WebhookAtOnce = 8
 	// WebhookPatience is how long a webhook may have no success before it is disabled.
 	WebhookPatience = 5 * 24 * time.Hour
@@ -210,10 +210,11 @@ const (
 type WebhookCaller interface {
 	// Call makes one attempt. It never fails: the result says what went wrong.
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
-	// Request returns what an attempt at the moment sends. Secret.Before signs too, until Secret.Until. The error says that a secret
-	// cannot be opened.
+	// Request returns the request that an attempt at the time at would send. The former secret also signs it, until
+	// Secret.Until. An error means that a secret cannot be opened.
 	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
-	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if an attempt is possible.
+	// Refuses returns why no attempt can reach the address, or "" if an attempt is possible. It looks only at the text
+	// of the address.
 	Refuses(address string) ReasonCode
 }
 

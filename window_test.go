@@ -64,8 +64,8 @@ func TestWindowNext(t *testing.T) {
 	}
 }
 
-// TestWindowRepeatedHour: clocks show the hour from 02:00 to 03:00 twice. Both occurrences are inside the window; the
-// time between two shorter occurrences is outside.
+// TestWindowRepeatedHour: clocks show the hour from 02:00 to 03:00 twice, so the window opens twice. The time between
+// the two openings is outside the window.
 func TestWindowRepeatedHour(t *testing.T) {
 	t.Parallel()
 	loc := zone(t, "Europe/Rome")
@@ -223,7 +223,7 @@ func drawWindow(t *rapid.T) puntuale.Window {
 	return w
 }
 
-// drawMoment draws a random moment. Moments near clock changes and holidays are more frequent than others.
+// drawMoment returns a random moment. Moments near clock changes and holidays are more frequent than others.
 func drawMoment(t *rapid.T) time.Time {
 	near := rapid.SampledFrom([]string{"2026-03-29", "2026-10-25", "2026-03-08", "2026-11-01", "2026-10-03", "2026-04-04",
 		"2026-02-15", "2026-03-22", "2011-12-29", "2018-11-04", "2018-02-17", "2026-12-24", "2026-04-04", "2026-07-15"}).Draw(t, "near")

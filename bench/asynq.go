@@ -11,7 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// asynqTuning are asynq's settings that matter here. Where a setting is zero, asynq's default applies.
+// asynqTuning has the settings of asynq that change its speed. A zero value means asynq's default.
 type asynqTuning struct {
 	workers        int
 	forward, check time.Duration
@@ -20,10 +20,10 @@ type asynqTuning struct {
 var (
 	asynqDefault = asynqTuning{workers: 100}
 	asynqTuned   = asynqTuning{workers: 100, forward: 10 * time.Millisecond, check: 10 * time.Millisecond}
-	asynqWorkers = []int{20, 100, 400} // the best of these settings counts
+	asynqWorkers = []int{20, 100, 400} // the bench reports the best of these settings
 )
 
-// noWords keeps asynq from logging.
+// noWords is a logger that ignores everything.
 type noWords struct{}
 
 func (noWords) Debug(...any) {}
@@ -32,7 +32,7 @@ func (noWords) Warn(...any)  {}
 func (noWords) Error(...any) {}
 func (noWords) Fatal(...any) {}
 
-// asynqServer runs asynq on its own Redis.
+// asynqServer is asynq on a Redis of its own.
 type asynqServer struct {
 	redis     *redisServer
 	client    *asynq.Client
@@ -61,7 +61,7 @@ func (a *asynqServer) close() {
 	a.redis.stop()
 }
 
-// ProcessTask sends nothing.
+// ProcessTask only notes that the task ran.
 func (a *asynqServer) ProcessTask(_ context.Context, t *asynq.Task) error {
 	a.first.CompareAndSwap(0, time.Now().UnixNano())
 	if a.seen != nil {
@@ -71,7 +71,7 @@ func (a *asynqServer) ProcessTask(_ context.Context, t *asynq.Task) error {
 	return nil
 }
 
-// enqueue plans a task for a moment. With the zero moment, the task is due at once.
+// enqueue plans a task for the time due. With the zero time, the task is due at once.
 func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	args := job{Client: int64(i % customers), Session: int64(i % customers), Run: int64(i), Phone: fmt.Sprintf("+39347%07d", i)}
 	var opts []asynq.Option
@@ -87,7 +87,7 @@ func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	return err
 }
 
-// finish waits until n tasks were worked, and Redis lists no task as active or pending.
+// finish waits until n tasks were worked, and Redis lists no task as active or pending. It returns when that happened.
 func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for {
@@ -107,7 +107,8 @@ func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (
 	}
 }
 
-// asynqDispatch measures no-op tasks, from the beginning of the first until the last is removed from Redis.
+// asynqDispatch measures tasks that do nothing, from the beginning of the first task until the last task is removed
+// from Redis.
 func (b *bench) asynqDispatch(ctx context.Context, name string, durable bool) error {
 	n := b.tasks
 	if durable {

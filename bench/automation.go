@@ -13,15 +13,15 @@ const (
 	automationRules  = 100
 	birthdaysQuick   = 20_000
 	birthdaysFull    = 100_000
-	calmReplies      = 10 // replies a second on a machine with nothing else to do
+	calmReplies      = 10 // replies a second that come to a machine with no other work
 	firingLook       = 10 * time.Millisecond
 	firingsWithin    = 2 * time.Minute
 	birthdaysWithin  = 10 * time.Minute
-	replyActsBound   = 2000 // ms
+	replyActsBound   = 2000 // in milliseconds
 	birthdaysSeconds = 60
 )
 
-// The names of figures about automations.
+// The functions below return the names of figures about automations.
 func birthdaysPlanned(n int, engine string) string {
 	return onEngine(fmt.Sprintf("%s birthdays of one day planned, beside %d start calls a second", count(n), callRate), engine)
 }
@@ -42,7 +42,7 @@ func replyActs(rate int, quantile, engine string) string {
 	return onEngine(fmt.Sprintf("a reply, until its rule has acted, %s replies a second, %s", count(rate), quantile), engine)
 }
 
-// automationTargets are the bounds for automations.
+// automationTargets returns the targets for automations.
 func automationTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		for _, n := range []int{birthdaysFull, birthdaysQuick} {
@@ -56,7 +56,7 @@ func automationTargets() (all []target) {
 	return all
 }
 
-// automations measures rules of the built server.
+// automations measures the rules of a running server.
 func (b *bench) automations(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.withCampaigner(ctx, engine, b.birthdays), b.withCampaigner(ctx, engine, b.ruled))
@@ -64,21 +64,21 @@ func (b *bench) automations(ctx context.Context) (failed error) {
 	return failed
 }
 
-// made makes a thing by a call, and returns its id.
+// made makes a thing through the API, and returns its id.
 func (c *campaigner) made(ctx context.Context, path string, body any) (string, error) {
 	var made struct{ ID string }
 	err := c.call(ctx, http.MethodPost, path, body, &made)
 	return made.ID, err
 }
 
-// rule makes a rule of the campaigner's client that starts a sequence, and returns its id.
+// rule makes a rule of the campaigner's client, and returns the rule's id. The rule starts a sequence.
 func (c *campaigner) rule(ctx context.Context, name string, trigger map[string]any, sequence string) (string, error) {
 	return c.made(ctx, "/api/automations", map[string]any{
 		"name": name, "trigger": trigger, "actions": []any{map[string]string{"kind": "start", "sequence": sequence}}})
 }
 
-// birthdays measures how long a rule takes to plan the birthdays of many contacts, all on one day, and start calls
-// meanwhile. The messages leave a day later.
+// birthdays measures how long a rule takes to plan the birthdays of many contacts, all on one day. It also measures
+// start calls during that time. The messages leave a day later.
 func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, birthdaysFull
 	if b.quick {
@@ -93,7 +93,7 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // connections, plans, statements
+	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, plans and statements
 		return err
 	}
 	idle, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle) })
@@ -126,9 +126,9 @@ func (b *bench) birthdays(ctx context.Context, c *campaigner) error {
 	return errors.Join(err, beside.note(&b.sheet, func(quantile string) string { return callsBesideBirthdays(quantile, engine) }, 1))
 }
 
-// contacts writes contacts of the client into the database, all born on today's day.
+// contacts writes contacts of the client into the database. All are born on today's day.
 func (c *campaigner) contacts(ctx context.Context, n int) error {
-	zone, err := time.LoadLocation("Europe/Rome") // of the client, whose day may be another than this machine's
+	zone, err := time.LoadLocation("Europe/Rome") // the client's zone; the day there may differ from this machine's day
 	if err != nil {
 		return fmt.Errorf("read the client's time zone: %w", err)
 	}
@@ -151,7 +151,7 @@ func (c *campaigner) contacts(ctx context.Context, n int) error {
 	return nil
 }
 
-// reaches waits until the query counts n.
+// reaches waits until the query returns n.
 func (c *campaigner) reaches(ctx context.Context, query string, n int, within time.Duration) error {
 	for until := time.Now().Add(within); ; {
 		got, err := c.count(ctx, query)
@@ -167,7 +167,8 @@ func (c *campaigner) reaches(ctx context.Context, query string, n int, within ti
 	}
 }
 
-// ruled measures replies of a client with as many rules as it may have. Each reply is the word of one rule, which starts a sequence.
+// ruled measures replies to a client that has as many rules as allowed. Each reply is the word of one rule. The rule
+// then starts a sequence.
 func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 	to, err := c.number(ctx, 0)
 	if err != nil {
@@ -200,12 +201,12 @@ func (b *bench) ruled(ctx context.Context, c *campaigner) error {
 
 const firingsDone = "select count(*) from automation_firing where acted = 1"
 
-// ruledAt lets people write at a rate, and watches the log of rules.
+// ruledAt lets people write at the given rate, in replies a second, and measures when rules act on the replies.
 func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	first, begun := p.wrote, time.Now()
 	n := int(b.idle.Seconds()) * rate
 	what, w, used := repliesRuled(p.engine), b.watch(p.engine), p.server.cpu()
-	last, err := p.count(ctx, "select coalesce(max(id), 0) from automation_firing") // before a rule acts
+	last, err := p.count(ctx, "select coalesce(max(id), 0) from automation_firing") // the last line of the log before a rule acts
 	if err != nil {
 		return err
 	}
@@ -230,8 +231,8 @@ func (b *bench) ruledAt(ctx context.Context, p *people, rate int) error {
 	return acted.note(&b.sheet, func(quantile string) string { return replyActs(rate, quantile, p.engine) }, n)
 }
 
-// acted waits until the rules acted on n replies from the number first on, and tells when each was seen in the log. last
-// is the log's line before.
+// acted waits until the rules acted on n replies, of which the first has the number first. It calls saw with the number
+// of each reply and the time at which the log showed it. last is the id of the last earlier line in the log.
 func (p *people) acted(ctx context.Context, first, n, last int, saw func(i int, at time.Time)) error {
 	for got, until := 0, time.Now().Add(firingsWithin); got < n; {
 		rows, err := p.db.QueryContext(ctx, `select id, occurrence, acted, reason from automation_firing where id > $1 order by id`, last)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The names of figures about campaigns with n recipients.
+// The functions below return the names of figures about campaigns with n recipients.
 func listed(n int, engine string) string {
 	return onEngine(count(n)+" recipients uploaded and checked", engine)
 }
@@ -42,19 +42,19 @@ const (
 	lastGrown = "until nothing more arrives"
 )
 
-// Sizes of lists in a quick run and in a full one.
+// Sizes of lists in a quick run and in a full run.
 var (
 	quickLists = lists{fed: 20_000, measured: 100_000}
 	fullLists  = lists{fed: 100_000, measured: 1_000_000}
 )
 
-// lists says how many recipients the measured campaigns have.
+// lists has the numbers of recipients in the measured campaigns.
 type lists struct {
 	fed      int // recipients of the campaigns that are fed and paused
 	measured int // recipients of the campaign whose memory is measured
 }
 
-// campaignTargets are the bounds for campaigns.
+// campaignTargets returns the targets for campaigns.
 func campaignTargets() (all []target) {
 	for _, n := range []lists{fullLists, quickLists} {
 		for _, engine := range []string{postgres, sqlite} {
@@ -77,10 +77,10 @@ func campaignTargets() (all []target) {
 	return all
 }
 
-// fedSteps is how many messages each sequence that is fed has.
+// fedSteps has the lengths of the sequences that are fed, in messages.
 var fedSteps = []int{3, 1}
 
-// campaigns measures the built server, by its API: lists, feeding beside start calls, pauses and memory.
+// campaigns measures a running server through its API: lists, feeding beside start calls, pauses and memory.
 func (b *bench) campaigns(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		for _, take := range []func(context.Context, *campaigner) error{b.feeding, b.pausing, b.listMemory} {
@@ -109,11 +109,12 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 	return take(ctx, &campaigner{fixture: f, server: s, db: db, client: f.clients[0], http: &http.Client{Timeout: 2 * time.Minute}})
 }
 
-// feeding measures lists, how many messages are planned a second, and start calls while another list is fed. The sequences begin a day
-// after their starts. So no message leaves, and the feeder plans as fast as it can.
+// feeding measures three things: how long a list takes, how many messages are planned a second, and start calls while
+// another list is fed. The sequences begin a day after their starts. So no message leaves, and the feeder plans as fast
+// as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
-	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // connections, plans, statements
+	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // warms up connections, plans and statements
 		return err
 	}
 	idle, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle) })
@@ -167,8 +168,8 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// readyToFeed makes a checked campaign of n recipients. feed starts it, and returns how long it took to feed the whole
-// list.
+// readyToFeed makes a checked campaign of n recipients. The function feed starts the campaign, and returns how long it
+// took to feed the whole list.
 func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (feed func() (time.Duration, error), err error) {
 	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
 	if err != nil {
@@ -184,7 +185,7 @@ func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (f
 	}, nil
 }
 
-// pausing measures a pause in the middle of a campaign that sends as fast as it can.
+// pausing measures how fast a pause stops a campaign that sends as fast as it can.
 func (b *bench) pausing(ctx context.Context, c *campaigner) error {
 	n := b.lists.fed
 	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Content: &campaignText{sampleText}}, n+n/2)
@@ -210,7 +211,7 @@ func (b *bench) pausing(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// listMemory measures the most memory that the server takes for the largest list, until a tenth of it is fed.
+// listMemory measures the most memory that the server uses for the largest list, until a tenth of the list is fed.
 func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	n := b.lists.measured
 	note := func(stage string) error {
@@ -254,7 +255,7 @@ func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	return note("being fed")
 }
 
-// pass waits.
+// pass waits for the time d, or until ctx ends.
 func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// campaigner makes campaigns of one client through a server's API, beside start calls of all clients. It uses the
-// database only to see the progress of a campaign.
+// campaigner makes campaigns of one client through a server's API. Meanwhile it makes start calls of all clients. It
+// uses the database only to see the progress of a campaign.
 type campaigner struct {
 	*fixture
 	server *server
@@ -22,22 +22,22 @@ type campaigner struct {
 	client client
 	http   *http.Client
 
-	called int // start calls so far
+	called int // number of start calls so far
 }
 
-// campaignDraft is what a campaign sends: a sequence, or one text.
+// campaignDraft has the content of a campaign: a sequence, or one text.
 type campaignDraft struct {
 	Name     string        `json:"name"`
 	Sequence string        `json:"sequence,omitempty"`
 	Content  *campaignText `json:"content,omitempty"`
-	Canary   int           `json:"canary"` // 0: all go at once
+	Canary   int           `json:"canary"` // 0: there is no canary
 }
 
 type campaignText struct {
 	Text string `json:"text"`
 }
 
-// call makes a call and reads the answer. The body is a value to encode as JSON, or a reader.
+// call sends a request to the API and reads the answer. The body is a value to encode as JSON, or a reader.
 func (c *campaigner) call(ctx context.Context, method, path string, body, answer any) error {
 	kind := "application/json"
 	from, streams := body.(io.Reader)
@@ -73,7 +73,7 @@ func (c *campaigner) call(ctx context.Context, method, path string, body, answer
 	return json.Unmarshal(text, answer)
 }
 
-// sequence makes a sequence of so many messages, the first a day after its start.
+// sequence makes a sequence with the given number of messages. The first message leaves a day after the start.
 func (c *campaigner) sequence(ctx context.Context, steps int) (id string, err error) {
 	body := map[string]any{"name": "Campagna"}
 	var all []any
@@ -93,7 +93,8 @@ func (c *campaigner) draft(ctx context.Context, d campaignDraft) (id string, err
 	return made.ID, err
 }
 
-// upload uploads a list of n recipients, each with its own number and name. No number has an ending to which the simulated network reacts.
+// upload uploads a list of n recipients, each with its own number and name. No number has an ending for which the
+// simulated network fails.
 func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 	file, w := io.Pipe()
 	go func() {
@@ -101,7 +102,7 @@ func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 		for i := range n {
 			if lines = fmt.Appendf(lines, "+39333%03d%04d;Maria %d\n", i/9000, i%9000, i); len(lines) > 32<<10 || i == n-1 {
 				if _, err := w.Write(lines); err != nil {
-					return // the server answered before the end
+					return // the server answered before it read everything
 				}
 				lines = lines[:0]
 			}
@@ -112,7 +113,7 @@ func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 	return c.call(ctx, "PUT", "/api/campaigns/"+id+"/recipients", file, nil)
 }
 
-// check starts the campaign's check, and asks until the check has ended.
+// check starts the campaign's check, and polls until the check has ended.
 func (c *campaigner) check(ctx context.Context, id string) (digest string, err error) {
 	for digest == "" && err == nil {
 		var found struct{ Digest string }
@@ -137,11 +138,11 @@ func (c *campaigner) start(ctx context.Context, id, digest string) error {
 	return c.call(ctx, "POST", "/api/campaigns/"+id+"/start", map[string]string{"digest": digest}, nil)
 }
 
-// feedLook is the time between two looks at a campaign's progress in the database. The API counts the campaign's messages each time,
-// which takes long.
+// feedLook is the time between two looks at a campaign's progress in the database. The bench does not use the API for
+// this, because the API counts the campaign's messages each time, which takes long.
 const feedLook = 20 * time.Millisecond
 
-// await waits until one of the campaign's counts is as wanted.
+// await waits until reached returns true for one of the campaign's counts.
 func (c *campaigner) await(ctx context.Context, id, column string, reached func(int) bool) error {
 	for {
 		n, err := c.count(ctx, "select "+column+" from campaign_feed where campaign_id = "+id)
@@ -161,8 +162,8 @@ func (c *campaigner) count(ctx context.Context, query string) (n int, err error)
 	return n, nil
 }
 
-// stopsGrowing watches the simulated network's ledger, and returns the moment of the last message. It watches until nothing
-// has arrived for a second and no attempt is under way.
+// stopsGrowing returns the time at which the last message came to the simulated network's ledger. It returns when
+// nothing has come for a second and no attempt is in flight.
 func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Time, err error) {
 	last = time.Now()
 	seen := -1
@@ -191,8 +192,8 @@ const (
 	callCallers = 16
 )
 
-// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each took. If the connection is
-// busy, the call waits, and its time includes the wait.
+// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each call took.
+// If no connection is free, the call waits, and its time includes the wait.
 func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays, error) {
 	open := make([]*caller, callCallers)
 	for i := range open {
@@ -208,7 +209,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	ended := make(chan error, 1)
 	first := c.called
 	from := time.Now()
-	const unlimited = 1 << 30 // more calls than are ever made; the end of do stops them
+	const unlimited = 1 << 30 // more calls than the bench ever makes; they stop when do has returned
 	go func() {
 		_, err := each(unlimited, callCallers, func(worker, i int) error {
 			due := from.Add(time.Duration(i) * time.Second / callRate)
@@ -217,7 +218,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 				return errOver
 			}
 			begun := time.Now()
-			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own lateness must not count as the server's
+			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own delay must not count as the server's
 				begun = due
 			}
 			to := c.clients[i%len(c.clients)]
@@ -237,5 +238,5 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	return &took, err
 }
 
-// errOver ends the calls when do has returned.
+// errOver ends the calls after do has returned.
 var errOver = errors.New("it is over")

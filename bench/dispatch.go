@@ -23,7 +23,7 @@ const (
 )
 
 // dispatches measures the time from the first claim to the last outcome on disk. All messages are due, and the network
-// accepts each at once.
+// accepts each message at once.
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {
@@ -41,7 +41,7 @@ func (b *bench) dispatches(ctx context.Context) error {
 	return errors.Join(failed, b.asynqDispatch(ctx, asynqFast, false), b.asynqDispatch(ctx, asynqDurable, true))
 }
 
-// besidePending names the measurement of dispatching while other messages wait.
+// besidePending returns the name of the figure of dispatching while other messages wait.
 func besidePending(pending int, engine string) string {
 	return onEngine(ourDispatch+", beside "+count(pending)+" pending", engine)
 }
@@ -50,8 +50,9 @@ func scattered(pending int, engine string) string {
 	return onEngine(ourDispatch+", among "+count(pending)+" pending", engine)
 }
 
-// dispatchesBeside measures the same while other messages wait for later days. In the first case, the due messages were inserted after the
-// others, like a reminder for today. In the second, they are scattered among the others, each on another page.
+// dispatchesBeside measures dispatching while other messages wait for later days. In the first case, the due messages
+// were inserted after the others, like a reminder for today. In the second case, they are scattered among the others,
+// each on a different page of the database.
 func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, besidePending(0, engine), engine, 1, 0, false))
@@ -68,7 +69,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	return failed
 }
 
-// dispatch takes one measurement of dispatching.
+// dispatch does one measurement of dispatching.
 func (b *bench) dispatch(ctx context.Context, name, engine string, nodes, pending int, among bool) error {
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
@@ -99,7 +100,7 @@ func (b *bench) dispatch(ctx context.Context, name, engine string, nodes, pendin
 	return errors.Join(err, stop())
 }
 
-// put inserts rows directly, without the store.
+// put inserts rows with SQL, without the product.
 func (f *fixture) put(ctx context.Context, l load) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -113,8 +114,8 @@ func (f *fixture) put(ctx context.Context, l load) error {
 	return s.tidy(ctx, db)
 }
 
-// makeDue moves some of the messages that wait, evenly spread over the table, to a moment that has passed. It moves only
-// the first of each run, because the recipient's other messages would wait for it.
+// makeDue moves some waiting messages, evenly spread over the table, to a time in the past. It moves only the first
+// message of each run, because the recipient's other messages would wait for it.
 func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -136,7 +137,8 @@ func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) er
 	return s.tidy(ctx, db)
 }
 
-// dispatchers starts nodes on the fixture's database. Each has its own store, but the first uses the fixture's.
+// dispatchers starts nodes on the fixture's database. The first node uses the fixture's store. Each other node has its
+// own store.
 func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntuale.Meter) (stop func() error, err error) {
 	var running []*dispatch.Dispatcher
 	var stores []*store.Store
@@ -171,10 +173,10 @@ func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntua
 	return stop, nil
 }
 
-// stopLimit is how long stopping a program or a node may take.
+// stopLimit is the longest time in which a program or a node must stop.
 const stopLimit = 30 * time.Second
 
-// noop accepts everything at once.
+// noop is a connector that accepts every message at once.
 type noop struct{}
 
 func (noop) Capabilities() puntuale.Capabilities {
@@ -189,7 +191,7 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally counts outcomes that are on disk, from the first claim on.
+// tally counts outcomes that are on disk, beginning with the first claim.
 type tally struct {
 	want  int64
 	mu    sync.Mutex

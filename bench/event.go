@@ -22,15 +22,15 @@ const (
 	receiverTakes   = 10 * time.Millisecond
 	manyReceivers   = 100
 	hangingOfMany   = 30
-	eventsOfEach    = 5 // a second
+	eventsOfEach    = 5 // events a second for each receiver
 	eventLease      = 24 * time.Hour
-	eventsAtOnce    = 10 // how many events one statement takes
+	eventsAtOnce    = 10 // how many events one statement processes
 	shortBacklog    = 10_000
-	fromBacklog     = 5_000 // events delivered out of a backlog
+	fromBacklog     = 5_000 // events of a backlog whose delivery is measured
 	leastEventsRate = 1000
 )
 
-// The names of figures about events.
+// The functions below return the names of figures about events.
 func eventsToOne(engine string) string {
 	return onEngine("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
 }
@@ -51,7 +51,7 @@ func outcomesWithWebhooks(engine string) string {
 	return onEngine("outcomes recorded a second, claims included, each client has a webhook and all events get numbers", engine)
 }
 
-// eventTargets are the bounds for events on their way to webhooks.
+// eventTargets returns the targets for the delivery of events to webhooks.
 func eventTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all, target{figure: eventsToOne(engine), lowest: leastEventsRate}, target{figure: eventLate("p99", engine), highest: 1000})
@@ -63,7 +63,7 @@ func eventTargets() (all []target) {
 	return all
 }
 
-// events measures the sender of webhooks. Receivers and sender share this process.
+// events measures the sender of webhooks. Receivers and sender run in this process.
 func (b *bench) events(ctx context.Context) (failed error) {
 	long := 1_000_000
 	if b.quick {
@@ -81,8 +81,8 @@ func (b *bench) events(ctx context.Context) (failed error) {
 	return failed
 }
 
-// outcomes measures the dispatcher from the first claim until the last outcome is on disk and, if told, the last event has its
-// number. Nothing is sent to the webhooks.
+// outcomes measures the dispatcher, from the first claim until the last outcome is on disk. If told is true, it
+// measures until the last event has its number. Nothing is sent to the webhooks.
 func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
 	what := outcomesWithoutWebhooks(t.engine)
 	if told {
@@ -127,7 +127,7 @@ func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
 	return errors.Join(err, stop())
 }
 
-// number gives events their numbers until over is closed and none is left.
+// number gives events their numbers until over is closed and no event without a number is left.
 func (t *telling) number(ctx context.Context, over <-chan struct{}) error {
 	for ended := false; ; {
 		n, err := t.store.NumberEvents(ctx, time.Now())
@@ -148,7 +148,7 @@ type telling struct {
 	db      *sql.DB
 	calls   *outbox.Caller
 	arrived chan arrival
-	over    chan struct{} // closed at the end; then the receivers that hang answer
+	over    chan struct{} // closed at the end, so that hanging receivers answer
 	servers []*httptest.Server
 }
 
@@ -184,7 +184,8 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 	return take(ctx, t)
 }
 
-// receiver makes a receiver, and the webhook of a client to it.
+// receiver starts a receiver, and makes a client's webhook with the receiver's address. A receiver that hangs answers
+// only when t.over is closed.
 func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntuale.WebhookID, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -204,7 +205,7 @@ func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntu
 	return t.store.Tenant(owner.id).CreateWebhook(ctx, puntuale.Webhook{Client: owner.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
 }
 
-// send starts a sender, and returns what stops it.
+// send starts a sender. The caller stops it with the returned function.
 func (t *telling) send(ctx context.Context) (stop func() error, err error) {
 	node, err := t.store.Join(ctx, eventLease)
 	if err != nil {
@@ -219,7 +220,7 @@ func (t *telling) send(ctx context.Context) (stop func() error, err error) {
 	}, nil
 }
 
-// emit writes facts of a client as their transactions do.
+// emit writes facts of a client into the database, as the product's transactions do.
 func (t *telling) emit(ctx context.Context, receiver client, n int) error {
 	_, err := t.db.ExecContext(ctx, `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
  insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
@@ -230,7 +231,7 @@ func (t *telling) emit(ctx context.Context, receiver client, n int) error {
 	return nil
 }
 
-// await waits until n different events arrived, and returns when each of them arrived first.
+// await waits until n different events arrived. It returns when each of them first arrived.
 func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
 	timeout := time.After(within)
@@ -258,7 +259,7 @@ func latest(all map[string]time.Time) (last time.Time) {
 	return last
 }
 
-// eventsToOne measures from the facts' commit to the arrival of the last event.
+// eventsToOne measures the time from the commit of the facts to the arrival of the last event.
 func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	n := int(b.idle.Seconds()) * leastEventsRate
 	receiver := t.clients[0]
@@ -269,7 +270,7 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	if err != nil {
 		return err
 	}
-	if err = t.emit(ctx, receiver, 1); err == nil { // the receiver is known to answer
+	if err = t.emit(ctx, receiver, 1); err == nil { // this first event shows that the receiver answers
 		_, err = t.await(ctx, 1, time.Minute)
 	}
 	if err != nil {
@@ -288,8 +289,8 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 	return errors.Join(err, stop())
 }
 
-// eventsBesideHanging measures how long events take to receivers that answer, while other receivers never answer. The
-// receivers that hang have more events waiting.
+// eventsBesideHanging measures how long events to answering receivers take, while other receivers never answer. More
+// events wait for the hanging receivers.
 func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {
@@ -340,7 +341,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 	return errors.Join(err, stop())
 }
 
-// eventsOutOf measures the first events that are delivered out of a backlog.
+// eventsOutOf measures how fast the first events of a backlog are delivered.
 func (b *bench) eventsOutOf(ctx context.Context, t *telling, backlog int) error {
 	receiver := t.clients[0]
 	webhook, err := t.receiver(ctx, receiver, false)

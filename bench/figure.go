@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sheet keeps all figures, in the order of the first repeat.
+// sheet has all figures, in the order of the first repeat.
 type sheet struct {
 	repeat int
 	rows   []*figure
@@ -27,7 +27,7 @@ const (
 	percent   = "%"
 )
 
-// note keeps a value of this repeat.
+// note adds a value for the present repeat.
 func (s *sheet) note(name, unit string, value float64) {
 	f := s.find(name)
 	if f == nil {
@@ -49,7 +49,7 @@ func (s *sheet) find(name string) *figure {
 	return nil
 }
 
-// ratio divides values of the same repeat, and returns the median, the least and the most of the ratios.
+// ratio divides the values of each repeat. It returns the median, the lowest and the highest ratio.
 func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok bool) {
 	f, g := s.find(numerator), s.find(per)
 	if f == nil || g == nil {
@@ -64,7 +64,7 @@ func (s *sheet) ratio(numerator, per string) (median, least, highest float64, ok
 	return spread(all)
 }
 
-// The ends of the names of figures about processor time: in this process, and in the database's processes.
+// Endings of the names of figures about processor time: of this process, and of the database's processes.
 const (
 	ownEffort = ": CPU of this process"
 	itsEffort = ": CPU of the database"
@@ -77,7 +77,8 @@ func (s *sheet) noteEffort(name string, e effort) {
 	}
 }
 
-// effort is the median processor time of each of the things that a figure counts, 0 when it was not measured.
+// effort returns the median processor time for one of the things that a figure counts. It returns 0 if the time was not
+// measured.
 func (s *sheet) effort(name string) (sum float64) {
 	for _, part := range []string{ownEffort, itsEffort} {
 		if f := s.find(name + part); f != nil {
@@ -88,7 +89,7 @@ func (s *sheet) effort(name string) (sum float64) {
 	return sum
 }
 
-// spread returns the median, the least and the most of values that are numbers.
+// spread returns the median, the lowest and the highest value. It ignores NaN.
 func spread(values []float64) (median, least, highest float64, ok bool) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(sorted) == 0 {
@@ -102,5 +103,5 @@ func spread(values []float64) (median, least, highest float64, ok bool) {
 	return median, sorted[0], sorted[len(sorted)-1], true
 }
 
-// onEngine returns the name of a figure of one database.
+// onEngine returns the name of a figure that was measured on one database.
 func onEngine(name, engine string) string { return name + ", " + engine }

@@ -20,7 +20,7 @@ import (
 // customers is how many clients each fixture has.
 const customers = 200
 
-// fixture is a database of the product with clients, and a store on it.
+// fixture is a database of the product with clients and an open store.
 type fixture struct {
 	place
 	store   *store.Store
@@ -28,7 +28,7 @@ type fixture struct {
 	today   puntuale.Date
 
 	node         puntuale.NodeID // the node that claims; 0: none
-	firstPending int             // id of the first message that waits for later days
+	firstPending int             // id of the first message that waits for a later day
 }
 
 // place says where a database is.
@@ -40,7 +40,7 @@ type place struct {
 	drop    func()
 }
 
-// client is one customer: its default session, a sequence of three steps and a key.
+// client is one customer, with a default session, a sequence of three steps and a key.
 type client struct {
 	id       puntuale.ClientID
 	session  puntuale.SessionID
@@ -75,8 +75,8 @@ func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place
 	return p, nil
 }
 
-// fixture opens a store on a new database. In it, pending messages wait for later days, and a quarter as many were sent long ago. The
-// caller closes the fixture.
+// fixture makes a new database and opens a store on it. The database has pending messages for later days, and a quarter
+// as many messages that were sent long ago. The caller closes the fixture.
 func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixture, error) {
 	s, err := b.stocked(ctx, engine, pending)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *place) open(ctx context.Context) (*store.Store, error) {
 
 func (f *fixture) close() {
 	if f.store != nil {
-		_ = f.store.Close() // an error does not matter: its database is dropped
+		_ = f.store.Close() // an error does not matter, because the database is dropped
 	}
 	f.drop()
 }
@@ -151,7 +151,7 @@ func account(i int, now time.Time) puntuale.Client {
 	return c
 }
 
-// sequenceOf3 is the sequence that every start of the bench starts.
+// sequenceOf3 returns the sequence that every start of the bench uses.
 func sequenceOf3(now time.Time) puntuale.Sequence {
 	day := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}
 	week := puntuale.Offset{Amount: 1, Unit: puntuale.Weeks, Direction: puntuale.After}
@@ -162,8 +162,8 @@ func sequenceOf3(now time.Time) puntuale.Sequence {
 	}}
 }
 
-// startRun is a start of n messages for another recipient than all other starts, all due at the moment. It is in the form that control
-// passes to a store.
+// startRun returns a start of n messages that are all due at the time due. No other start has the same recipient. It
+// has the form that control passes to a store.
 func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, puntuale.StartRun) {
 	c := f.clients[i%len(f.clients)]
 	run := puntuale.StartRun{Day: f.today, Now: now, Run: puntuale.Run{
@@ -179,7 +179,7 @@ func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, pun
 	return c.id, run
 }
 
-// The values in every call, and the text of every message.
+// The body of every call, and the text of every message.
 const (
 	sampleRequest = `{"phone":"+393471234567","nome":"Maria"}`
 	sampleText    = "Gentile Maria, le ricordiamo l'appuntamento di domani alle 15:30."

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// flatMost bounds how much more a call may cost with the most messages in the database than with the fewest. In a full
-// run, the largest database has a thousand times the messages of the smallest. An index over a thousand times as many
-// rows is one or two levels higher. A call whose work grows with the rows would cost hundreds of times as much.
+// flatMost is how many times as much a call may cost in the largest database as in the smallest one. In a full run, the
+// largest database has a thousand times the messages of the smallest one. An index over a thousand times as many rows
+// has one or two more levels. A call whose work grows with the rows would cost hundreds of times as much.
 const flatMost = 2.0
 
-// flat is the cost of one query as the database grows.
+// flat has the costs of one query in databases of different sizes.
 type flat struct {
 	name, engine string
-	cost         map[int]float64 // medians in milliseconds, by pending messages
+	cost         map[int]float64 // medians in milliseconds, by number of pending messages
 	ratio        float64         // cost with the most pending messages, divided by cost with the fewest: the median of the repeats
 	met          bool
 }
 
-// sizesAsked are the numbers of pending messages, the fewest first.
+// sizesAsked returns the numbers of pending messages, the smallest first.
 func (b *bench) sizesAsked() []int { return slices.Sorted(slices.Values(b.pending)) }
 
-// flats compares the largest database with the smallest, for each query that was measured on both.
+// flats compares the largest database with the smallest one, for each query that was measured on both.
 func (b *bench) flats() (all []flat) {
 	for _, engine := range []string{postgres, sqlite} {
 		for _, q := range questions {
@@ -46,7 +46,7 @@ func (b *bench) flats() (all []flat) {
 	return all
 }
 
-// flatTable returns the rows of the table that shows the costs, the heading first.
+// flatTable returns the rows of the table that shows the costs. The first row is the heading.
 func (b *bench) flatTable() (rows [][]string) {
 	all := b.flats()
 	if len(all) == 0 {

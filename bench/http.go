@@ -20,13 +20,14 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// The calls are also measured with these stores.
+// Names of stores that are measured in addition to the product's store.
 const (
 	noStore   = "without the store"
 	aloneText = "one transaction a request"
 )
 
-// call names start calls; wholeCall those with a cap and an idempotency key.
+// call returns the name of the figure for start calls. wholeCall returns the name for start calls with a cap and an
+// idempotency key.
 func call(connections int, engine string) string {
 	return onEngine(fmt.Sprintf("start calls of 3 messages over HTTP, %d connections", connections), engine)
 }
@@ -38,7 +39,7 @@ func wholeCall(connections int, engine string) string {
 const storeCall = "start calls of 3 messages, store only"
 
 // httpCalls measures complete start calls: edge, authentication, decoding, validation, planning, rendering, the commit
-// and the answer. Then it measures the same with a store in memory, which costs almost nothing.
+// and the answer. Then it measures the same calls with a store in memory, which costs almost nothing.
 func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.storeCalls(ctx, engine))
@@ -51,12 +52,12 @@ func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	return failed
 }
 
-// variant is one way of taking start calls.
+// variant is one combination of a store and a kind of start call.
 type variant struct {
 	name   func(connections int, where string) string
 	where  string
 	engine string
-	over   func(context.Context, *fixture) (puntuale.Operator, func(), error) // nil: the store as it is
+	over   func(context.Context, *fixture) (puntuale.Operator, func(), error) // replaces the store; nil: the store is not replaced
 	whole  bool                                                               // the client has a daily cap, and the call has an idempotency key
 }
 
@@ -97,7 +98,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	}
 	name, calls, deadline := v.name(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
-		calls /= 4 // this variant is slow, and no target needs it
+		calls /= 4 // this variant is slow, and no target uses it
 		deadline = 30 * time.Second
 	}
 	address, stop, err := serve(operator, deadline)
@@ -105,7 +106,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		return err
 	}
 	defer stop()
-	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // connections, plans, statements
+	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // warms up connections, plans and statements
 		return err
 	}
 	w := b.watch(v.engine)
@@ -118,7 +119,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	return nil
 }
 
-// storeCalls measures start calls of the store, without HTTP.
+// storeCalls measures starts in the store, without HTTP.
 func (b *bench) storeCalls(ctx context.Context, engine string) error {
 	f, err := b.fixture(ctx, engine, 0)
 	if err != nil {
@@ -140,10 +141,10 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 	return err
 }
 
-// serve answers the API's calls on its own port.
+// serve answers API calls on a port of its own.
 func serve(operator puntuale.Operator, deadline time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
-		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
+		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a real server logs each call, so this one does too
 		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: deadline, Now: clock.System().Now})},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
@@ -159,7 +160,7 @@ func serve(operator puntuale.Operator, deadline time.Duration) (address string, 
 	return l.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-// caller is one connection of a load generator. It needs little processor time, because the measured server runs on the
+// caller is one connection of a load generator. It uses little processor time, because the measured server runs on the
 // same processors.
 type caller struct {
 	net.Conn
@@ -175,7 +176,8 @@ func dial(address string) (*caller, error) {
 	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// post sends a body as JSON and reads the answer. It returns an error for an error status.
+// post sends a body as JSON and reads the answer. once is the idempotency key; "": none. post returns an error if the
+// status is an error.
 func (c *caller) post(path, key, once string, body []byte) error {
 	headers := "Authorization: Bearer " + key + "\r\n"
 	if once != "" {
@@ -184,7 +186,7 @@ func (c *caller) post(path, key, once string, body []byte) error {
 	return c.send(path, headers, body)
 }
 
-// send is post with headers, each with the end of its line.
+// send is like post, with headers instead of a key. Each header must have the end of its line.
 func (c *caller) send(path, headers string, body []byte) error {
 	c.out.Reset()
 	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, headers, len(body))

@@ -16,7 +16,8 @@ const (
 	riverInsert   = "River's InsertManyFast(1000), jobs"
 )
 
-// inserts compares inserting the product's message rows with the best that PostgreSQL can do, and with River.
+// inserts measures how fast the product inserts message rows. It compares this with PostgreSQL's fastest way, and with
+// River.
 func (b *bench) inserts(ctx context.Context) error {
 	for _, engine := range b.engines() {
 		if err := b.groupedInsert(ctx, engine); err != nil {
@@ -32,7 +33,7 @@ func (b *bench) inserts(ctx context.Context) error {
 	return b.riverInsert(ctx)
 }
 
-// groupedInsert inserts message rows with the product's statement, each statement its own commit.
+// groupedInsert inserts message rows with the product's statement. It commits after each statement.
 func (b *bench) groupedInsert(ctx context.Context, engine string) error {
 	f, err := b.fixture(ctx, engine, 0)
 	if err != nil {
@@ -73,7 +74,7 @@ func insertPostgres(ctx context.Context, db *sql.DB, first int, f *fixture, now 
 	return err
 }
 
-// insertSQLite uses one prepared statement in one transaction, the quickest simple way that we found.
+// insertSQLite uses one prepared statement in one transaction. It is the fastest simple way that we found.
 func insertSQLite(ctx context.Context, db *sql.DB, first int, f *fixture, now int64) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -93,7 +94,7 @@ func insertSQLite(ctx context.Context, db *sql.DB, first int, f *fixture, now in
 	return tx.Commit()
 }
 
-// copyInsert puts the same rows into the same table.
+// copyInsert inserts the same rows into the same table with COPY.
 func (b *bench) copyInsert(ctx context.Context) error {
 	f, err := b.fixture(ctx, postgres, 0)
 	if err != nil {

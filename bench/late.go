@@ -20,8 +20,8 @@ func late(rate int, quantile, engine string) string {
 	return onEngine(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
 
-// lateness measures how long after its moment a message's intent is on disk. Meanwhile new messages are planned at the rate at which
-// messages leave. The measured ones are planned long before, because the peers need that.
+// lateness measures the time from a message's due time until its intent is on disk. Meanwhile new messages are planned
+// at the rate at which messages leave. The measured messages were planned long before, because the peers need that.
 func (b *bench) lateness(ctx context.Context) (failed error) {
 	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {
@@ -38,8 +38,9 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 	return failed
 }
 
-// peersAt reports whether the peers are measured at the i-th rate. Peers take long, and no target needs them, so each repeat measures them
-// at another rate only. If there are fewer repeats than rates, the last repeat measures all rates that are left.
+// peersAt reports whether the peers are measured at the i-th rate. Peers take long, and no target needs them. So each
+// repeat measures the peers at only one rate, and each repeat at another. If there are fewer repeats than rates, the
+// last repeat measures all rates that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
 	case !b.comparesOthers():
@@ -50,14 +51,14 @@ func (b *bench) peersAt(i int) bool {
 	return b.sheet.repeat == min(i, b.repeats-1)
 }
 
-// plan is when the messages of one measurement are due: one by one from a moment on.
+// plan says when the messages of one measurement are due: one after the other, beginning at from.
 type plan struct {
 	total int
 	rate  int
 	from  time.Time
 }
 
-// planFor leaves time to insert the messages, and then the lead.
+// planFor returns a plan whose first message is due after the time that inserting takes, plus lead.
 func (b *bench) planFor(rate, insertsPerSecond int, lead time.Duration) plan {
 	total := rate * int(b.late/time.Second)
 	return plan{total, rate, time.Now().Add(time.Duration(total)*time.Second/time.Duration(insertsPerSecond) + lead)}
@@ -69,7 +70,7 @@ func (p plan) due(i int) time.Time { return p.from.Add(time.Duration(i) * p.ever
 
 func (p plan) end() time.Time { return p.due(p.total) }
 
-// ready refuses a measurement whose messages were inserted too late.
+// ready returns an error if the messages were inserted too late.
 func (p plan) ready(lead time.Duration) error {
 	if left := time.Until(p.from); left < lead {
 		return fmt.Errorf("the messages were planned only %v ahead", left)
@@ -77,7 +78,7 @@ func (p plan) ready(lead time.Duration) error {
 	return nil
 }
 
-// delays are how late messages were.
+// delays has the lateness of each message.
 type delays struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -89,7 +90,7 @@ func (d *delays) add(late time.Duration) {
 	d.mu.Unlock()
 }
 
-// note records the quantiles. Fewer delays than total are an error.
+// note records quantiles of the delays. It returns an error if there are fewer than total.
 func (d *delays) note(s *sheet, name func(quantile string) string, total int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +136,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	}
 	name := func(quantile string) string { return late(rate, quantile, engine) }
 	w := b.watch(engine)
-	later := p.end().Add(time.Hour).UTC() // messages that are planned during the measurement are due after it
+	later := p.end().Add(time.Hour).UTC() // messages that are planned during the measurement are due after its end
 	failed := steadily(p.total/3, float64(rate)/3, p.from.Add(-time.Second), b.workers, func(i int) error {
 		id, run := f.startRun(i, 3, later, time.Now().UTC())
 		_, err := f.store.Tenant(id).Start(ctx, run)
@@ -149,8 +150,8 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	return errors.Join(failed, stop())
 }
 
-// riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned 100 at a time,
-// because single calls would cost River more.
+// riverLateness measures when workers begin. A worker begins right after River has committed its job as running.
+// Meanwhile jobs are planned 100 at a time, because single inserts would cost River more.
 func (b *bench) riverLateness(ctx context.Context, rate int, name string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })
@@ -158,7 +159,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, name string, t rive
 		return err
 	}
 	defer r.close()
-	const lead = 7 * time.Second // River's scheduler looks five seconds ahead, every five seconds
+	const lead = 7 * time.Second // River's scheduler runs every five seconds, and looks for jobs that are due in the next five seconds
 	p := b.planFor(rate, 25_000, lead+500*time.Millisecond)
 	if err := r.client.Start(ctx); err != nil {
 		return err

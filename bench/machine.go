@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// machine describes the machine on which a run was measured.
+// machine describes the machine on which a run is measured.
 type machine struct {
 	lines      []string // the description, for people
-	postmaster int      // PostgreSQL's process, 0 when it is elsewhere
+	postmaster int      // id of PostgreSQL's main process; 0: it runs on another machine
 }
 
-// describe examines the machine, and refuses a PostgreSQL that answers a commit before all its lines are on disk.
+// describe examines the machine. It returns an error if PostgreSQL answers a commit before its log is on disk.
 func describe(ctx context.Context, b *bench) (machine, error) {
 	var m machine
 	add := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }
@@ -73,7 +73,7 @@ func describe(ctx context.Context, b *bench) (machine, error) {
 	return m, nil
 }
 
-// field returns the first value of a name in one of /proc's files.
+// field returns the first value of a name in one of the files in /proc.
 func field(file, name string) string {
 	text, _ := os.ReadFile(file)
 	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `\s*:\s*(.*)$`).FindSubmatch(text)
@@ -94,7 +94,7 @@ func kernel() string {
 	return "Linux " + strings.TrimSpace(string(text))
 }
 
-// modules are the versions of libraries in this program.
+// modules returns the versions of libraries in this program.
 func modules(parts ...string) (versions []string) {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {
@@ -109,7 +109,7 @@ func modules(parts ...string) (versions []string) {
 	return versions
 }
 
-// filesystem names the file system of a folder.
+// filesystem returns the kind of file system of a folder, and where the file system is mounted.
 func filesystem(folder string) (kind, place string) {
 	text, _ := os.ReadFile("/proc/mounts")
 	longest := ""
@@ -128,7 +128,7 @@ func filesystem(folder string) (kind, place string) {
 	return kind, place
 }
 
-// syncTime is the median time of writing and syncing 8 KiB.
+// syncTime returns the median time to write and sync 8 KiB.
 func syncTime(folder string) time.Duration {
 	f, err := os.Create(filepath.Join(folder, "sync"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command bench measures the product and its peers in one run, on the same servers and the same disk, with the same
-// durability. It is a module of its own, so that its dependencies do not enter the product's go.mod. Figures are
-// medians of interleaved repeats. On another machine only the ratios are comparable.
+// Command bench measures the product and its peers in one run. All use the same servers and the same disk, with the
+// same durability. The bench is a separate module, so that its dependencies do not enter the product's go.mod. Figures
+// are medians of interleaved repeats. On another machine only the ratios are comparable.
 package main
 
 import (
@@ -37,17 +37,17 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options has the values of the flags.
 type options struct {
 	quick, full, backends, ours  bool
 	only, write, profile, engine string
 	repeats                      int
 }
 
-// run takes all measurements and prints them. It reports a measurement that fails, and goes on with the others.
+// run does all measurements and prints them. If one measurement fails, run reports this and continues with the others.
 func run(ctx context.Context, o options) (err error) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // the same as in a server; the peers' workers gain from it, too
+		debug.SetGCPercent(200) // the same value as in a server; the peers' workers also profit from it
 	}
 	if o.profile != "" {
 		end, err := startProfile(o.profile)

@@ -13,7 +13,8 @@ func resident(engine string, pending int) string {
 	return onEngine("resident memory of the server, "+count(pending)+" pending", engine)
 }
 
-// memory measures the memory of the built server while it sends and answers. Nothing else is measured meanwhile.
+// memory measures the memory of a running server while it sends and answers. No other measurement runs at the same
+// time.
 func (b *bench) memory(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		for _, pending := range append([]int{0}, b.pending...) {

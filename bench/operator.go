@@ -12,10 +12,10 @@ import (
 	"puntuale/internal/auth"
 )
 
-// memoryStore is an operator whose tenants answer from a few fields. With it, a call costs the same as with a database, minus the cost of
-// the store.
+// memoryStore is an operator whose tenants answer from memory. A call with it costs as much as a call with a database,
+// without the cost of the store.
 type memoryStore struct {
-	puntuale.Operator // answers the methods that a start does not call
+	puntuale.Operator // implements the methods that a start does not call
 	keys              map[puntuale.KeyHash]puntuale.Principal
 	tenants           map[puntuale.ClientID]puntuale.Tenant
 }

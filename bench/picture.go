@@ -12,12 +12,12 @@ const (
 	rowHeight  = 26
 	labelWidth = 640
 	barWidth   = 360
-	barMost    = 4.0 // multiple of the bound; longer bars are cut off there
+	barMost    = 4.0 // multiples of the bound; longer bars are cut off
 	headHeight = 44
 )
 
-// drawing draws a bar for each target, which shows how well its bound is kept. The length 1 is the bound, and a figure
-// that is twice as good has a bar twice as long.
+// drawing draws a bar for each target. The bar's length is the quotient of the figure and its bound, so 1 is the bound
+// itself. A figure that is twice as good as its bound has a bar of length 2.
 func drawing(all []verdict) string {
 	var out strings.Builder
 	var drawn []verdict
@@ -48,7 +48,7 @@ func drawing(all []verdict) string {
 	return out.String()
 }
 
-// short is the name that fits beside a bar.
+// short returns a name that fits beside a bar.
 func (v verdict) short() string { return strings.ReplaceAll(shortName(v.name()), " ÷ ", " : ") }
 
 // shortName abbreviates the name of a figure.
@@ -60,11 +60,11 @@ func shortName(name string) string {
 	).Replace(name)
 }
 
-// value returns the measured figure and its bound as text.
+// value returns the measured figure and its bound, as text.
 func (v verdict) value() string {
 	text := fmt.Sprintf("%s (%s)", strings.TrimSpace(shown(v.median)+" "+v.unit), v.bound())
 	if !v.met {
-		text += " missed" // a reader may not see the colours
+		text += " missed" // some readers cannot see the colours
 	}
 	return text
 }

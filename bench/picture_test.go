@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The picture is well-formed XML, and has a bar for each target with a measured figure.
+// TestDrawing: the picture is well-formed XML, and has a bar for each target with a measured figure.
 func TestDrawing(t *testing.T) {
 	var s sheet
 	for i, target := range targets {
@@ -37,7 +37,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// The bench replaces what stands between the marks of the documents, and nothing else.
+// TestPages: the bench replaces the text between the marks of a document, and nothing else.
 func TestPages(t *testing.T) {
 	var s sheet
 	for _, target := range targets {
@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Ratios divide figures of the same repeat.
+// TestRatio: a ratio divides figures of the same repeat.
 func TestRatio(t *testing.T) {
 	var s sheet
 	for i, pair := range [][2]float64{{10, 5}, {30, 10}, {8, 8}} {
@@ -84,7 +84,7 @@ func TestRatio(t *testing.T) {
 		s.note("b", perSecond, pair[1])
 	}
 	s.repeat = 3
-	s.note("a", perSecond, 1) // b failed
+	s.note("a", perSecond, 1) // in this repeat, b has no value
 	median, least, highest, ok := s.ratio("a", "b")
 	if !ok || median != 2 || least != 1 || highest != 3 {
 		t.Errorf("%v, %v to %v, %v", median, least, highest, ok)

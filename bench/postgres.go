@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver that PostgreSQL is reached with
-	_ "modernc.org/sqlite"             // and SQLite
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for PostgreSQL
+	_ "modernc.org/sqlite"             // the driver for SQLite
 )
 
 var databases atomic.Int64
 
-// freshPostgres creates a database, as a copy of template if that is not "". It returns its name, its address and a
-// function that removes it.
+// freshPostgres creates a database. If template is not "", the database is a copy of template. It returns the
+// database's name, its address and a function that drops it.
 func (b *bench) freshPostgres(ctx context.Context, template string) (name, address string, drop func(), err error) {
 	db, err := sql.Open("pgx", b.address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *bench) freshPostgres(ctx context.Context, template string) (name, addre
 	return name, u.String(), func() { b.admin("drop database if exists " + name + " with (force)") }, nil
 }
 
-// admin runs a statement on the server, for tidying up. It ignores errors, because the cluster is removed later.
+// admin runs a statement on the server, to clean up. It ignores errors, because the cluster is removed later.
 func (b *bench) admin(text string) {
 	db, err := sql.Open("pgx", b.address)
 	if err != nil {
@@ -50,14 +50,14 @@ func (b *bench) admin(text string) {
 	_, _ = db.ExecContext(ctx, text)
 }
 
-// calm waits until the database has written the data of an earlier measurement.
+// calm waits until the database has written the data of an earlier measurement to disk.
 func (b *bench) calm(engine string) {
 	if engine == postgres {
 		b.admin("checkpoint")
 	}
 }
 
-// plain opens a database with its plain driver and full durability.
+// plain opens a database without the product's store, with full durability.
 func plain(engine, address string) (*sql.DB, error) {
 	if engine == postgres {
 		return sql.Open("pgx", address)

@@ -14,7 +14,7 @@ import (
 // tick is the unit of /proc's processor times on Linux.
 const tick = 10 * time.Millisecond
 
-// ownCPU is the processor time of this process, the load generator included.
+// ownCPU returns the processor time of this process. It includes the load generator.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -23,7 +23,7 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// endedCPU is the processor time of children of this process that ended.
+// endedCPU returns the processor time of those children of this process that have ended.
 func endedCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
@@ -32,13 +32,13 @@ func endedCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// othersCPU is the processor time of all processes but ours and our databases', on all cores. It includes the time that
-// the host took away.
+// othersCPU returns the processor time of all processes on all cores, except this process and its databases. It
+// includes the time that the machine's host took away.
 func (b *bench) othersCPU() time.Duration {
 	text, _ := os.ReadFile("/proc/stat")
 	var busy time.Duration
 	for i, field := range strings.Fields(strings.SplitN(string(text), "\n", 2)[0]) {
-		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 { // neither idle time nor waiting for the disk
+		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 { // leaves out idle time and time of waiting for the disk
 			busy += time.Duration(n) * tick
 		}
 	}
@@ -49,7 +49,7 @@ func (b *bench) othersCPU() time.Duration {
 	return busy - own
 }
 
-// usage is the processor time of processes by id. The key 0 has the sum of the processes that ended meanwhile.
+// usage has the processor time of processes, by process id. Key 0 has the sum of the processes that ended.
 type usage map[int]time.Duration
 
 func (u usage) total() (sum time.Duration) {
@@ -59,16 +59,16 @@ func (u usage) total() (sum time.Duration) {
 	return sum
 }
 
-// childrenCPU reads the processor time of a process and its children; the parent's time includes children that ended.
+// childrenCPU reads the processor time of a process and its children. The parent's time includes children that ended.
 func childrenCPU(parent int) usage {
 	u := usage{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it just ended
+			continue // this process has just ended
 		}
-		// The second field is a name in parentheses, which may hold anything.
+		// The second field is a name in parentheses. The name may contain any character.
 		i := strings.LastIndexByte(string(text), ')')
 		f := strings.Fields(string(text[i+1:]))
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
@@ -88,7 +88,8 @@ func childrenCPU(parent int) usage {
 	return u
 }
 
-// postmaster returns the process id of the PostgreSQL at an address, 0 when it is not on this machine.
+// postmaster returns the id of PostgreSQL's main process at an address. It returns 0 if PostgreSQL runs on another
+// machine.
 func postmaster(ctx context.Context, address string) int {
 	db, err := sql.Open("pgx", address)
 	if err != nil {

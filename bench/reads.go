@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/clock"
 )
 
-// readings measures calls whose cost might grow with the database. These are queries, cancels and starts, each for one client among 200,
-// and claims and outcomes of messages of 20 clients. The database has many pending messages, and a quarter as many messages that were sent.
+// readings measures calls whose cost might grow with the database. Queries, cancels and starts are each for one of 200
+// clients. Claims and outcomes are for messages of 20 clients. The database has many pending messages, and a quarter as
+// many sent messages.
 func (b *bench) readings(ctx context.Context) (failed error) {
 	for _, pending := range b.pending {
 		for _, engine := range b.engines() {
@@ -25,11 +26,11 @@ func (b *bench) readings(ctx context.Context) (failed error) {
 	return failed
 }
 
-// question is one query that a client repeats.
+// question is one query that the bench repeats for many clients.
 type question struct {
 	name    string
 	ask     func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error
-	changes bool // the question has an effect, so it can be asked only once
+	changes bool // the question changes the database, so it is asked only once
 }
 
 var questions = []question{
@@ -85,7 +86,7 @@ var questions = []question{
 	}},
 }
 
-// some returns an error for an empty answer, because an empty answer measures nothing.
+// some returns an error if an answer is empty, because an empty answer measures nothing.
 func some(n int, err error) error {
 	if err == nil && n == 0 {
 		err = errors.New("there was nothing")
@@ -93,10 +94,11 @@ func some(n int, err error) error {
 	return err
 }
 
-// phoneOf returns the recipient of the k-th run of the client that is next in rotation. stock gives the numbers.
+// phoneOf returns the recipient of a client's k-th run. The client is the i-th in rotation. stock.go inserts the same
+// numbers.
 func phoneOf(i, k int) string { return fmt.Sprintf("+39347%07d", k*customers+i%customers) }
 
-// idsOf returns the ids of n waiting messages, from the first runs of the client that is next in rotation.
+// idsOf returns the ids of n waiting messages. They are in the first runs of the i-th client in rotation.
 func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	for k := range n {
 		run := k/3*customers + i%customers
@@ -105,15 +107,15 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// claimed returns n waiting messages of n clients, one each, in rotation. No two calls share a message, and no message
-// is one that the cancels use.
+// claimed returns n waiting messages, one of each of n clients in rotation. No two calls of claimed share a message.
+// The measurement of cancels uses other messages.
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
 		round := nth / customers
 		run := 7 + round/3
 		if run >= 12 {
-			run++ // another measurement cancels that run by phone
+			run++ // another measurement cancels that run by its phone
 		}
 		refs = append(refs, puntuale.MessageRef{
 			Client: f.clients[nth%customers].id,
@@ -123,10 +125,10 @@ func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	return refs
 }
 
-// tokenOf names the attempts of the i-th claim.
+// tokenOf returns the token of the i-th claim.
 func (f *fixture) tokenOf(i int) int64 { return int64(f.node)<<32 | int64(i+1) }
 
-// makeClaimable moves the messages that claims take to a moment that has passed.
+// makeClaimable moves the messages for claims to a time in the past.
 func (f *fixture) makeClaimable(ctx context.Context) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -155,7 +157,7 @@ func (f *fixture) claim(ctx context.Context, refs []puntuale.MessageRef, i int) 
 	return err
 }
 
-// record stores that the messages of claim were sent.
+// record stores that the claimed messages were sent.
 func (f *fixture) record(ctx context.Context, refs []puntuale.MessageRef, i int) error {
 	var results []puntuale.Result
 	for _, r := range refs {
@@ -190,13 +192,13 @@ func (b *bench) read(ctx context.Context, engine string, pending int) error {
 	return nil
 }
 
-// questionFigure names the figure of a question's time.
+// questionFigure returns the name of the figure for a question's time.
 func questionFigure(name string, pending int, engine string) string {
 	return onEngine(name+", beside "+count(pending)+" pending", engine)
 }
 
-// ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured. Otherwise the
-// figure would include the disk's time for pages that nobody read for a long time.
+// ask returns the median time of single calls. A question that changes nothing is first asked once for each client,
+// without measuring. Otherwise the figure would include the disk's time for pages that nobody read for a long time.
 func (b *bench) ask(ctx context.Context, f *fixture, q question) (time.Duration, error) {
 	var all []time.Duration
 	for round := range 2 {

@@ -13,11 +13,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// redis is the database of the peers that do not use PostgreSQL.
+// redis is the name of the database of peers that do not use PostgreSQL.
 const redis = "Redis"
 
-// redisServer is a Redis of our own on a socket in a temporary folder. It begins without persistence, which is the best
-// that asynq can have, and can be told to sync every write.
+// redisServer is a separate Redis on a socket in a temporary folder. It starts without persistence, which is the
+// fastest that asynq can be. The method fsync makes it sync every write.
 type redisServer struct {
 	socket string
 	folder string
@@ -42,7 +42,7 @@ func (r *redisServer) start(ctx context.Context, service string) (err error) {
 	}
 	r.socket = filepath.Join(r.folder, "s")
 	r.cmd = exec.Command(program, "--port", "0", "--unixsocket", r.socket, "--dir", r.folder, "--save", "", "--appendonly", "no", "--logfile", filepath.Join(r.folder, "log"))
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive us
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // Redis must end when the bench ends
 	if err := r.cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server: %w", err)
 	}
@@ -65,7 +65,7 @@ func (r *redisServer) client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Network: "unix", Addr: r.socket})
 }
 
-// fsync makes Redis sync its log before it answers a write, and waits until that log is complete.
+// fsync makes Redis sync its log before it answers a write. It waits until that log is complete.
 func (r *redisServer) fsync(ctx context.Context) error {
 	c := r.client()
 	defer c.Close()
@@ -91,7 +91,7 @@ func (r *redisServer) stop() {
 	if r.cmd == nil {
 		return
 	}
-	_ = r.cmd.Process.Kill() // its data are thrown away
+	_ = r.cmd.Process.Kill() // its data are not needed any more
 	<-r.ended
 	r.cmd = nil
 	_ = os.RemoveAll(r.folder)

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	replyRate    = 1000 // replies a second, each in its own delivery
+	replyRate    = 1000 // replies a second; each is a separate request
 	replySenders = 32
 	replyNumbers = 10 // clients with a number
 )
 
-// The names of figures about inbound messages.
+// The functions below return the names of figures about inbound messages.
 func callsBesideReplies(quantile, engine string) string {
 	return onEngine(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
 }
@@ -33,7 +33,7 @@ func idleBeforeReplies(quantile, engine string) string {
 	return onEngine(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
 }
 
-// replyTargets are the bounds for inbound messages.
+// replyTargets returns the targets for inbound messages.
 func replyTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all,
@@ -43,7 +43,7 @@ func replyTargets() (all []target) {
 	return all
 }
 
-// replies measures start calls of the built server while people write to Official numbers.
+// replies measures start calls to a running server while people write to Official numbers.
 func (b *bench) replies(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.withCampaigner(ctx, engine, b.replying))
@@ -60,7 +60,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: numbers}
-	// This warms up connections, plans and statements. It also writes to people, so that they can reply.
+	// This warms up connections, plans and statements. It also sends messages to people, so that they can reply.
 	if _, err := c.callsDuring(ctx, func() error { return p.write(ctx, b.idle/4, nil) }); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 	return errors.Join(err, beside.note(&b.sheet, func(quantile string) string { return callsBesideReplies(quantile, c.engine) }, 1))
 }
 
-// number is an Official number of a client, whose replies are kept.
+// number is an Official number of a client. The client keeps all replies.
 type number struct {
 	client
 	id, secret, webhook string
@@ -118,20 +118,21 @@ func (c *campaigner) number(ctx context.Context, i int) (*number, error) {
 	return n, err
 }
 
-// people simulates persons who write to numbers.
+// people simulates persons who write to the clients' numbers.
 type people struct {
 	*campaigner
 	numbers []*number
-	text    func(i int) string // what the i-th message says; nil: one in a hundred opts out
+	text    func(i int) string // returns the text of the i-th message; nil: one message in a hundred is an opt-out
 	wrote   int
 }
 
-// write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: not measured.
+// write delivers replies at a steady rate for the time d. took gets how long each delivery waited for its answer; nil:
+// this is not measured.
 func (p *people) write(ctx context.Context, d time.Duration, took *delays) error {
 	return p.writeAt(ctx, d, replyRate, took)
 }
 
-// writeAt is write with so many replies a second.
+// writeAt does the same as write, at a rate of replies a second.
 func (p *people) writeAt(ctx context.Context, d time.Duration, rate int, took *delays) error {
 	open := make([]*caller, replySenders)
 	for i := range open {
@@ -172,7 +173,7 @@ func (p *people) says(i int) string {
 	return "Grazie, a domani!"
 }
 
-// inbound makes the webhook body of one inbound message. Half of the persons got a message before.
+// inbound returns the webhook body with one inbound message. Half of the persons got a message before.
 func inbound(to *number, i int, text string) []byte {
 	phone := fmt.Sprintf("39347%07d", i)
 	if i%2 == 1 {
@@ -183,7 +184,7 @@ func inbound(to *number, i int, text string) []byte {
 		`"messages":[{"from":"%[2]s","id":"wamid.in.%[3]d","timestamp":"%[4]d","type":"text","text":{"body":%[5]q}}]}}]}]}`, to.id, phone, i, time.Now().Unix(), text)
 }
 
-// deliver posts a delivery as Meta does, and reads the answer.
+// deliver posts a webhook request as Meta does, and reads the answer.
 func (c *caller) deliver(to *number, body []byte) error {
 	mac := hmac.New(sha256.New, []byte(to.secret))
 	mac.Write(body)

@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// say prints a line that is not a figure, for the person who waits.
+// say prints progress for the person who runs the bench. Figures are not printed with it.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
 
-// count writes a number of messages in a short form.
+// count returns a number of messages in a short form, such as 1M.
 func count(n int) string {
 	switch {
 	case n >= 1_000_000:
@@ -22,7 +22,7 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// shown writes a figure with three significant digits.
+// shown returns a figure with three significant digits.
 func shown(v float64) string {
 	switch {
 	case v >= 1000:

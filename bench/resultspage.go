@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// The bench writes the part of a page between these lines. People write the rest.
+// The bench writes the part of a page between these two lines. People write the rest.
 const (
 	pageBegin = "<!-- measured: begin -->\n"
 	pageEnd   = "<!-- measured: end -->\n"
 )
 
-// The bench writes these into the folder of the documents: the page that people read, its picture, and all figures.
+// Files that the bench writes into the folder of documents: the page that people read, its picture, and all figures.
 const (
 	resultsPage = "benchmark.md"
 	resultsDraw = "benchmark.svg"
 	figuresPage = "decisions/0020-figures.md"
 )
 
-// writePages puts the tables into the pages of a folder, in place of those of an earlier run, and draws the picture.
+// writePages replaces the tables in the pages of a folder, and draws the picture.
 func (b *bench) writePages(folder string) error {
 	for name, measured := range map[string]string{resultsPage: b.results(), figuresPage: b.figures()} {
 		if err := writePage(filepath.Join(folder, name), measured); err != nil {
@@ -36,7 +36,7 @@ func (b *bench) writePages(folder string) error {
 	return nil
 }
 
-// writePage replaces the text between a page's marks.
+// writePage replaces the text between the two marks of a page.
 func writePage(page, measured string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -54,7 +54,7 @@ func writePage(page, measured string) error {
 	return nil
 }
 
-// measuredOn says when, how often and on which machine the bench ran.
+// measuredOn says when, how often and on which machine the bench was run.
 func (b *bench) measuredOn() string {
 	var out strings.Builder
 	repeats := fmt.Sprintf("%d interleaved repeats", b.repeats)
@@ -68,13 +68,13 @@ func (b *bench) measuredOn() string {
 	return out.String()
 }
 
-// rates are the messages a second on the page that people read.
+// rates has the figures in messages a second that the page for people shows.
 var rates = []string{
 	onEngine(ourDispatch, postgres), onEngine(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
 	call(64, postgres), call(64, sqlite), onEngine(groupedInsert, postgres), copyInsert, riverInsert,
 }
 
-// results returns what people read: rates, targets, and which calls grow with the database.
+// results returns the text for people: rates, targets, and which calls cost more in a larger database.
 func (b *bench) results() string {
 	var out strings.Builder
 	out.WriteString(b.measuredOn())
@@ -104,7 +104,7 @@ func (b *bench) results() string {
 	return out.String()
 }
 
-// figures returns all tables of print as Markdown.
+// figures returns all tables that print prints, as Markdown.
 func (b *bench) figures() string {
 	var out strings.Builder
 	out.WriteString(b.measuredOn())

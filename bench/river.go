@@ -14,29 +14,29 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// job is River's message, with the values of our message row.
+// job is the argument of a River job. It has the values of the product's message row.
 type job struct {
 	Client  int64  `json:"client"`
 	Session int64  `json:"session"`
 	Run     int64  `json:"run"`
 	Phone   string `json:"phone"`
-	Due     int64  `json:"due"` // microseconds
+	Due     int64  `json:"due"` // in microseconds
 }
 
 func (job) Kind() string { return "message" }
 
-// riverTuning are River's settings that matter here. Where a setting is zero, River's default applies.
+// riverTuning has the settings of River that change its speed. A zero value means River's default.
 type riverTuning struct {
 	workers        int
 	cooldown, poll time.Duration
 }
 
-// River waits for its cooldown between two fetches, and its documentation names this as the bound of its rate. River's
-// own benchmark uses as many workers as River allows.
+// River waits for its cooldown between two fetches. River's documentation says that this limits its rate. River's own
+// benchmark uses as many workers as River allows.
 var (
 	riverDefault = riverTuning{workers: 1000}
 	riverTuned   = riverTuning{workers: 1000, cooldown: time.Millisecond, poll: 5 * time.Millisecond}
-	riverRates   = []riverTuning{ // the best of these settings counts
+	riverRates   = []riverTuning{ // the bench reports the best of these settings
 		{workers: 500, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: 2000, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: river.QueueNumWorkersMax, cooldown: 2 * time.Millisecond, poll: 10 * time.Millisecond},
@@ -56,7 +56,7 @@ type riverServer struct {
 	first  atomic.Int64 // when the first job began
 }
 
-// riverWorker notes when jobs begin. Their row says "running" before that.
+// riverWorker notes when jobs begin. The job's row has the state "running" before that.
 type riverWorker struct {
 	river.WorkerDefaults[job]
 	work func(*river.Job[job])
@@ -116,7 +116,7 @@ func (r *riverServer) close() {
 	r.drop()
 }
 
-// insert inserts n jobs in batches, as fast as River does.
+// insert inserts n jobs in batches of group jobs, as fast as River can.
 func (r *riverServer) insert(ctx context.Context, n, group int, opts func(i int) *river.InsertOpts) error {
 	for first := 0; first < n; first += group {
 		jobs := make([]river.InsertManyParams, min(group, n-first))
@@ -138,7 +138,7 @@ func riverJob(i int, opts *river.InsertOpts) river.InsertManyParams {
 	return river.InsertManyParams{Args: args, InsertOpts: opts}
 }
 
-// finish waits until n jobs were worked and their outcomes are committed, and returns when that was.
+// finish waits until n jobs were worked and their outcomes are committed. It returns when that happened.
 func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for r.worked.Load() < int64(n) {
@@ -159,8 +159,8 @@ func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (
 	}
 }
 
-// riverDispatch measures no-op jobs from the start of the first job to the record of the last. Scheduled ones were planned for moments that
-// have just passed.
+// riverDispatch measures jobs that do nothing, from the start of the first job until the last job is recorded.
+// Scheduled jobs were planned for times that have just passed.
 func (b *bench) riverDispatch(ctx context.Context, name string, scheduled bool) error {
 	best, chosen, spent := 0.0, riverTuning{}, effort{}
 	for i, t := range riverRates {
@@ -190,7 +190,7 @@ func (b *bench) riverRate(ctx context.Context, name string, t riverTuning, sched
 	defer r.close()
 	opts := func(int) *river.InsertOpts { return nil }
 	if scheduled {
-		due := time.Now().Add(time.Second + time.Duration(b.rows/20_000)*time.Second) // all of them are inserted by then
+		due := time.Now().Add(time.Second + time.Duration(b.rows/20_000)*time.Second) // all jobs are inserted before this time
 		opts = func(int) *river.InsertOpts { return &river.InsertOpts{ScheduledAt: due} }
 		if err := r.insert(ctx, b.rows, 5000, opts); err != nil {
 			return 0, spent, err

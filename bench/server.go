@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// server is the product's own binary at work on a fixture's database.
+// server is the product's program, running on a fixture's database.
 type server struct {
 	cmd     *exec.Cmd
 	address string // HOST:PORT
 }
 
-// build makes the product's binary once.
+// build compiles the product's program, once in a run of the bench.
 func (b *bench) build(ctx context.Context) error {
 	if b.binary != "" {
 		return nil
@@ -35,12 +35,13 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// server starts the built server on the fixture's database. It closes the fixture's own store. The caller stops it.
+// server starts the product's program on the fixture's database. It closes the fixture's store. The caller must stop
+// the server.
 func (b *bench) server(ctx context.Context, f *fixture) (*server, error) {
 	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.store.Close(); err != nil { // the server has its own
+	if err := f.store.Close(); err != nil { // the server opens its own store
 		return nil, err
 	}
 	f.store = nil
@@ -49,7 +50,7 @@ func (b *bench) server(ctx context.Context, f *fixture) (*server, error) {
 		database = "sqlite:" + f.address
 	}
 	cmd := exec.Command(b.binary, "serve", "--sandbox", "--data", f.folder, "--database", database, "--addr", "127.0.0.1:0", "--log-level", "info",
-		"--official-api-url", "http://127.0.0.1:1") // no call may leave the machine
+		"--official-api-url", "http://127.0.0.1:1") // no request may leave this machine
 	cmd.Env = append(os.Environ(), "PUNTUALE_CONFIG=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	words, err := cmd.StderrPipe()
@@ -74,8 +75,8 @@ func (s *server) stop() {
 	_ = s.cmd.Wait()
 }
 
-// memory returns a figure of the process's memory in MiB. VmRSS is the memory that it has now, and VmHWM is the most
-// that it has had.
+// memory returns a figure of the process's memory, in MiB. VmRSS is the present memory, and VmHWM is the largest so
+// far.
 func (s *server) memory(name string) (float64, error) {
 	var kib float64
 	if _, err := fmt.Sscanf(field(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), name), "%f", &kib); err != nil {
@@ -84,10 +85,10 @@ func (s *server) memory(name string) (float64, error) {
 	return kib / 1024, nil
 }
 
-// cpu is the processor time that the process has used.
+// cpu returns the processor time that the process has used so far.
 func (s *server) cpu() time.Duration { return childrenCPU(s.cmd.Process.Pid)[s.cmd.Process.Pid] }
 
-// serving waits until the server prints that it serves, and returns its address. It goes on reading the output.
+// serving waits until the server prints that it serves, and returns its address. It continues to read the output.
 func serving(words interface{ Read([]byte) (int, error) }) (address string, err error) {
 	ready, ended := make(chan string, 1), make(chan string, 1)
 	go func() {

@@ -8,14 +8,15 @@ import (
 	"puntuale"
 )
 
-// callAll makes start calls without measuring. Each call is for another recipient, from the given number on.
+// callAll makes start calls without measuring. Each call is for a different recipient; from is the number of the first
+// one.
 func (f *fixture) callAll(ctx context.Context, address string, connections, calls, from int, whole bool) error {
 	_, err := f.drive(ctx, address, connections, calls, from, whole)
 	return err
 }
 
-// drive makes start calls over connections that stay open, and returns how long all took. Each connection waits for the
-// answer before its next call.
+// drive makes start calls over connections that stay open. It returns how long all calls took together. Each connection
+// waits for an answer before its next call.
 func (f *fixture) drive(ctx context.Context, address string, connections, calls, from int, whole bool) (time.Duration, error) {
 	open := make([]*caller, connections)
 	for i := range open {

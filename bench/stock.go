@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// stockKey names a database that is made once and copied for each measurement.
+// stockKey identifies a database that is made once and copied for each measurement.
 type stockKey struct {
 	engine  string
 	pending int
@@ -19,7 +19,7 @@ type stocked struct {
 	clients []client
 }
 
-// stocked makes the database, or finds it.
+// stocked returns the database for the key. It makes the database if there is none yet.
 func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocked, error) {
 	key := stockKey{engine, pending}
 	if s, ok := b.stock[key]; ok {
@@ -30,7 +30,7 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 		return stocked{}, err
 	}
 	s := stocked{place: p}
-	b.stock[key] = s // dropped at the end, also after an error
+	b.stock[key] = s // the bench drops the database at its end, also after an error
 	opened, err := p.open(ctx)
 	if err != nil {
 		return s, err
@@ -49,18 +49,18 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 	return s, nil
 }
 
-// load is a number of messages to insert into a database without the product, in the form that the product would write.
+// load describes messages to insert without the product, in the form in which the product would write them.
 type load struct {
 	first, n int   // ids
 	steps    int   // messages a run
-	due      int64 // the moment of the first message, in microseconds
-	every    int64 // microseconds between two
-	scatter  int64 // if not 0, moments are spread over so many microseconds instead
-	left     bool  // the messages have left at their moments
+	due      int64 // due time of the first message, in microseconds
+	every    int64 // microseconds between the due times of two messages
+	scatter  int64 // if not 0, due times are spread over this many microseconds instead
+	left     bool  // the messages left at their due times
 }
 
-// fill inserts the pending messages, over the 30 days after tomorrow. It also inserts a quarter as many sent messages, in the 30 days
-// before today.
+// fill inserts the pending messages, with due times in the 30 days after tomorrow. It also inserts a quarter as many
+// sent messages, with due times in the 30 days before today.
 func (s *stocked) fill(ctx context.Context, pending int) error {
 	db, err := plain(s.engine, s.address)
 	if err != nil {
@@ -80,12 +80,12 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	return s.tidy(ctx, db)
 }
 
-// leftBeside is how many messages were sent long ago in a database that also has pending messages. firstPending is the
-// id of the first pending message.
+// leftBeside returns how many messages were sent long ago in a database with the given number of pending messages.
+// firstPending returns the id of the first pending message.
 func leftBeside(pending int) int   { return pending / 12 * 3 }
 func firstPending(pending int) int { return 1 + leftBeside(pending) }
 
-// tidy brings the database into the state of one in normal use: with statistics, and without unwritten data.
+// tidy makes the database like one in normal use: with statistics, and without unwritten data.
 func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
 	statements := []string{"vacuum analyze", "checkpoint"}
 	if s.engine == sqlite {
@@ -99,14 +99,15 @@ func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// put inserts runs and messages. The ids of a run's messages are consecutive. The runs go to the clients in rotation.
+// put inserts runs and messages. The ids of a run's messages are consecutive. The runs belong to the clients in
+// rotation.
 func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if s.engine == sqlite { // otherwise its index would be read and written again and again
+	if s.engine == sqlite { // without this, SQLite would read and write the index's pages many times
 		if _, err := conn.ExecContext(ctx, "pragma cache_size = -1048576"); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	if err := s.clientTable(ctx, conn); err != nil {
 		return err
 	}
-	const part = 480_000 // rows a statement: whole runs
+	const part = 480_000 // rows for each statement; a multiple of the messages of a run
 	for done := 0; done < l.n; done += part {
 		next := l
 		next.n = min(part, l.n-done)
@@ -128,7 +129,7 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	return nil
 }
 
-// clientTable makes a table of the clients, for the statements.
+// clientTable makes a table of the clients, which the statements use.
 func (s *stocked) clientTable(ctx context.Context, conn *sql.Conn) error {
 	var rows []string
 	for i, c := range s.clients {
@@ -158,7 +159,7 @@ select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $m
 from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 )
 
-// sql returns one of the statements. It skips the first rows, as many as skip says.
+// sql returns one of the statements. It skips the first skip rows.
 func (l load) sql(engine, text string, skip int) string {
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)
@@ -168,7 +169,7 @@ func (l load) sql(engine, text string, skip int) string {
 	}
 	moment := fmt.Sprintf("%d + i * %d", l.due, l.every)
 	if l.scatter > 0 {
-		// Multiples of a prime visit the range in an irregular order.
+		// Multiples of a prime number visit the range in an irregular order.
 		moment = fmt.Sprintf("%d + (cast(i as bigint) * 1234567891) %% %d", l.due, l.scatter)
 	}
 	intent, at, done, left := "0", "0", "null", "0"

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// stopwatch measures the processor time of something done on a database.
+// stopwatch measures the processor time that work on a database takes.
 type stopwatch struct {
 	b       *bench
-	server  int // the database's process; 0: there is none
+	server  int // id of the database's process; 0: there is none
 	own     time.Duration
 	all     usage
-	sampled *samples // nil: not asked for
+	sampled *samples // nil: the flag for samples is not set
 }
 
 func (b *bench) watch(engine string) stopwatch {
@@ -34,13 +34,13 @@ func (b *bench) watch(engine string) stopwatch {
 	return w
 }
 
-// effort is the processor time of each of n things, in microseconds.
+// effort is the processor time for each of n things, in microseconds.
 type effort struct {
 	own, database float64
-	served        bool // the database has processes of its own, as PostgreSQL has
+	served        bool // the database has its own processes, like PostgreSQL
 }
 
-// stop reads the processor time for each of n things.
+// stop returns the processor time for each of n things since the start of the stopwatch.
 func (w stopwatch) stop(name string, n int) (e effort) {
 	own, all := ownCPU(), childrenCPU(w.server)
 	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), database: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
@@ -50,10 +50,10 @@ func (w stopwatch) stop(name string, n int) (e effort) {
 	return e
 }
 
-// note prints the measurement at once.
+// note stops the stopwatch and writes the result into the sheet.
 func (w stopwatch) note(name string, n int) { w.b.sheet.noteEffort(name, w.stop(name, n)) }
 
-// backends shows which of PostgreSQL's processes took the time.
+// backends prints which of PostgreSQL's processes used the time.
 func (w stopwatch) backends(name string, all usage, n int) {
 	names := w.sampled.end()
 	names[0], names[w.server] = "ended meanwhile", "postmaster"
@@ -67,14 +67,14 @@ func (w stopwatch) backends(name string, all usage, n int) {
 	}
 }
 
-// samples say what each of PostgreSQL's processes was doing, to tell the processes apart.
+// samples counts what each of PostgreSQL's processes was doing. This shows which process does which work.
 type samples struct {
 	stop chan struct{}
 	done sync.WaitGroup
 	seen map[int]map[string]int
 }
 
-// sample takes samples repeatedly, which costs a little.
+// sample begins to take samples. This costs a little processor time.
 func sample(address string) *samples {
 	s := &samples{stop: make(chan struct{}), seen: map[int]map[string]int{}}
 	s.done.Go(func() {
@@ -113,12 +113,12 @@ func (s *samples) look(db *sql.DB) {
 		name := kind + " " + query
 		s.seen[pid][name]++
 		if query == "commit" || query == "begin" {
-			s.seen[pid][name] = 0 // every process does that, so it tells nothing
+			s.seen[pid][name] = 0 // every process does this, so it does not distinguish processes
 		}
 	}
 }
 
-// end returns what each process did most of the time.
+// end stops the samples, and returns what each process did most of the time.
 func (s *samples) end() map[int]string {
 	close(s.stop)
 	s.done.Wait()

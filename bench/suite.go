@@ -17,32 +17,32 @@ const (
 	postgres = "PostgreSQL"
 )
 
-// bench is one run: its databases and folder, how much it measures, and its figures.
+// bench is one run: its databases, its folder, its sizes and its figures.
 type bench struct {
 	options
 	sizes
 	address string // address of a PostgreSQL where the bench makes its own databases; "": there is none
 	folder  string // folder for all files on the disk
-	binary  string // the product, once built
+	binary  string // file name of the product's program; "": not built yet
 	redis   redisServer
 	stock   map[stockKey]stocked
-	tuned   map[string]int // which of a peer's settings was the best in the first repeat
+	tuned   map[string]int // index of a peer's best settings in the first repeat, by figure
 	machine machine
 	sheet   sheet
 }
 
-// sizes say how much is measured.
+// sizes says how much the bench measures.
 type sizes struct {
 	inserted  int           // rows that we and River insert
 	rows      int           // rows that we and River dispatch
-	tasks     int           // tasks that asynq dispatches without fsync; with fsync, a quarter
+	tasks     int           // tasks that asynq dispatches without fsync; with fsync, it dispatches a quarter of them
 	calls     int           // calls over HTTP
 	workers   int           // concurrent callers of stores
 	late      time.Duration // the length of each measurement of lateness
 	lateRates []int         // messages a second
-	pending   []int         // other messages, planned for later
+	pending   []int         // numbers of other messages, which are planned for later
 	reads     int           // queries of each kind
-	settle    time.Duration // the wait before memory is read
+	settle    time.Duration // the wait before the memory is read
 	lists     lists
 	idle      time.Duration // how long a server gets only start calls
 }
@@ -64,7 +64,7 @@ func sizesOf(o options) sizes {
 	return s
 }
 
-// part is one measurement. Parts that are compared follow each other.
+// part is one measurement. Measurements that are compared follow each other.
 type part struct {
 	name string
 	take func(*bench, context.Context) error
@@ -114,7 +114,7 @@ func (b *bench) close() error {
 	return os.RemoveAll(b.folder)
 }
 
-// engines are the databases that there are.
+// engines returns the databases on which the bench measures.
 func (b *bench) engines() (all []string) {
 	for _, engine := range []string{sqlite, postgres} {
 		if (engine == sqlite || b.address != "") && strings.Contains(strings.ToLower(engine), strings.ToLower(b.engine)) {
@@ -124,12 +124,13 @@ func (b *bench) engines() (all []string) {
 	return all
 }
 
-// onPostgres reports whether PostgreSQL is measured, and whether the peers are measured against it.
+// onPostgres reports whether the bench measures on PostgreSQL. comparesOthers reports whether it also measures the
+// peers.
 func (b *bench) onPostgres() bool     { return slices.Contains(b.engines(), postgres) }
 func (b *bench) comparesOthers() bool { return !b.ours }
 
-// tries reports whether the i-th of a peer's settings is measured. The first repeat measures all, and later ones the best of them.
-// A quick run measures only the second.
+// tries reports whether the i-th of a peer's settings is measured. The first repeat measures all settings, and later
+// repeats only the best of them. A quick run measures only the second one.
 func (b *bench) tries(name string, i int) bool {
 	if b.quick {
 		return i == 1
@@ -137,7 +138,7 @@ func (b *bench) tries(name string, i int) bool {
 	return b.first() || i == b.tuned[name]
 }
 
-// measure takes every measurement in each repeat.
+// measure does all measurements in each repeat.
 func (b *bench) measure(ctx context.Context) (failed error) {
 	for b.sheet.repeat = range b.repeats {
 		for _, p := range parts {
@@ -155,7 +156,7 @@ func (b *bench) measure(ctx context.Context) (failed error) {
 	return failed
 }
 
-// takePart takes one measurement, and notes how much of the machine other processes used meanwhile.
+// takePart does one measurement. It also notes how much of the machine other processes used during this time.
 func (b *bench) takePart(ctx context.Context, p part) error {
 	begun, others := time.Now(), b.othersCPU()
 	ctx, cancel := context.WithTimeout(ctx, partLimit)
@@ -168,19 +169,20 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 	return err
 }
 
-// partLimit ends a measurement that hangs: the longest takes a few minutes, plus some minutes once to make its database.
+// partLimit is when a measurement that hangs is ended. The longest measurement takes a few minutes, and once some more
+// minutes to make its database.
 const partLimit = 20 * time.Minute
 
-// first reports whether it is the first repeat. Only that one takes slow measurements that no target needs.
+// first reports whether this is the first repeat. Only the first repeat does slow measurements that no target needs.
 func (b *bench) first() bool { return b.sheet.repeat == 0 }
 
-// skips reports a database that only the first repeat measures: a file with 10 million messages has several gigabytes,
-// and each measurement copies it.
+// skips reports whether this repeat leaves out a database. Only the first repeat measures a file with 10 million
+// messages, because the file has several gigabytes and each measurement copies it.
 func (b *bench) skips(engine string, pending int) bool {
 	return engine == sqlite && pending > 1_000_000 && !b.first()
 }
 
-// othersShare begins the names of figures that say how reliable the other figures are.
+// othersShare is the beginning of the names of figures that say how reliable the other figures are.
 const othersShare = "the machine's share that others had during "
 
 func (b *bench) wanted(name string) bool {

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// target is a bound that the product must keep. It is for the ratio of two figures, or, if per is empty, for one figure.
+// target is a bound that the product must keep. It applies to the quotient of figure and divisor. If divisor is empty,
+// it applies to figure alone.
 type target struct {
 	figure, divisor string
 	lowest          float64 // 0: none
 	highest         float64
 }
 
-// quickPending replaces a million in a quick run.
+// quickPending is how many pending messages a quick run uses instead of a million.
 const quickPending = 200_000
 
-// targets are the targets of the project, in the order of the table.
+// targets has the targets of the project, in the order of the table.
 var targets = []target{
 	{figure: onEngine(groupedInsert, postgres), divisor: copyInsert, lowest: 0.65},
 	{figure: onEngine(groupedInsert, postgres), divisor: riverInsert, lowest: 2},
@@ -63,7 +64,7 @@ type verdict struct {
 	target
 	median, lowest, highest float64
 	unit                    string  // "" for a ratio
-	effort                  float64 // the ratio by processor time instead of rates; 0: not measured
+	effort                  float64 // the ratio of processor times instead of rates; 0: not measured
 	met                     bool
 }
 
@@ -84,7 +85,7 @@ func (v verdict) bound() string {
 	return strings.TrimSpace(fmt.Sprintf("≥ %g %s", v.target.lowest, v.unit))
 }
 
-// byEffort returns the ratio by processor time, as text.
+// byEffort returns the ratio of processor times as text.
 func (v verdict) byEffort() string {
 	if v.effort > 0 && !math.IsInf(v.effort, 0) {
 		return shown(v.effort)
@@ -99,18 +100,18 @@ func (v verdict) word() string {
 	return "MISSED"
 }
 
-// share returns how well the figure keeps the bound: 1 is the bound itself, and more is better.
+// share returns how well the figure keeps the bound. 1 is the bound itself; more is better.
 func (v verdict) share() float64 {
 	switch {
 	case v.target.highest > 0 && v.median > 0:
 		return v.target.highest / v.median
 	case v.unit == millis:
-		return 0 // the picture leaves it out
+		return 0 // the picture shows no bar
 	}
 	return v.median / v.target.lowest
 }
 
-// verdicts compares the figures with the targets.
+// verdicts compares all figures with their targets.
 func (s *sheet) verdicts() (all []verdict) {
 	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets(), eventTargets(), automationTargets()) {
 		v := verdict{target: t}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// each calls f for 0 to n-1 from many workers, and returns how long all took. worker is the number of the worker. After
-// an error a worker stops.
+// each calls f for the numbers 0 to n-1, from several workers at once. It returns how long all calls took. worker is
+// the worker's number. After an error, a worker stops.
 func each(n, workers int, f func(worker, i int) error) (time.Duration, error) {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -33,7 +33,7 @@ func each(n, workers int, f func(worker, i int) error) (time.Duration, error) {
 	}
 }
 
-// steadily calls f for 0 to n-1 at a rate a second from a moment on, from many workers.
+// steadily calls f for the numbers 0 to n-1, from several workers. The calls begin at from, with rate calls a second.
 func steadily(n int, rate float64, from time.Time, workers int, f func(i int) error) error {
 	_, err := each(n, workers, func(_, i int) error {
 		time.Sleep(time.Until(from.Add(time.Duration(float64(i) / rate * float64(time.Second)))))

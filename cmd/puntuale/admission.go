@@ -5,14 +5,15 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
+// memoryBudget is how many bytes the bodies and answers of all requests may use together; see
+// docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// unknownCallerBurst times the rate is how many calls of an unknown caller may come at once. For example, everybody in
-// an office may load the sign-in page at the same time.
+// unknownCallerBurst times the rate is how many calls of an unknown caller may come at once. An office may need this
+// many, when everybody loads the sign-in page at the same time.
 const unknownCallerBurst = 10
 
-// newLimits makes the limits that API, dashboards and webhooks share.
+// newLimits makes the limits that the API, the dashboards and the webhooks share.
 func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
 		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),

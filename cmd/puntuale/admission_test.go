@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// unknownCallersArePaced tries a server with --anonymous-rate 0.2, which takes two calls at once from an address. The
-// third call with a wrong key gets a Retry-After, and so does a page. Calls with a valid key are not counted.
+// unknownCallersArePaced calls a server with --anonymous-rate 0.2, which accepts two calls at once from an address. The
+// third call with a wrong key gets a Retry-After. So does the third request for a page. Calls with a valid key are not
+// counted.
 func unknownCallersArePaced(t *testing.T, base, key string) {
 	t.Helper()
 	for i, try := range []struct {

@@ -66,7 +66,7 @@ func flaw(f archiver.ArchivedFile) error {
 	return f.Err
 }
 
-// archiveCheckCommand reads an archive to its end.
+// archiveCheckCommand reads a whole archive, to find damage.
 type archiveCheckCommand struct {
 	archiveSettings `embed:""`
 }
@@ -139,7 +139,7 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a moment such as 2026-11-20 or 2026-11-20T09:00:00Z", text)
 }
 
-// shownMessage is a line that show prints.
+// shownMessage is a line that the command show prints.
 type shownMessage struct {
 	File       string                `json:"file"`
 	ID         puntuale.MessageID    `json:"id"`
@@ -151,7 +151,7 @@ type shownMessage struct {
 	Done       time.Time             `json:"done_at"`
 	Outcome    string                `json:"outcome,omitempty"` // SENT, FAILED
 	Credit     string                `json:"credit,omitempty"`  // spent, returned
-	Message    httpapi.MessageDetail `json:"message"`           // in the form of the API's details
+	Message    httpapi.MessageDetail `json:"message"`           // in the same form as the API's answer for a message's details
 	Events     []shownEvent          `json:"events,omitempty"`
 }
 
@@ -192,7 +192,7 @@ func shown(m *archiver.Message) shownMessage {
 	return s
 }
 
-// archiveBeginCommand makes an archive go on in another folder.
+// archiveBeginCommand lets an archive continue in another folder.
 type archiveBeginCommand struct {
 	archiveSettings `embed:""`
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The command refuses settings that exclude each other, before it archives anything.
+// TestArchiveSettings: the command refuses settings that exclude each other, before it archives anything.
 func TestArchiveSettings(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{

@@ -65,7 +65,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// key reads the key file, and says what a restore needs in addition to the backup.
+// key reads the key file. said tells the operator whether the backup contains the key.
 func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	name := c.KeyFile
 	if name == "" {
@@ -129,7 +129,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	return nil
 }
 
-// tellRestored says what a person must decide after a restore.
+// tellRestored prints what a person must decide after a restore.
 func (p *program) tellRestored(done *transfer.RestoreResult, hold bool) {
 	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
 Messages that were due by now: %d (clients: %d). They are set aside: they may have left, and are never sent by themselves.
@@ -142,7 +142,7 @@ See them with "puntuale unknown list"; each client sees its own and decides: sen
 	}
 }
 
-// restoredCommand tells servers that their database is a copy which other programs restored.
+// restoredCommand marks a database as a copy that another program restored.
 type restoredCommand struct {
 	baseSettings `embed:""`
 
@@ -178,7 +178,7 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// place puts the backup's key where servers look for it.
+// place writes the backup's key to the file in which servers look for it.
 func (c *restoreCommand) place(files *placedFiles) error {
 	database := databaseFile(&c.baseSettings, c.Data)
 	key := filepath.Join(c.Data, "puntuale.key")

@@ -154,7 +154,7 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// atTerminal reports whether the stream is a terminal, so that a person reads or types.
+// atTerminal reports whether the stream is a terminal, which means that a person reads or types.
 func atTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
@@ -207,7 +207,7 @@ func (c *campaignCommand) serverFlags() (flags []string) {
 
 const defaultServer = "http://127.0.0.1:8080"
 
-// order returns the order that the flags describe.
+// order returns the campaign order that the flags describe.
 func (c *campaignCommand) order() campaignclient.Order {
 	o := campaignclient.Order{
 		Name: c.Name, Sequence: c.Sequence, Template: c.Template, Session: c.Session, Purpose: c.Purpose, StartAt: c.StartAt, Canary: c.Canary,

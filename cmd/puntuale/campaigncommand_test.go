@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// office is a server with one campaign. Each kind of call has a list of answers. A call gets the next one, and the last
-// one repeats. The ledger holds the calls that change something.
+// office is a server with one campaign. It has a list of answers for each kind of call. Each call gets the next answer;
+// after the last answer, the last one repeats. The ledger contains the calls that change something.
 type office struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -29,7 +29,7 @@ type office struct {
 	ledger    []string
 }
 
-// Answers that are not JSON.
+// Special answers, which are not JSON but say what goes wrong.
 const (
 	lost   = "lost"  // the connection ends
 	never  = "never" // the server does not answer, and the test interrupts the command
@@ -75,7 +75,7 @@ const (
 	aCheck   = `{"digest":"abc","valid":1,"recipients":1,"messages":1,"credits_left":"9"}`
 )
 
-// campaigns runs the command against a server. says replaces some of the usual answers.
+// campaigns runs the command against an office. says replaces some of the office's usual answers.
 func campaigns(t *testing.T, says map[string][]string, args ...string) (code int, out, errs string, o *office) {
 	t.Helper()
 	o = &office{t: t, says: map[string][]string{
@@ -119,7 +119,8 @@ func (h *hasty) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// An interrupted command says in which state the campaign is, and which commands go on with it.
+// TestCampaignInterrupted: an interrupted command prints the campaign's state, and the commands that continue or stop
+// it.
 func TestCampaignInterrupted(t *testing.T) {
 	t.Parallel()
 	const look = "puntuale campaign --id 7 --server URL\n"
@@ -153,7 +154,8 @@ func TestCampaignInterrupted(t *testing.T) {
 	}
 }
 
-// If the campaign changed after the check, the command shows the change. It starts only what it showed.
+// TestCampaignChangedMeanwhile: if the campaign changed after the check, the command shows the change. It starts the
+// campaign only as it was last shown.
 func TestCampaignChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{"POST/7/start": {
@@ -167,7 +169,8 @@ func TestCampaignChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// If the command cannot know whether the campaign started, it says so. It also says how to find out.
+// TestCampaignStartUncertain: if the command cannot know whether the campaign started, it says this, and how to find
+// out.
 func TestCampaignStartUncertain(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
@@ -181,7 +184,8 @@ func TestCampaignStartUncertain(t *testing.T) {
 	}
 }
 
-// The command waits while the server does not answer: in a long check, in the start, and while it watches.
+// TestCampaignServerAway: the command waits while the server does not answer. The server is away during a long check,
+// during the start, and while the command watches the campaign.
 func TestCampaignServerAway(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{
@@ -199,7 +203,8 @@ func TestCampaignServerAway(t *testing.T) {
 	}
 }
 
-// A long check shows how many rows it has looked at. The shown counts belong to these rows only.
+// TestCampaignLongCheck: during a long check, the command shows how many rows the server has checked. The counts are
+// those of the checked rows.
 func TestCampaignLongCheck(t *testing.T) {
 	t.Parallel()
 	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)
@@ -209,7 +214,8 @@ func TestCampaignLongCheck(t *testing.T) {
 	}
 }
 
-// The command uploads the whole list from a pipe. The file for refused rows may replace only a regular file.
+// TestCampaignFiles: the command uploads the whole list from a pipe. The file for refused rows may replace only a
+// regular file.
 func TestCampaignFiles(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -239,7 +245,8 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// The flags of the next command say where the key is. They name the server only if it is not the default one.
+// TestCampaignAgain: the next command that is printed has a flag for the key file. It has a flag for the server only if
+// the server is not the default one.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}

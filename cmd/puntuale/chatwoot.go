@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/media"
 )
 
-// openChatwoot makes what calls servers of Chatwoot, and what takes their calls. Every node has both.
+// openChatwoot makes the bridge to Chatwoot servers, and the webhook for their requests. Every node has both.
 func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
 	s.chatwoot = chatwoot.New(chatwoot.Config{
@@ -48,7 +48,8 @@ func (s *server) openReplyFile(ctx context.Context, client puntuale.ClientID, r 
 	return c.OpenMedia(ctx, r)
 }
 
-// contactName returns the name of a client's contact; "": there is none, or it cannot be read now.
+// contactName returns the name of a client's contact. It returns "" if there is no contact, or if it cannot be read
+// now.
 func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phone string) string {
 	found, _, err := s.store.Tenant(client).Contacts(ctx, puntuale.ContactFilter{Phone: phone}, puntuale.Page{Limit: 1})
 	if err != nil || len(found) == 0 || found[0].Phone != phone {
@@ -57,7 +58,8 @@ func (s *server) contactName(ctx context.Context, client puntuale.ClientID, phon
 	return found[0].Name
 }
 
-// answerOfAgent sends what an agent wrote in Chatwoot. A second call for the same part sends nothing. No call is counted.
+// answerOfAgent sends a message that an agent wrote in Chatwoot. Another call with the same message and part sends
+// nothing. It does not count as a call of the client.
 func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) error {
 	c, err := s.control.OfNetwork(ctx, a.Client)
 	if err != nil {
@@ -84,7 +86,7 @@ func (s *server) answerOfAgent(ctx context.Context, a chatwoot.AgentMessage) err
 	return err
 }
 
-// sayRefusal says in Italian why a message was refused.
+// sayRefusal returns an Italian text that says why a message was refused.
 func sayRefusal(err error) string {
 	e := &puntuale.Error{}
 	if !errors.As(err, &e) {

@@ -31,20 +31,20 @@ func (r *chatwootRig) link() string {
 	return r.must("PUT", "/api/sessions/1/chatwoot", `{"base_url": "`+r.peer.URL+`/", "api_access_token": "`+chatwoottest.Token+`", "account_id": 3}`)
 }
 
-// writes lets a person write on the sandbox's phone.
+// writes simulates that a person writes a message to the sandbox.
 func (r *chatwootRig) writes(phone, text string) {
 	r.t.Helper()
 	r.must("POST", "/api/sandbox/replies", `{"phone": "`+phone+`", "text": "`+text+`"}`)
 }
 
-// incoming waits for the n-th message of a person in Chatwoot.
+// incoming waits until a person has n messages in Chatwoot, and returns the last of them.
 func (r *chatwootRig) incoming(phone string, n int) chatwoottest.Message {
 	r.t.Helper()
 	eventually(r.t, "a reply is in Chatwoot", func() bool { return len(r.peer.Messages(phone)) >= n })
 	return r.peer.Messages(phone)[n-1]
 }
 
-// got counts the sandbox's messages with a text.
+// got counts the messages with this text that the phone got from the sandbox.
 func (r *chatwootRig) got(phone, text string) (n int) {
 	r.t.Helper()
 	for _, m := range strings.Split(r.must("GET", "/api/sandbox/messages?limit=1000", ""), `{"message_id"`) {
@@ -55,7 +55,8 @@ func (r *chatwootRig) got(phone, text string) (n int) {
 	return n
 }
 
-// TestChatwoot hands conversations over in both directions. Each message arrives once, although an answer is lost and a call is repeated.
+// TestChatwoot sends messages between WhatsApp and Chatwoot in both directions. Each message arrives once, although one
+// answer is lost and one request is repeated.
 func TestChatwoot(t *testing.T) {
 	t.Parallel()
 	const anna, bruno = "+393331234567", "+393337654321"

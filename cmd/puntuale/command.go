@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// commands is the command line. A field with the tag "local" belongs to one command only, and is no setting.
+// commands is the command line. A field with the tag "local" is a flag of one command, and not a setting.
 type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
@@ -89,7 +89,7 @@ func (p *program) parse(args []string) (command, error) {
 	}
 	faults := append(p.findFile(first, found, settingNames(parser)), lineFaults...)
 
-	p.faults = nil // the second reading finds these faults again
+	p.faults = nil // kong's second parsing of the line finds these faults again
 	chosen, err := parser.Parse(args)
 	if helped {
 		return nil, nil
@@ -111,8 +111,8 @@ func (p *program) parse(args []string) (command, error) {
 	return chosen.Selected().Target.Addr().Interface().(command), nil
 }
 
-// applied returns the command that kong refused only because of missing flags. kong looks for missing flags last, so
-// all other flags are already in the settings.
+// applied returns the parsed command if kong refused only missing flags. kong checks for missing flags last, so all
+// other flags are already in the settings.
 func applied(err error) *kong.Context {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Error == nil {
 		return parse.Context
@@ -147,7 +147,7 @@ func (p *program) findFile(line *kong.Context, found *sources, known []string) [
 	return found.readFile(p, named, []string{"", data}, known)
 }
 
-// settingNames returns the keys that a configuration file may hold: all settings but the file's own name.
+// settingNames returns the keys that a configuration file may contain: all settings except the file's own name.
 func settingNames(parser *kong.Kong) (names []string) {
 	for _, flag := range settingFlags(parser.Model.Node) {
 		if flag.Name != "config" {

@@ -189,7 +189,8 @@ func TestRateSetting(t *testing.T) {
 	}
 }
 
-// TestAllFaultsOfALine: some faults look to kong like the end of the flags. All faults of the line are still reported.
+// TestAllFaultsOfALine: kong takes some faults for the end of the flags. The program still reports all faults of the
+// line.
 func TestAllFaultsOfALine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

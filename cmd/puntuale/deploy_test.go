@@ -26,7 +26,7 @@ var (
 	stopLimit     = regexp.MustCompile(`(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\d+)`)
 )
 
-// othersFlags are the flags of other programs that the files start or name.
+// othersFlags are flags of other programs in the files of deploy/.
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // docker, git
 	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // docker, kubectl, systemctl
@@ -134,8 +134,8 @@ func TestDeployCommands(t *testing.T) {
 	}
 }
 
-// TestDeployWaitsForAStop: whatever stops a server must wait longer than the server's own limit. Otherwise messages in
-// flight are cut off.
+// TestDeployWaitsForAStop: everything in deploy/ that stops a server must wait longer than the server's own limit for a
+// stop. Otherwise messages in flight are cut off.
 func TestDeployWaitsForAStop(t *testing.T) {
 	t.Parallel()
 	parsed, err := newConsole(t, nil).parse([]string{"serve"})

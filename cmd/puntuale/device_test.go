@@ -90,7 +90,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// phone links a phone that wants pushes, as the page in its browser does.
+// phone links a phone that wants pushes, in the same way as the page in the phone's browser.
 func (r *officialRig) phone(service *pushtest.Service) *pushtest.Browser {
 	r.t.Helper()
 	code := field(r.t, r.must("POST", "/api/sessions/"+r.session+"/pair", "{}"), "pairing_code")

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/logging"
 )
 
-// forPeople returns an error with a text for people: without codes, and with the names of flags in faults.
+// forPeople returns an error with a text for people. The text has no codes, and its faults name flags.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
@@ -50,8 +50,8 @@ func terminalText(err error) string {
 // sqliteReadOnly is SQLite's code for a read-only file or folder.
 const sqliteReadOnly = 8
 
-// opening returns the error of a store that could not be opened. The reason comes first, in the words of
-// docs/troubleshooting.md.
+// opening returns the error of a store that could not be opened. Its text begins with the reason, as
+// docs/troubleshooting.md writes it.
 func opening(err error, s *baseSettings) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	where := databaseName(s)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// coded is an error as SQLite's driver gives it.
+// coded is an error with a number, like the errors of SQLite's driver.
 type coded int
 
 func (c coded) Error() string { return "attempt to write a readonly database" }

@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/store"
 )
 
-// feeding is the campaigns' feeder and the runner of automations while they run.
+// feeding runs the feeder of campaigns and the runner of automations.
 type feeding struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed campaigns, for the sessions that this server owns. It also runs automations.
+// startFeeding begins to feed campaigns and to run automations, for the sessions that this server owns.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
@@ -33,7 +33,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
-// stop ends the feeding after the current transaction. The receiver may be nil.
+// stop ends the feeder and the runner after their current transactions. The receiver may be nil.
 func (f *feeding) stop() {
 	if f == nil {
 		return

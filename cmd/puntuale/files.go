@@ -7,9 +7,8 @@ import (
 	"puntuale/internal/media"
 )
 
-// filesFrom is an address with a port from which the server may fetch files, although the address is not public. No
-// setting changes it. Only a program that is built for tests has it, by the linker flag -ldflags "-X
-// main.filesFrom=127.0.0.1:8080".
+// filesFrom is an address with a port from which the server may fetch files, although the address is not public. It is
+// no setting. Only a build for tests sets it, with the linker flag -ldflags "-X main.filesFrom=127.0.0.1:8080".
 var filesFrom = ""
 
 // filesAsBuilt returns how this build fetches files.
@@ -21,7 +20,8 @@ func filesAsBuilt() media.Config {
 	return media.Config{Ports: []uint16{from.Port()}, Exempt: func(to netip.AddrPort) bool { return to == from }}
 }
 
-// files returns the source with which pages try addresses. It is nil if the server fetches no files.
+// files returns the source with which pages test whether an address has a file. It is nil if the server fetches no
+// files.
 func (s *server) files() puntuale.MediaSource {
 	if s.media == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// healthCommand asks a running server whether it is ready, as a load balancer asks /readyz. In a container without a
-// shell, no other program can ask. Scripts that restart servers one after the other also use it.
+// healthCommand asks a running server whether it is ready, as a load balancer does with /readyz. A container without a
+// shell has no other program for this. Scripts that restart servers one after the other also use the command.
 type healthCommand struct {
 	serveSettings `embed:""`
 	Wait          time.Duration `local:"" placeholder:"DURATION" default:"0s" help:"Go on asking for so long until the answer is yes."`
@@ -47,7 +47,7 @@ func (c *healthCommand) Run(ctx context.Context, p *program) error {
 	}
 }
 
-// askedAt returns the address at which a program on the same machine reaches a server that listens at addr.
+// askedAt returns the address of a server that listens at addr, for a program on the same machine.
 func askedAt(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

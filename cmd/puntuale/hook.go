@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// hooks answers programs that post to the hooks of automations. It is nil if this server answers no calls.
+// hooks returns the handler for programs that post to the hooks of automations. It is nil if this server does not have
+// the server role api.
 func (s *server) hooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil

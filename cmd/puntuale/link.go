@@ -18,7 +18,7 @@ import (
 	"rsc.io/qr"
 )
 
-// linkCommand links a session to a phone, with the code in the terminal.
+// linkCommand links a session to a phone. It shows the code in the terminal.
 type linkCommand struct {
 	Session string `local:"" required:"" placeholder:"ID" help:"The session's id."`
 	Phone   string `local:"" placeholder:"NUMBER" help:"Show a code to type into the phone of this number, instead of a QR code to scan."`
@@ -26,7 +26,7 @@ type linkCommand struct {
 }
 
 const (
-	linkAsks  = time.Second      // the time between two looks for the next code
+	linkAsks  = time.Second      // time between two requests for the next code
 	linkTakes = 20 * time.Second // how long one answer may take
 )
 
@@ -80,7 +80,7 @@ func (c *linkCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// askLink asks the server and reads a session's answer.
+// askLink sends a request, and returns the session in the server's answer.
 func askLink(ctx context.Context, asker *http.Client, method, url, key string, body []byte) (v linkView, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -99,8 +99,8 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 	return v, nil
 }
 
-// showCode draws a QR code with half blocks, dark on light in any terminal. If the code is one to type, it prints the
-// code.
+// showCode draws a QR code with half blocks, dark on light in any terminal. If the phone's user must type the code
+// instead, showCode prints the code.
 func showCode(w io.Writer, v linkView) error {
 	if v.Code != "" {
 		_, err := fmt.Fprintf(w, "\n  %s\n\n%s\n", v.Code, v.Hint)

@@ -35,7 +35,7 @@ func (s *mailSettings) check(public string) (faults []fault) {
 	return faults
 }
 
-// sendMails sends e-mails that wait, also those about new notices.
+// sendMails queues e-mails about new notices, and then sends all e-mails that are due.
 func (s *server) sendMails(ctx context.Context) error {
 	return errors.Join(s.accounts.QueueNotices(ctx), s.mailer.Round(ctx))
 }

@@ -1,7 +1,7 @@
-// Command puntuale schedules sequences of chat messages, sends each at its moment and records its outcome.
+// Command puntuale schedules sequences of chat messages, sends each message when it is due, and records its outcome.
 //
-// Only this package names a concrete store, concrete connectors and the configuration. It gives all other packages what
-// they need. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts a real server.
+// Only this package names a concrete store, concrete connectors and the configuration. It passes them to all other
+// packages. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts a real server.
 // "puntuale config" prints every setting with its effective value.
 package main
 

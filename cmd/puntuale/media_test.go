@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestSandboxMedia: with --sandbox-media, a message whose file may not be fetched is FAILED before an attempt, with the
-// reason. The server calls no private address. Without the flag, the simulated network accepts any address.
+// TestSandboxMedia: with --sandbox-media, a message becomes FAILED before an attempt if its file may not be fetched.
+// The message gets the reason. The server calls no private address. Without the flag, the simulated network accepts any
+// address.
 func TestSandboxMedia(t *testing.T) {
 	t.Parallel()
 	inside, err := net.Listen("tcp", "127.0.0.1:0")

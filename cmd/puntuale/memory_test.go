@@ -20,8 +20,8 @@ import (
 )
 
 // TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the
-// dashboards, the webhooks and the server itself. A new route needs a row. The row says which caller is checked first,
-// and what the route may read and build.
+// dashboards, the webhooks and the server itself. A new route needs a row in the table. The row says how the route
+// checks its caller first, and what it may read and build in memory.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/decisions/0023-memory.md")

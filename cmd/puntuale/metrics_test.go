@@ -26,8 +26,8 @@ func answer(t *testing.T, method, url string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// TestFiguresApart: with --metrics-addr, only this address answers /metrics. With --access-log 0, the log has only
-// refused calls. It never has the phone number in a call's path.
+// TestFiguresApart: with --metrics-addr, only this address answers /metrics. With --access-log 0, the log contains only
+// refused calls. The log never contains the phone number in a call's path.
 func TestFiguresApart(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--access-log", "0", "--official-version", "v20.0")

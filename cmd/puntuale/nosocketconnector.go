@@ -11,7 +11,8 @@ import (
 
 const socketBuilt = false
 
-// makeNumbers is nil in this build, because the library that makes the tables of linked numbers is left out.
+// makeNumbers makes the tables of linked numbers. It is nil in this build, because the library for linked numbers is
+// left out.
 var makeNumbers func(context.Context, *sql.DB, bool) error
 
 func newSocket(*server, serverConfig, *auth.Vault) socketWay { return nil }

@@ -18,8 +18,8 @@ import (
 	"puntuale/internal/price"
 )
 
-// openOfficial makes the connector to Meta, and the webhook that takes Meta's reports. Every node has both. Meta's
-// webhooks may arrive at any node that answers calls. Only nodes that send open sessions.
+// openOfficial makes the connector to Meta, and the webhook for Meta's reports. Every node has both, because Meta's
+// requests may arrive at any node that answers calls. Only nodes that send open sessions.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
@@ -46,7 +46,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.official = official.New(c)
 }
 
-// report takes the link reports of a connector.
+// report passes a connector's report about a link to the session manager.
 func (s *server) report(r puntuale.LinkReport) {
 	if s.sessions != nil {
 		s.sessions.Report(r)
@@ -60,8 +60,8 @@ type networkWebhook interface {
 	Expects(r *http.Request) bool
 }
 
-// webhooks returns the handler for reports of Meta, of gateways and of Chatwoot. They show no key, so their requests count by
-// address. It returns nil if this server answers no calls.
+// webhooks returns the handler for reports of Meta, of gateways and of Chatwoot. These requests have no key, so they
+// are counted by address. It returns nil if this server answers no calls.
 func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
@@ -70,7 +70,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var hook networkWebhook = meta
 		path := puntuale.OfficialWebhooks
-		switch { // the log gets the beginning of the path, because the full one has a secret
+		switch { // the log gets only the beginning of the path, because the full path contains a secret
 		case strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks):
 			hook, path = gateways, puntuale.GatewayWebhooks
 		case strings.HasPrefix(r.URL.Path, puntuale.ChatwootWebhooks):
@@ -99,7 +99,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	}})
 }
 
-// delivery is one request to a webhook, with its permit and the memory that it takes.
+// delivery is one request to a webhook, with its permit and its memory grant.
 type delivery struct {
 	pass    *admission.Permit
 	account *admission.MemoryGrant
@@ -107,11 +107,11 @@ type delivery struct {
 
 type deliveryKey struct{}
 
-// deliveredWithin bounds the time in which the body of a delivery must arrive.
+// deliveredWithin is the longest time in which the body of a delivery may arrive.
 const deliveredWithin = 10 * time.Second
 
-// begin admits a request. If the request cannot come from a network, it counts as one of an unknown caller. Codes:
-// overloaded, rate_limited.
+// begin admits a request. If the request cannot come from a network, begin counts it as a request of an unknown caller.
+// Codes: overloaded, rate_limited.
 func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
 	from := httpkit.UnknownCaller(r)
 	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
@@ -129,7 +129,8 @@ func (d *delivery) end() {
 	d.pass.Leave()
 }
 
-// readDelivery reads the body of an admitted request. It gives up the permit while it reads, so that other requests can use it.
+// readDelivery reads the body of an admitted request. It releases the permit while it reads, so that other requests can
+// use the permit.
 func readDelivery(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {

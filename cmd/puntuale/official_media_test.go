@@ -134,7 +134,7 @@ func TestOfficialMedia(t *testing.T) {
 	}
 }
 
-// checkFile compares the file of a message with the file on the shelf.
+// checkFile compares the file that Meta got with the file on the shelf.
 func (r *officialRig) checkFile(m graphtest.Message, extension, kind string) {
 	r.t.Helper()
 	parts := []*graphtest.Media{m.Image, m.Video, m.Audio, m.Document}

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestOfficial sets an Official session up through the API, and sends by a sequence with text, location and a template.
-// It waits until receipts say that all messages were read. The test runs with one server, and with two: one sends, and
-// the other answers calls.
+// TestOfficial creates an Official session through the API. It sends text, a location and a template with a sequence.
+// It waits until receipts say that all messages were read. The test runs with one server, and with two servers: one
+// sends, and the other answers calls.
 func TestOfficial(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -83,7 +83,7 @@ func (r *officialRig) connect(n graphtest.Number) {
 	})
 }
 
-// ids makes a call that schedules messages, and returns their ids.
+// ids makes a call that schedules messages, and returns the messages' ids.
 func (r *officialRig) ids(path, body string) []string {
 	r.t.Helper()
 	var answer struct {
@@ -153,8 +153,8 @@ func (r *officialRig) rehearse() {
 	r.secretsAreKept(number)
 }
 
-// handshake tests the request with which Meta verifies a webhook's address. It also tries such requests from other
-// senders.
+// handshake tests the request with which Meta verifies a webhook's address. It also sends such requests, and reports,
+// with wrong tokens and signatures.
 func (r *officialRig) handshake(n graphtest.Number) {
 	r.t.Helper()
 	for query, want := range map[string]string{

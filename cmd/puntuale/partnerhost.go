@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// partnerHostCommand confirms a partner's host name, or ends the confirmation. Usually DNS proves a host name. The
-// command also works beside a running server.
+// partnerHostCommand confirms a partner's host name, or ends the confirmation. Usually DNS proves a host name, and the
+// command is not necessary. The command also works beside a running server.
 type partnerHostCommand struct {
 	baseSettings   `embed:""`
 	publicSettings `embed:""`

@@ -14,8 +14,8 @@ import (
 // replyFolder is the folder for the files of replies while they are open.
 func (s *baseSettings) replyFolder() string { return filepath.Join(s.Data, "replies") }
 
-// openReplies makes the opener of the files of replies. Every node has one, because no file needs its session's
-// connection.
+// openReplies makes the opener, which fetches the files of replies. Every node has one, because it can fetch any file
+// without the session's connection.
 func (s *server) openReplies(cfg *serverConfig) (puntuale.MediaOpener, error) {
 	if err := os.MkdirAll(cfg.replyFolder(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for files of replies: %w", err)

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// The server roles. One server with all of them is a whole installation. Several servers may divide them. A role of a user is puntuale.Role.
+// The server roles. A server with all of them is a whole installation. Several servers may divide the server roles. The
+// type [puntuale.Role] is different: it is the role of a user.
 const (
 	roleAPI      = "api"      // answers calls of programs
 	roleWeb      = "web"      // shows pages to people
@@ -19,7 +20,7 @@ const (
 
 var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 
-// has reports whether the server has a server role.
+// has reports whether the server has the given server role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
 // checkRoles returns what is wrong with a list of server roles, or "" if it is right.
@@ -37,7 +38,8 @@ func checkRoles(roles []string) string {
 
 const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
 
-// withoutAPI answers API calls on a server without the server role api, so that the caller learns of the mistake.
+// withoutAPI refuses API calls on a server without the server role api. The refusal says that the caller has the wrong
+// server.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}

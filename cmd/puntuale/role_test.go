@@ -30,8 +30,8 @@ func TestRolesAreChecked(t *testing.T) {
 	}
 }
 
-// TestRolesApart: one process takes calls and another sends, on one SQLite file. A second process that would send is
-// refused.
+// TestRolesApart: one process answers calls and another process sends, on one SQLite file. A second process with the
+// server role dispatch is refused.
 func TestRolesApart(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

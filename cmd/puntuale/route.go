@@ -15,9 +15,9 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds further routes to the API. These are the operator's routes, the metrics (m nil: another address has them), the pages, the
-// webhooks and the hooks (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
-// paths that are not clean, and the redirect would repeat the key in the address.
+// routes adds routes to the API: the operator's routes, the metrics, the pages, the webhooks and the hooks. A nil
+// argument adds no routes; m is nil if another address has the metrics. All other paths go to the API unchanged. routes
+// uses no mux, because a mux redirects paths that are not clean. The redirect would repeat the key in the address.
 func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
@@ -48,7 +48,7 @@ func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metr
 	})
 }
 
-// quiet serves requests that come every few seconds. Their lines in the access log have the level debug.
+// quiet serves requests that come every few seconds. The access log shows them only with the level debug.
 func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
 	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
@@ -65,7 +65,7 @@ func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Hand
 	}), c, logger)
 }
 
-// ownRoutes returns the routes for an operator. If m is nil, another address has the metrics.
+// ownRoutes returns the operator's routes. If m is nil, another address has the metrics.
 func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.Live),

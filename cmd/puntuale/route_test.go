@@ -12,7 +12,7 @@ import (
 )
 
 // TestRoutes sends requests that match no operation to the real server. The server never redirects, and all refusals
-// have the same form. The test writes the requests by hand, because an HTTP client would clean the paths.
+// have the same form. The test writes the requests as raw text, because an HTTP client would clean the paths.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--log-level", "debug")

@@ -10,8 +10,9 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// TestGateway runs a server with a gateway session. It links the session by the API, and gets receipts. One answer is
-// lost, and its echo comes. The log must have neither the secret address nor the token.
+// TestGateway runs a server with a gateway session. It links the session through the API, and gets receipts. The answer
+// to one send is lost, but the gateway later reports the message. The log must contain neither the secret address nor
+// the token.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	const own, person = "390117654321", "+393331234567"

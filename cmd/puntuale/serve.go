@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// garbage is how much garbage may collect in memory, in per cent of the memory in use, unless GOGC says otherwise. A
-// server uses little memory, so this costs little. With this value there are half as many collections. This saves about
+// garbage is the value of GOGC if the environment sets none: how much garbage may collect, in per cent of the memory in
+// use. A server uses little memory, so 200 costs little. It halves the number of garbage collections. This saves about
 // a seventh of the processor time of a message (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
@@ -30,7 +30,7 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	log.SetFlags(0)
-	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http writes to the standard log what receivers send unasked, so these lines get the level debug
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http reports to the standard log when a server sends data that nobody asked for; these lines get the level debug
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
@@ -56,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	err = s.Close()
-	if failed != nil { // errors while closing would only follow from the first failure
+	if failed != nil { // errors of closing would only be results of the first failure
 		return failed
 	}
 	if err != nil {

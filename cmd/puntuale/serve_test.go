@@ -277,8 +277,8 @@ func TestLargeHeaders(t *testing.T) {
 	}
 }
 
-// demoPhoneHasOne links a phone as the demo's page does, and finds one message waiting. Each connection type has a
-// number.
+// demoPhoneHasOne links a phone in the same way as the demo's page, and finds one waiting message. Each connection type
+// has its own number.
 func demoPhoneHasOne(t *testing.T, text string) {
 	t.Helper()
 	address := regexp.MustCompile(`(\S+)/phone#code=(\S+)`).FindStringSubmatch(text)

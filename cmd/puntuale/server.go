@@ -40,8 +40,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// refusalsPerProcessor is how many calls a second the server refuses without a delay, for each processor. This takes a
-// few per cent of a processor's time.
+// refusalsPerProcessor is how many calls a second, for each processor, the server refuses without a delay. These
+// refusals take a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
 // server is one running node: a store and, depending on its server roles, a dispatcher that sends due messages, and the API.
@@ -57,7 +57,7 @@ type server struct {
 	events   *outbox.Sender       // nil: the server does not have the server role dispatch
 	caller   *outbox.Caller
 	chatwoot *chatwoot.Bridge
-	agents   *chatwoot.Webhook // what agents write in Chatwoot
+	agents   *chatwoot.Webhook // handles messages that agents write in Chatwoot
 	desk     *webhook.Webhooks
 	rules    *automation.Automations
 	control  *control.Control
@@ -76,7 +76,7 @@ type server struct {
 	within   time.Duration // how long a stop waits for messages in flight
 }
 
-// networks are a server's connectors, with the parts that take the networks' reports.
+// networks has a server's connectors, and the parts that handle the networks' reports.
 type networks struct {
 	official *official.Connector
 	sendapp  *sendapp.Connector
@@ -84,7 +84,7 @@ type networks struct {
 	intake   *intake.Intake
 }
 
-// serverConfig is what a command decides about a server.
+// serverConfig has the settings of a server, and the parts that a command or a test chooses.
 type serverConfig struct {
 	serveSettings
 	Clock   clock.Clock
@@ -93,7 +93,7 @@ type serverConfig struct {
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
 	Files   media.Config                                                  // how files are fetched; the folder and the clock are added later
 
-	WhatsApp *http.Client      // how linked numbers reach WhatsApp; nil: as the environment says
+	WhatsApp *http.Client      // how linked numbers reach WhatsApp; nil: through the proxy in the environment
 	Push     http.RoundTripper // how the server reaches push services; nil: only at public addresses
 }
 
@@ -106,7 +106,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = s.Close() // the first error already says what is wrong
+			_ = s.Close() // the first error already explains the failure
 		}
 	}()
 	prices, err := readPrices(cfg.Prices)
@@ -176,7 +176,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// openControl makes Control, Accounts, and the sender of e-mails.
+// openControl makes Control, Accounts, and the mailer.
 func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 		shown = nil
 	}
 	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.hooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
-	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a whole request, so that a stop can close these
+	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // Watch notes which connections have not sent a complete request, so that a stop can close these connections
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	return server, nil
 }
@@ -319,7 +319,7 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	return out
 }
 
-// storeConfig is shared by all commands that open the store.
+// storeConfig returns the engine's configuration. All commands that open the store use it.
 func storeConfig(s *baseSettings, c clock.Clock, m puntuale.StoreMeter, logger *slog.Logger, noMigrate bool) engine.Config {
 	return engine.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
@@ -361,8 +361,8 @@ func (s *server) Wait(ctx context.Context) error {
 }
 
 // Close accepts no more calls, and finishes the calls that have begun. It claims no more messages, and finishes the
-// messages in flight. Then it closes the store. It takes at most the time in the settings, and reports what did not end
-// in time.
+// messages in flight. Then it closes the store. It takes at most the time in the settings. The error names what did not
+// end in time.
 func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
 	defer cancel()
@@ -386,7 +386,7 @@ func (s *server) Close() error {
 		s.tasks.stop()
 	}
 	s.feeding.stop()
-	if s.events != nil { // this must end before the dispatcher gives up the lease, because webhooks are owned under the same lease
+	if s.events != nil { // this must end before the dispatcher gives up the lease, because the same lease makes this node the owner of webhooks
 		note("record deliveries of events", s.events.Stop(ctx))
 	}
 	if s.dispatch != nil {
@@ -410,15 +410,15 @@ func (s *server) Close() error {
 	return errors.Join(problems...)
 }
 
-// completeWithin is how long a stop waits for the rest of requests that have not arrived completely.
+// completeWithin is how long a stop waits for the rest of incomplete requests.
 const completeWithin = time.Second
 
-// finishRequests accepts no more requests, and answers those that have arrived completely.
+// finishRequests accepts no more requests. It answers the requests that have arrived completely.
 func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeated, because net/http also sets deadlines on the connections
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeated, because net/http also sets deadlines on these connections
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:
@@ -429,7 +429,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 			}
 		}
 	}()
-	s.control.EndFollowing() // otherwise the stop would wait for pages that follow their messages
+	s.control.EndFollowing() // otherwise the stop would wait for pages that follow the state of messages
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		_ = s.http.Close()

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/session"
 )
 
-// linking makes the session manager of this node, which also manages the sessions of the simulated network. The
-// dispatcher and control must exist before the manager starts.
+// linking makes this node's session manager, which also manages sandbox sessions. The dispatcher and control must exist
+// before the manager starts.
 func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Connector) *sandbox.Connector {
 	var linked *sandbox.Connector
 	s.sessions = session.New(session.Config{
@@ -40,8 +40,8 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	return linked
 }
 
-// linkable reports whether a connector of this build links this kind of session. Sessions that send through devices are
-// linked by their devices.
+// linkable reports whether a connector of this build links this session. Sessions that send through devices are linked
+// by their devices.
 func linkable(session puntuale.Session) bool {
 	switch {
 	case session.Sandbox:
@@ -56,11 +56,11 @@ func linkable(session puntuale.Session) bool {
 type socketWay interface {
 	puntuale.Connector
 	puntuale.Linker
-	Stop() // must be called after all sessions were closed
+	Stop() // call it after all sessions were closed
 }
 
-// wake tells this node's parts that a session has something due, or was changed. With a dispatcher, the dispatcher
-// tells the other nodes. Without one, wake itself tells them.
+// wake informs this node's parts that a session has something due, or was changed. A dispatcher also informs the other
+// nodes. If this node has no dispatcher, wake itself informs the other nodes.
 func (s *server) wake(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
 		dispatch.Soon(s.clock, s.store.Notify)(id, due)

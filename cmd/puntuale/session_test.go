@@ -33,8 +33,8 @@ func view(t *testing.T, method, url, key, body string) sessionView {
 	return v
 }
 
-// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and waits until pending
-// messages leave. Each call goes to the next of several servers. One of the servers owns the session.
+// TestLink unlinks a sandbox session, and shows its codes until the simulated phone links it. Then it waits until
+// pending messages leave. Each call goes to the next of several servers. One of the servers owns the session.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -93,7 +93,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 	send("prima")
 	eventually(t, "the first message arrived", arrived(1))
 
-	settled := func(what, url string) { // a session may be changing from one server to the other, and then the status is 409
+	settled := func(what, url string) { // while the session changes from one server to another, the status may be 409
 		t.Helper()
 		eventually(t, what, func() bool {
 			status, body := call(t, "DELETE", next()+url, key, "")
@@ -128,7 +128,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 		if last.QR != "" {
 			codes[last.QR] = true
 		}
-		if last.State == "unlinked" { // on a slow machine, a server may lose its lease, and then the pairing ends
+		if last.State == "unlinked" { // on a slow machine a server may lose its lease, and then the pairing ends
 			if last.Detail != "Collegamento interrotto" {
 				t.Fatalf("the pairing ended: %+v", last)
 			}
@@ -174,7 +174,7 @@ func driverOf(database string) string {
 	return "pgx"
 }
 
-// noSecret checks that no stored session and no command has the code.
+// noSecret checks that the code is in no stored session and in no stored command.
 func noSecret(t *testing.T, db *sql.DB, code string) {
 	t.Helper()
 	secret := strings.SplitN(code, ",", 2)[1]
@@ -209,7 +209,7 @@ func noSecret(t *testing.T, db *sql.DB, code string) {
 	}
 }
 
-// leftBehind deletes a session that cannot send. A killed server left one of its attempts in flight.
+// leftBehind deletes a session that cannot send. A killed server left one of the session's attempts in flight.
 func leftBehind(t *testing.T, next func() string, settled func(what, url string), key, database, rest string) {
 	t.Helper()
 	_, body := call(t, "POST", next()+"/api/sessions", key, `{"name": "Staccata", "connection_type": "Socket"}`)

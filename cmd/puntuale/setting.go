@@ -19,10 +19,10 @@ import (
 	"puntuale/internal/plan"
 )
 
-// The structs below are the only table of settings. Each field is a flag of the commands that embed it, and an
+// The structs below are the only table of settings. Each field is a flag of the commands that embed the struct, and an
 // environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the
-// reference. A field's type says how its text is read. The tag "secret" hides the value. kong itself does not read the
-// environment, because source.go decides the order: flag, environment, file, default.
+// reference. The field's type decides how its text is read. The tag "secret" hides the value. kong itself does not read
+// the environment, because source.go decides the order: flag, environment, file, default.
 
 // baseSettings are the settings of every command that works on stored data.
 type baseSettings struct {
@@ -58,7 +58,7 @@ type networkSettings struct {
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
 }
 
-// admissionSettings bound how many calls and connections a server works on at once.
+// admissionSettings limit how many calls and connections a server works on at once.
 type admissionSettings struct {
 	Rate          float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
 	AnonymousRate float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
@@ -113,7 +113,7 @@ func (s *baseSettings) check() (faults []fault) {
 	if s.Database != "" {
 		u, err := url.Parse(s.Database)
 		switch {
-		case err != nil: // the error of package url has the address with its password, so it is not shown
+		case err != nil: // the error of package url contains the address with its password, so it is not shown
 			faults = append(faults, fault{"database", "is not an address of the form postgres://user:password@host/name or sqlite:/path"})
 		case !slices.Contains([]string{"postgres", "postgresql", "sqlite"}, u.Scheme):
 			faults = append(faults, fault{"database", fmt.Sprintf("must begin with postgres:// or sqlite: (it begins with %q)", u.Scheme+":")})

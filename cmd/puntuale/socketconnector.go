@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/connector/socket"
 )
 
-// socketBuilt says that this build can link numbers. Other builds leave out the library for this, because it is under
-// the GPL.
+// socketBuilt says that this build can link numbers. Other builds leave out the library for linked numbers, because it
+// has the licence GPL.
 const socketBuilt = true
 
 // makeNumbers makes the empty tables of linked numbers.

@@ -21,8 +21,8 @@ const (
 	annaNumber = "393330000002"
 )
 
-// TestSocket links a number through the API, sends by a sequence, and waits for receipts. It runs on one server, and on
-// two: one sends, and the other answers calls.
+// TestSocket links a number through the API, sends a sequence, and waits for receipts. It runs with one server, and
+// with two servers: one sends, and the other answers calls.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -55,7 +55,7 @@ type socketRig struct {
 	server  *running
 	base    string
 	key     string
-	session string // the session's address
+	session string // path of the session in the API
 	id      string
 }
 
@@ -116,7 +116,7 @@ func TestLinkInTerminal(t *testing.T) {
 	drawn.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
 }
 
-// The method is waits until the session is in a state. The state must have a sentence that says what to do.
+// is waits until the session is in a state. The state must have a sentence that says what to do.
 func (r *socketRig) is(state string) string {
 	r.t.Helper()
 	var answer string
@@ -190,7 +190,7 @@ func (r *socketRig) rehearse() {
 	r.deleted()
 }
 
-// passkey: if the phone asks for a passkey, the session says what to do, and shows no more codes.
+// passkey: the phone asks for a passkey. The session then says what to do, and shows no more codes.
 func (r *socketRig) passkey() {
 	t := r.t
 	t.Helper()
@@ -208,8 +208,8 @@ func (r *socketRig) passkey() {
 	r.is("unlinked")
 }
 
-// waiting: the network does not answer for a while. The session's state says until when it waits. Messages wait, and
-// leave later without any action of a person.
+// waiting: the network does not answer for a while. The session's state says until when the session waits. Messages
+// wait, and leave later without any action of a person.
 func (r *socketRig) waiting() {
 	t := r.t
 	t.Helper()

@@ -70,8 +70,8 @@ func answers(t *testing.T, r *bufio.Reader) int {
 	return response.StatusCode
 }
 
-// TestStopGivesUpHalves: a stop soon cuts off incomplete requests. For complete requests it waits until they are
-// answered.
+// TestStopGivesUpHalves: a stop soon closes the connections of incomplete requests. It waits until complete requests
+// are answered.
 func TestStopGivesUpHalves(t *testing.T) {
 	t.Parallel()
 	s, handling, release := heldServer(t)
@@ -111,7 +111,7 @@ func TestStopGivesUpHalves(t *testing.T) {
 	}
 }
 
-// TestStopWithHalfARequest tests the same with the whole command.
+// TestStopWithHalfARequest does the same as TestStopGivesUpHalves with the whole command.
 func TestStopWithHalfARequest(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--stop-within", "9m")
@@ -126,7 +126,8 @@ func TestStopWithHalfARequest(t *testing.T) {
 	}
 }
 
-// TestConnectionsSetting: with --connections 16, the seventeenth connection closes the one that has waited longest.
+// TestConnectionsSetting: with --connections 16, a seventeenth connection makes the server close the connection that
+// has waited longest.
 func TestConnectionsSetting(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--connections", "16")

@@ -20,14 +20,14 @@ import (
 // task is work that a server repeats in the background until it stops. Each task has its own loop, so that a slow task
 // does not delay other tasks. Any number of servers may run the same tasks.
 type task struct {
-	name   string                      // the name in the log and in metrics
+	name   string                      // the task's name in the log and in the metrics
 	first  time.Duration               // the wait before the first time
 	every  time.Duration               // the wait after each time
 	do     func(context.Context) error // the work; it must return soon after its context ends
 	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
 }
 
-// How often the tasks run.
+// How often the tasks run, and the waits before their first run.
 const (
 	taskEvery      = time.Minute
 	checkFirst     = time.Minute // the start of the server does not wait for the check
@@ -37,7 +37,7 @@ const (
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
 	mailEvery      = 3 * time.Second
-	failsLong      = time.Hour // if a task fails this long, a person must look at it
+	failsLong      = time.Hour // after a task has failed for this long, a person must look at the failure
 )
 
 // backgroundTasks returns the tasks of this server.
@@ -50,7 +50,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			}
 			return err
 		}},
-		// One run of this task may take many minutes, if contents of several years are old enough.
+		// One run of this task may take many minutes, if the contents of several years must be blanked.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
 		{name: "remember", every: rememberEvery, do: s.control.Remember},
 		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
@@ -161,12 +161,13 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 
 // trouble is the present failure of a task.
 type trouble struct {
-	since, logged time.Time // since is when the failure began, zero if there is none; logged is when it was last logged
+	since, logged time.Time // since: when the failure began, zero if there is none; logged: when it was last logged
 	level         slog.Level
 	reason        string
 }
 
-// note counts and logs how a task ended. It logs a failure when it begins, when its reason or its severity changes, and every hour.
+// note counts and logs how a task ended. It logs a failure when the failure begins, when its reason or its severity
+// changes, and every hour.
 func (r *taskRunner) note(c *task, t *trouble, err error) {
 	now := r.clock.Now()
 	if err == nil {

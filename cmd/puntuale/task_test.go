@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// runTask runs one task for a time, and returns the log. The task returns the outcomes in order, and then always the
-// last one.
+// runTask runs one task for the time lasts, and returns the log. The task returns the given outcomes in order. After
+// the last one, it always returns the last one.
 func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer
@@ -73,8 +73,8 @@ func TestTaskThatWorksAgain(t *testing.T) {
 	}
 }
 
-// TestArchiveSays: a fault of the folder is logged at once as an error, and a fault of the store as a warning. Each is
-// logged once.
+// TestArchiveSays: a fault of the folder is logged at once as an error. A fault of the store is logged as a warning.
+// Each fault is logged only once.
 func TestArchiveSays(t *testing.T) {
 	t.Parallel()
 	full, away := errors.New("disk full"), puntuale.Unavailable(errors.New("no connection"))

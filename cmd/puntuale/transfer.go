@@ -51,7 +51,7 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// failed returns the error that says why nothing was exported.
+// failed returns the error to print if nothing was exported.
 func (c *exportCommand) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:
@@ -112,7 +112,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// secrets reports whether the file has a data key.
+// secrets reports whether the file contains a data key.
 func secrets(h archive.Header) bool {
 	for _, t := range h.Tables {
 		if t.Name == "secret" {
@@ -122,7 +122,7 @@ func secrets(h archive.Header) bool {
 	return false
 }
 
-// reopenCommand lets an installation work again after it was exported for good.
+// reopenCommand makes an installation usable again after it was exported for good.
 type reopenCommand struct {
 	baseSettings `embed:""`
 }

@@ -62,7 +62,7 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestExportFails: if the disk is full, an export leaves no file and no moved mark.
+// TestExportFails: if the disk is full, a failed export leaves neither a file nor a moved mark.
 func TestExportFails(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -79,8 +79,8 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
-// TestExportAfterAKilledOne: an export removes what an earlier, killed export to the same file left. It does not touch
-// a file that another export is still writing.
+// TestExportAfterAKilledOne: an export removes the unfinished file of an earlier, killed export to the same name. It
+// does not remove a file that another export is still writing.
 func TestExportAfterAKilledOne(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store"
 )
 
-// unknownGroup has the commands that decide about messages which a restore left unknown. Clients can decide about their
-// own messages, too.
+// unknownGroup has the commands that decide about unknown messages, which may have left before a restore. Clients can
+// also decide about their own messages.
 type unknownGroup struct {
 	List    unknownListCommand    `cmd:"" help:"List the clients with messages that may have left before a restore; with --client these messages."`
 	Resend  unknownResendCommand  `cmd:"" help:"Send them again, now. They may arrive twice."`
@@ -93,7 +93,7 @@ func (c *someClients) check() []fault {
 	return faults
 }
 
-// each calls a function for each client that must decide about messages after a restore.
+// each calls the function do for each client that must decide about messages after a restore.
 func (c *someClients) each(ctx context.Context, p *program, do func(client *control.Client, k *puntuale.RestoredClient) error) error {
 	return p.withClients(ctx, &c.baseSettings, func(_ *store.Store, operator *control.Control, all []puntuale.RestoredClient) error {
 		n := 0
@@ -156,7 +156,8 @@ func (c *unknownReleaseCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withClients opens the store for a command. It passes on the clients that must decide about messages after a restore.
+// withClients opens the store for a command. It passes to verb the clients that must decide about messages after a
+// restore.
 func (p *program) withClients(ctx context.Context, s *baseSettings, verb func(*store.Store, *control.Control, []puntuale.RestoredClient) error) error {
 	if fresh := newFile(s, p.path(s.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s", fresh)

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/localfile"
 )
 
-// openVault opens the vault, which seals secrets. The database has a data key. The master key, which is not in the
-// database, wraps the data key. The settings name the master key. On SQLite it may also be a file beside the database,
-// which is made at the first start.
+// openVault opens the vault, which seals secrets with a data key. The data key is in the database, and is itself sealed
+// with the master key. The master key is never in the database. The settings name the master key. On SQLite it may also
+// be in a file beside the database, which the first start makes.
 func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
 	master, file, err := masterKey(ctx, cfg, secrets)
 	if err != nil {
@@ -43,7 +43,7 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	return vault, nil
 }
 
-// masterKey returns the master key, and where it came from. It returns nil if there is none.
+// masterKey returns the master key, and the place that it was read from. It returns nil if there is none.
 func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (key []byte, from string, err error) {
 	own := databaseFile(&cfg.baseSettings, cfg.Data)
 	switch {
@@ -87,8 +87,8 @@ func readKey(name string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey makes a key file. After a crash, the file is complete or does not exist. The file is on disk before anything
-// is sealed with the key. It never replaces a file.
+// makeKey makes a key file. It never replaces a file. The file is on disk before anything is sealed with the key. After
+// a crash, the file is complete or does not exist.
 func makeKey(name string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only its owner can read this file
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestKeyFile: on SQLite, the key that seals secrets is in a separate file. The file is made once. Without it, the
-// server does not start.
+// TestKeyFile: on SQLite, the key that seals secrets is in a separate file. The file is made only once. Without the
+// file, the server does not start.
 func TestKeyFile(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -71,7 +71,7 @@ func TestKeyFile(t *testing.T) {
 			t.Errorf("mode %o: %s", mode, log)
 		}
 	}
-	// The same key as a text, with a line end after it, as files with secrets often have.
+	// The key is given as a text with a line end after it, as in many files with secrets.
 	text := start(t, withFolder(newConsole(t, map[string]string{"PUNTUALE_KEY": string(first)}), term.dir), args[:len(args)-2]...)
 	text.logged.waitFor(t, `"url":"([^"]+)"`)
 	text.end()
@@ -85,8 +85,8 @@ func withFolder(term *console, dir string) *console {
 	return term
 }
 
-// TestKeyOnPostgres: without a key, the server logs a warning. When the operator later gives a key, it wraps the
-// existing data key.
+// TestKeyOnPostgres: without a key, the server logs a warning. If the operator later gives a key, the server seals the
+// existing data key with it.
 func TestKeyOnPostgres(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t).Config.Database

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// version is set in builds without a repository: -ldflags "-X main.version=1.2.3". Builds with a repository use the tag
-// of their commit.
+// version is set in builds without a repository, with -ldflags "-X main.version=1.2.3". Builds with a repository use
+// the tag of their commit.
 var version = ""
 
-// taggedRelease matches the tag of a release as Go's build writes it, such as v1.2.3 or v1.2.3-rc.1. Between tags Go
-// writes other forms.
+// taggedRelease matches the tag of a release as Go's build writes it, such as v1.2.3 or v1.2.3-rc.1. For commits
+// between tags, Go writes other forms, which do not match.
 var taggedRelease = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?)(?:\+dirty)?$`)
 
 // releaseOf returns the name of the release. It is "development" if the commit has no tag.

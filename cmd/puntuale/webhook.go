@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// openCaller makes the part that calls receivers of webhooks. Every node has it, because any node may be asked to test
-// a webhook.
+// openCaller makes the part that calls receivers of webhooks. Every node has this part, because any node may be asked
+// to test a webhook.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has already parsed them
 	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {

@@ -1,7 +1,7 @@
-// Package archtest keeps the architecture's rules as a test. They say which package may import which, where a third-party
-// library may be named, and who may read the clock. Every package says what it is for. Files have names and lengths by rules.
-// Structs and interfaces stay small. The package reads the sources themselves, build tags or not, and needs nothing but
-// the standard library.
+// Package archtest checks the rules of the architecture in a test. The rules say which package may import which, which
+// package may use a third-party library, and which package may read the clock. Every package must have a comment that
+// says what it is for. File names and lengths, structs and interfaces have limits. The package reads the source files
+// themselves, with any build tags. It needs only the standard library.
 package archtest
 
 import (
@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// Module is the path that begins every import of our own.
+// Module is the beginning of the import path of every package in this module.
 const Module = "puntuale"
 
-// Limits on size, in lines, and of a folder in files. Generated files are not counted.
+// Largest sizes of files in lines, and of a folder in files. Generated files are not counted.
 const (
 	maxFile     = 600
 	maxTestFile = 800
@@ -27,16 +27,17 @@ const (
 	maxFolder   = 45 // files that are neither tests nor generated
 )
 
-// Rule says what a package, and those below it, may import. Among several rules the one with the longest path applies.
+// Rule says which packages a package, and the packages below it, may import. If several rules match, the rule with the
+// longest path applies.
 type Rule struct {
-	Package string   // relative to the module; "." is the root
-	Module  []string // own packages, and those below each; "..." is all
-	Library []string // third-party modules; "*" is any that has no owner in Owners
-	Never   []string // standard packages, and those below each
+	Package string   // path relative to the module; "." is the root
+	Module  []string // packages of this module, and the packages below each; "..." means all
+	Library []string // third-party modules; "*" means every module that is not in Owners
+	Never   []string // packages of the standard library, and the packages below each, that must not be imported
 }
 
-// Rules is the import table of the architecture. Every import that it does not list is forbidden. A package without a
-// rule is a breach, too.
+// Rules is the import table of the architecture. An import that it does not list is forbidden. A package without a rule
+// is a breach, too.
 var Rules = []Rule{
 	{Package: ".", Never: []string{"net", "os", "database", "io/fs", "syscall"}},
 	{Package: "internal/plan", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},
@@ -44,7 +45,7 @@ var Rules = []Rule{
 	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/automation", Module: []string{".", "internal/clock", "internal/keyword", "internal/payload", "internal/plan"}, Never: []string{"net/http", "os", "database"}},
-	{Package: "internal/automation/yeartest", Never: []string{"net", "os", "database"}}, // its model knows nothing of the product
+	{Package: "internal/automation/yeartest", Never: []string{"net", "os", "database"}}, // its model must not use the product's code
 	{Package: "internal/catalogue", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/event", Module: []string{".", "internal/catalogue"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/keyword", Library: []string{"golang.org/x/text"}, Never: []string{"net", "os", "database"}},
@@ -116,7 +117,7 @@ var Rules = []Rule{
 	{Package: "cmd", Module: []string{"..."}, Library: []string{"*"}},
 }
 
-// Owners names the one package that may use a library, so that a library can be replaced without changes elsewhere.
+// Owners names the only package that may use a library. Therefore a library can be replaced without changes elsewhere.
 var Owners = map[string][]string{
 	"github.com/danielgtaylor/huma":     {"internal/httpapi"},
 	"github.com/jackc/pgx":              {"internal/store"},
@@ -139,7 +140,7 @@ var Owners = map[string][]string{
 	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/wneessen/go-mail":       {"internal/mail"},
-	"github.com/chromedp":               {}, // tests only
+	"github.com/chromedp":               {}, // only tests use it
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},
 	"github.com/google/go-cmp":          {},
@@ -150,16 +151,19 @@ var Owners = map[string][]string{
 	"github.com/emersion":               {},
 }
 
-// templateNever is what the code of a template must not import, even if its package may. A template only shows what a handler gives it.
+// templateNever lists packages that a template must not import, even if the template's package may import them. A
+// template only shows the data that a handler gives it.
 var templateNever = []string{"net/http", "database", "puntuale/internal/control", "puntuale/internal/httpkit", "puntuale/internal/web/page"}
 
-// clockReaders are the names of package time that read the machine's clock or wait for it; only internal/clock may call them.
+// clockReaders are the functions of package time that read the machine's clock or wait. Only internal/clock may call
+// them.
 var clockReaders = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// emptyWords say nothing about the content of a file or a package.
+// emptyWords are names of files and packages that say nothing about the content.
 var emptyWords = []string{"util", "utils", "common", "helper", "helpers", "model", "models", "type", "types", "misc", "shared", "base", "lib"}
 
-// Check reads the Go files of a module's tree and returns every breach of the rules, in order, as "file:line: what".
+// Check reads the Go files of a module's tree. It returns every breach of the rules, sorted, in the form "file:line:
+// what".
 func Check(tree fs.FS, rules []Rule, owners map[string][]string) ([]string, error) {
 	c := &checker{rules: rules, owners: owners, documented: map[string]bool{}, files: map[string]int{}}
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -198,7 +202,7 @@ func Check(tree fs.FS, rules []Rule, owners map[string][]string) ([]string, erro
 	return c.breaches, nil
 }
 
-// ownModule reports whether a folder below the root is a module of its own, such as the benchmarks' peers.
+// ownModule reports whether a folder below the root is a separate module, such as the bench.
 func ownModule(tree fs.FS, folder string) bool {
 	if folder == "." {
 		return false
@@ -210,8 +214,8 @@ func ownModule(tree fs.FS, folder string) bool {
 type checker struct {
 	rules      []Rule
 	owners     map[string][]string
-	documented map[string]bool // by folder with at least one file that is not a test
-	files      map[string]int  // how many files a folder has, by maxFolder's rule
+	documented map[string]bool // folders in which at least one file that is not a test has a package comment
+	files      map[string]int  // number of files in each folder that count for maxFolder
 	breaches   []string
 }
 
@@ -252,7 +256,7 @@ func (c *checker) file(name string, source []byte) error {
 	return nil
 }
 
-// testPackage reports whether a package exists for tests only, such as a conformance suite.
+// testPackage reports whether a package is used only by tests, such as a conformance suite.
 func testPackage(folder string) bool {
 	return strings.HasSuffix(folder, "test") && folder != "internal/archtest" || folder == "internal/e2e"
 }
@@ -314,7 +318,7 @@ func (c *checker) checkImport(name, folder, target string, at int) {
 	}
 }
 
-// rule finds the rule with the longest path.
+// rule returns the rule with the longest path that matches the folder.
 func (c *checker) rule(folder string) (best Rule, found bool) {
 	for _, r := range c.rules {
 		if folder == r.Package || r.Package != "." && below(folder, r.Package) {
@@ -326,7 +330,7 @@ func (c *checker) rule(folder string) (best Rule, found bool) {
 	return best, found
 }
 
-// allowed reports whether a list of a rule names one of our own packages. In the list, "." is the root alone.
+// allowed reports whether a rule's list names a package of this module. In the list, "." means only the root.
 func allowed(own string, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool {
 		return p == "..." || own == p || p != "." && below(own, p)
@@ -342,7 +346,7 @@ func (c *checker) libraryAllowed(folder, target string, rule Rule) bool {
 	return slices.ContainsFunc(rule.Library, func(l string) bool { return l == "*" || below(target, l) })
 }
 
-// below reports whether a path is another one or inside it.
+// below reports whether name is the path parent, or is inside it.
 func below(name, parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") }
 
 // checkClock finds uses of the clock through package time, under any import name.

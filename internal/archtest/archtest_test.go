@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// TestThisModule is the rule itself: our own tree has no breach.
+// TestThisModule checks the rules on this module: there must be no breach.
 func TestThisModule(t *testing.T) {
 	t.Parallel()
 	breaches, err := Check(os.DirFS("../.."), Rules, Owners)
@@ -23,12 +23,12 @@ func TestThisModule(t *testing.T) {
 
 const doc = "// Package p is documented.\n"
 
-// TestBreachesAreFound shows that the checker can fail: one small tree for each rule.
+// TestBreachesAreFound shows that the checker can fail. It has one small tree for each rule.
 func TestBreachesAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		file, source string
-		want         string // part of the only breach that is found; "" if none is
+		want         string // part of the only breach that must be found; "": there must be none
 	}{
 		"clean":                        {"internal/plan/build.go", doc + "package plan\nimport \"puntuale\"\nvar _ puntuale.State\n", ""},
 		"plan imports the store":       {"internal/plan/build.go", doc + "package plan\nimport _ \"puntuale/internal/store\"\n", "may not import puntuale/internal/store"},
@@ -104,7 +104,7 @@ func TestFullFolderIsFound(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasItsOwnRow: no row of the table hides another one.
+// TestEveryRuleHasItsOwnRow: no two rows of the table are for the same package.
 func TestEveryRuleHasItsOwnRow(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// named finds a test in docs/conformance.md: "httpapi:TestContract/Start", "storetest:Stop".
+// named matches the name of a test in docs/conformance.md: "httpapi:TestContract/Start", "storetest:Stop".
 var named = regexp.MustCompile("`([a-z0-9]+):([A-Za-z0-9_]+)(?:/([A-Za-z0-9_]+))?`")
 
-// TestConformanceIndex: every test that docs/conformance.md names exists. Of the tests that follow the contract, the
-// document names every part.
+// TestConformanceIndex: every test that docs/conformance.md names exists. The document also names every part of the
+// tests that follow the contract.
 func TestConformanceIndex(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "conformance.md"))
@@ -46,7 +46,7 @@ func TestConformanceIndex(t *testing.T) {
 	}
 }
 
-// TestAdmissionIndex: every test that docs/admission.md names exists, and each part in its table names a test.
+// TestAdmissionIndex: every test that docs/admission.md names exists. Each part in the document's table names a test.
 func TestAdmissionIndex(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "admission.md"))
@@ -74,8 +74,8 @@ func TestAdmissionIndex(t *testing.T) {
 	}
 }
 
-// readTests returns the module's tests as "package:name", each with the names of its parts. Those are the first texts of
-// the literals in it, as go test writes them.
+// readTests returns the module's tests as "package:name", each with the names of its parts. A part's name is the first
+// text of a literal in the test, as go test writes it.
 func readTests(t *testing.T, root string) map[string]map[string]bool {
 	t.Helper()
 	tests := map[string]map[string]bool{}
@@ -115,7 +115,7 @@ func readTests(t *testing.T, root string) map[string]map[string]bool {
 	return tests
 }
 
-// packageOf is the last part of a file's folder; the root and the command have names of their own.
+// packageOf returns the last part of the name of a file's folder. The root and the command have special names.
 func packageOf(t *testing.T, root, path string) string {
 	t.Helper()
 	folder, err := filepath.Rel(root, filepath.Dir(path))
@@ -131,7 +131,8 @@ func packageOf(t *testing.T, root, path string) string {
 	return filepath.Base(folder)
 }
 
-// parts are the names of a test's subtests: keys and first elements of the composite literals that it begins with.
+// parts returns the names of a test's subtests. They are the keys and first elements of the composite literals at the
+// test's beginning.
 func parts(test *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	add := func(e ast.Expr) {
@@ -158,7 +159,7 @@ func parts(test *ast.FuncDecl) map[string]bool {
 	return names
 }
 
-// members calls found with the name of each test of a suite, which is a list of functions.
+// members calls found for each test of a suite, with the test's name. A suite is a list of functions.
 func members(d *ast.GenDecl, found func(name string)) {
 	ast.Inspect(d, func(n ast.Node) bool {
 		literal, ok := n.(*ast.CompositeLit)

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// TestGlossary: docs/glossary.md has each word once. The noun of every type and of every file is one of them, or one of
-// the ordinary words that need no line. The noun is the end of the name. No name ends with a word that we gave up.
+// TestGlossary: docs/glossary.md has each word once. The noun of every type and of every file is in the glossary: in a
+// table, or among the ordinary words. The noun is the end of the name. No name ends with a word that we gave up.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	known, givenUp := readGlossary(t)
@@ -34,10 +34,10 @@ func TestGlossary(t *testing.T) {
 type noun struct {
 	at    string
 	words []string
-	file  bool // the name is of a file, whose words may be written as one
+	file  bool // the name is a file's name, whose words may be written together
 }
 
-// ends reports whether the name ends with a word, in the singular or the plural.
+// ends reports whether the name ends with the word, in the singular or the plural.
 func (n noun) ends(word string) bool {
 	name := strings.Join(n.words, "")
 	if !n.file {
@@ -50,7 +50,7 @@ func (n noun) ends(word string) bool {
 	return strings.HasSuffix(name, word) || strings.HasSuffix(singular(name), word)
 }
 
-// nouns returns the names of all types and files that are no tests and not generated.
+// nouns returns the names of all types and files, except those of tests and of generated files.
 func nouns(t *testing.T, root string) (all []noun) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -96,7 +96,7 @@ func nouns(t *testing.T, root string) (all []noun) {
 	return all
 }
 
-// splitName splits a name at its capitals: "NewHTTPGate" is new, http, gate.
+// splitName splits a name at its capitals: "NewHTTPGate" becomes new, http, gate.
 func splitName(name string) (words []string) {
 	runes := []rune(strings.ReplaceAll(name, "IDs", "Ids"))
 	start := 0
@@ -130,7 +130,8 @@ var (
 	givenUpRow  = regexp.MustCompile(`(?m)^\| ([a-z, ]+) \| ([^|]+) \|$`)
 )
 
-// readGlossary returns the words of docs/glossary.md, and those that we gave up with what we say instead.
+// readGlossary returns the words of docs/glossary.md. givenUp has the words that we gave up, with the words that
+// replace them.
 func readGlossary(t *testing.T) (known []string, givenUp map[string]string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "glossary.md"))

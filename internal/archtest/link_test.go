@@ -14,7 +14,8 @@ import (
 	"unicode"
 )
 
-// TestLinksResolve: every relative link and every image of a document leads to a file of the tree, and every #anchor to a heading.
+// TestLinksResolve: every relative link and every image of a document leads to a file of the tree. Every #anchor leads
+// to a heading.
 func TestLinksResolve(t *testing.T) {
 	t.Parallel()
 	for _, broken := range brokenLinks(t, os.DirFS("../..")) {
@@ -92,10 +93,10 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 }
 
-// links finds the target of an inline link or image, of a reference, and of an image's tag.
+// links matches the target of an inline link or image, of a reference, and of an HTML image.
 var links = regexp.MustCompile(`\]\(([^()\s]+)(?:\s+"[^"]*")?\)|(?m:^\[[^\]]+\]:\s*(\S+))|<img[^>]*\ssrc="([^"]+)"`)
 
-// brokenLinks reads all documents of the tree.
+// brokenLinks reads all documents of the tree, and returns the links that lead nowhere.
 func brokenLinks(t *testing.T, tree fs.FS) (broken []string) {
 	t.Helper()
 	anchors := map[string][]string{} // by document
@@ -134,7 +135,8 @@ func brokenLinks(t *testing.T, tree fs.FS) (broken []string) {
 	return broken
 }
 
-// linkFault says why a link of a document leads nowhere. Addresses of other hosts are not looked at.
+// linkFault returns why a link of a document leads nowhere, or "" if the link is right. It does not check addresses of
+// other hosts.
 func linkFault(tree fs.FS, anchors map[string][]string, from, target string) string {
 	address, err := url.Parse(target)
 	if err != nil {
@@ -162,13 +164,13 @@ func linkFault(tree fs.FS, anchors map[string][]string, from, target string) str
 
 var fences = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```\\s*$")
 
-// withoutCode leaves blocks of code out.
+// withoutCode returns the text without its blocks of code.
 func withoutCode(text string) string { return fences.ReplaceAllString(text, "") }
 
 var headings = regexp.MustCompile(`(?m)^#{1,6}\s+(.*)$`)
 
-// anchorsOf names a document's headings as GitHub does: letters, figures, hyphens and underscores in lower case, with a
-// count behind a name that comes again.
+// anchorsOf returns the anchors of a document's headings, as GitHub makes them: letters, figures, hyphens and
+// underscores in lower case. If a heading occurs again, its anchor ends with a number.
 func anchorsOf(text string) (all []string) {
 	times := map[string]int{}
 	for _, m := range headings.FindAllStringSubmatch(text, -1) {

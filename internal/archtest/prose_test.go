@@ -17,13 +17,13 @@ import (
 
 var renewProse = flag.Bool("renew-prose", false, "write how much of the prose is hard to read, where it became less")
 
-// mostWords is how long a sentence may be.
+// mostWords is how many words a sentence may have.
 const mostWords = 25
 
-// hard are words and phrases that a reader whose English is a second language must read twice.
+// hard matches words and phrases that a reader whose English is a second language must read twice.
 var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|whosoever|wherefore|thereby|therein|thereof|hereby|whereby|wherein|that of|those of which|nobody( \w+)? who|no one who|what (is|was|are)( \S+){0,5} (is|was|are))\b`)
 
-// prose has the faults of the text in one place: the long sentences, and the hard words.
+// prose has the faults of a text: the long sentences, and the hard words.
 type prose struct{ long, hard []string }
 
 func (p *prose) add(paragraph string) {
@@ -37,15 +37,15 @@ func (p *prose) add(paragraph string) {
 
 func (p prose) count() counts { return counts{len(p.long), len(p.hard)} }
 
-// counts says how many long sentences and words to avoid a place has, or may have.
+// counts has the number of long sentences and hard words that a place has, or may have.
 type counts struct{ long, hard int }
 
-// word is a text between blanks that has a letter or a figure. Operators, dashes and bullets are no words.
+// word matches a text between blanks that contains a letter or a figure. Operators, dashes and bullets are not words.
 var word = regexp.MustCompile(`\S*[\pL\pN]\S*`)
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["')\]*_]*\s+`)
 
-// sentences takes a paragraph apart. A list after a colon counts as part of its sentence.
+// sentences splits a paragraph into sentences. A list after a colon counts as part of its sentence.
 func sentences(paragraph string) []string {
 	return sentenceEnd.Split(strings.TrimSpace(paragraph), -1)
 }
@@ -56,12 +56,12 @@ var (
 	numbered = regexp.MustCompile(`^\d+\. `)
 )
 
-// plainText makes a code span one word, and drops where links lead.
+// plainText replaces each code span by one word, and removes the targets of links.
 func plainText(line string) string {
 	return linkTo.ReplaceAllString(codeSpan.ReplaceAllString(line, "code"), "]")
 }
 
-// readMarkdown counts paragraphs, items of lists and cells of tables, each by itself. Code and headings do not count.
+// readMarkdown checks paragraphs, items of lists and cells of tables, each separately. It ignores code and headings.
 func readMarkdown(text string) (found prose) {
 	var paragraph []string
 	end := func() {
@@ -93,7 +93,8 @@ func readMarkdown(text string) (found prose) {
 	return found
 }
 
-// readComments counts the comments of a Go file. Indented lines of a comment are drawings or code, and do not count.
+// readComments checks the comments of a Go file. It ignores indented lines of a comment, because they are drawings or
+// code.
 func readComments(t *testing.T, name string) (found prose) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -114,7 +115,7 @@ func readComments(t *testing.T, name string) (found prose) {
 	return found
 }
 
-// readProse counts all Markdown files, and the Go files of each folder that no program wrote.
+// readProse checks all Markdown files, and the Go files of each folder except generated files.
 func readProse(t *testing.T, root string) map[string]prose {
 	t.Helper()
 	all := map[string]prose{}
@@ -151,8 +152,8 @@ func readProse(t *testing.T, root string) map[string]prose {
 const allowedProse = "testdata/prose.txt"
 
 // TestProse: no document, and no folder's comments, may become harder to read. testdata/prose.txt has two counts for
-// each place: long sentences, and words to avoid. A place that is not in the file may have none. "go test
-// ./internal/archtest -run TestProse -renew-prose" lowers the counts that became better.
+// each place: long sentences, and hard words. A place that is not in the file may have none. If the counts became
+// lower, "go test ./internal/archtest -run TestProse -renew-prose" writes the new counts.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]counts{}
@@ -192,7 +193,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// shown lists at most 50 of what was found, each on a line of its own.
+// shown returns at most 50 of the found texts, each on its own line.
 func shown(found []string) string {
 	var b strings.Builder
 	for i, text := range found {

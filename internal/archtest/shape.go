@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// Limits on the shape of types. Embedded types count as one field, and methods of embedded interfaces do not count.
+// Largest numbers of fields and methods of a type. An embedded type counts as one field. Methods of embedded interfaces
+// do not count.
 const (
-	maxFields  = 20 // a struct with more hides a state machine, or a second noun
-	maxMethods = 7  // an interface is a role, and joined only for its implementer
+	maxFields  = 20 // a struct with more fields hides a state machine, or a second noun
+	maxMethods = 7  // an interface is one role; only its implementer may join several
 )
 
-// narrow are the folders whose structs keep to maxFields, and the folders below them.
+// narrow lists the folders whose structs must have at most maxFields fields. It includes the folders below them.
 var narrow = []string{"internal/dispatch"}
 
 // checkShape counts the fields of structs and the methods of interfaces.
@@ -40,7 +41,7 @@ func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(to
 	})
 }
 
-// members counts fields: "a, b int" is two, an embedded type is one.
+// members counts fields: "a, b int" counts as two, and an embedded type as one.
 func members(list *ast.FieldList) (count int) {
 	for _, field := range list.List {
 		count += max(1, len(field.Names))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cost is what one operation uses of this process.
+// cost is how much of this process's resources one operation uses.
 type cost struct {
 	allocs, bytes float64
 	loops         float64 // processor time, in units of one calibration loop (see calibrate); 0: not measured
@@ -44,9 +44,9 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// calibrate returns the processor time of one calibration loop. The loop decodes and encodes a document: it
-// allocates, branches and copies as the hot path does. It runs shortly before or after the operation that it is
-// compared with. So a slow or busy machine slows both, and their ratio stays about the same.
+// calibrate returns the processor time of one calibration loop. The loop decodes and encodes a document: it allocates,
+// branches and copies as the hot path does. It runs shortly before or after the operation that it is compared with.
+// Therefore a slow or busy machine slows both, and their ratio stays about the same.
 func calibrate(t testing.TB) time.Duration {
 	t.Helper()
 	const times = 2000

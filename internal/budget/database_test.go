@@ -23,7 +23,7 @@ var onDatabase = []operation{
 	{name: "start/64-at-once", messages: 64 * 3, shared: true, few: 10, prepare: startTogether},
 	{name: "claim", messages: batch, few: 10, prepare: func(t testing.TB, w *world, n int) func(int) error {
 		parts, node, tokens := w.parts(t, n), w.join(t), make([]int64, n)
-		t.Cleanup(func() { // otherwise a later dispatcher would send the messages that have no outcome
+		t.Cleanup(func() { // cancels the rest, because a later dispatcher would send the messages that have no outcome
 			for i, part := range parts {
 				if err := w.recordAll(context.Background(), part, tokens[i]); err != nil {
 					t.Error(err)
@@ -61,7 +61,7 @@ var onDatabase = []operation{
 	})},
 }
 
-// startAlone makes starts of three messages. Each call has its own commit.
+// startAlone returns a function that starts three messages. Each call has its own commit.
 func startAlone(t testing.TB, w *world) func(int) error {
 	t.Helper()
 	c := w.clients(t, 1)[0]
@@ -76,7 +76,8 @@ func startAlone(t testing.TB, w *world) func(int) error {
 	return start
 }
 
-// startTogether makes 64 starts at once, of three messages each, for 16 clients. So calls share commits.
+// startTogether returns a function that starts 64 runs at once, of three messages each, for 16 clients. So calls share
+// commits.
 func startTogether(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	clients := w.clients(t, 16)
@@ -101,7 +102,7 @@ func startTogether(t testing.TB, w *world, _ int) func(int) error {
 	}
 }
 
-// parts returns n batches of due messages from four clients.
+// parts returns n batches of due messages of four clients.
 func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 	t.Helper()
 	var all []puntuale.MessageRef
@@ -109,7 +110,7 @@ func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 		all = append(all, c.plan(t, n*batch/4)...)
 	}
 	parts := make([][]puntuale.MessageRef, n)
-	for i, ref := range all { // puts messages of every client into each batch
+	for i, ref := range all { // each batch gets messages of every client
 		parts[i%n] = append(parts[i%n], ref)
 	}
 	for _, part := range parts {
@@ -118,7 +119,7 @@ func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 	return parts
 }
 
-// readDue reads due messages and their contents, as a dispatcher does before it sends.
+// readDue reads due messages and their contents, as a dispatcher does before it sends them.
 func readDue(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	c := w.clients(t, 1)[0]
@@ -160,7 +161,7 @@ func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	}
 }
 
-// reads prepares a client with messages that left and messages that wait. ask is the query to measure.
+// reads makes a client with messages that left and messages that wait. ask is the query to measure.
 func reads(ask func(testing.TB, *client, []puntuale.MessageID) (int, error)) func(testing.TB, *world, int) func(int) error {
 	return func(t testing.TB, w *world, _ int) func(int) error {
 		t.Helper()

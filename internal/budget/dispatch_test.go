@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// noop is a network that accepts every message at once.
+// noop is a connector that accepts every message at once.
 type noop struct{}
 
 func (noop) Capabilities() puntuale.Capabilities {
@@ -69,20 +69,20 @@ func dispatchAll(ctx context.Context, q puntuale.Queue, fleet puntuale.Fleet, n 
 	return errors.Join(late, d.Stop(ctx))
 }
 
-// dispatchInMemory measures the dispatcher alone, because the queue in memory costs almost nothing.
+// dispatchInMemory measures the dispatcher alone, because its queue in memory costs almost nothing.
 func dispatchInMemory(t testing.TB, _ *world, n int) func(int) error {
 	t.Helper()
 	q := &backlog{sent: map[puntuale.MessageID]bool{}, last: puntuale.MessageID(n * batch), now: now()}
 	return func(i int) error {
 		if i > 0 {
-			return nil // the first call sent all messages, because a dispatcher sends all that is due
+			return nil // the first call sent all messages, because a dispatcher sends all due messages
 		}
 		return dispatchAll(t.Context(), q, q, n*batch)
 	}
 }
 
-// backlog is a queue in memory. Its messages are due, and each has another recipient. A claimed message leaves the
-// queue.
+// backlog is a queue in memory. All its messages are due, and each has a different recipient. A claimed message leaves
+// the queue.
 type backlog struct {
 	mu    sync.Mutex
 	first puntuale.MessageID // all messages before this one were claimed

@@ -32,7 +32,7 @@ var inMemory = []operation{
 		return startThroughControl(t, 0)
 	}},
 	{name: "control-start/read-afresh", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
-		return startThroughControl(t, 2*time.Second) // longer than control remembers anything from an earlier call
+		return startThroughControl(t, 2*time.Second) // longer than control remembers data of an earlier call
 	}},
 	{name: "http-start/store-in-memory", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
 		m := newFields(t)
@@ -42,7 +42,7 @@ var inMemory = []operation{
 }
 
 // appointment returns a sequence that uses every feature of planning: steps before and after an anchor, windows,
-// holidays, jitter, media.
+// holidays, jitter and media.
 func appointment() puntuale.Sequence {
 	office := &puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5}, From: "09:00", To: "19:00", Holidays: puntuale.HolidaysAvoid}
 	return puntuale.Sequence{Name: "Appuntamento", Steps: []puntuale.Step{
@@ -54,7 +54,7 @@ func appointment() puntuale.Sequence {
 	}}
 }
 
-// build returns an operation that plans the same call every time, from a moment that never changes.
+// build returns an operation that plans the same call every time. Its present moment never changes.
 func build(t testing.TB, s puntuale.Sequence, body string) func(int) error {
 	t.Helper()
 	rome, err := time.LoadLocation("Europe/Rome")
@@ -110,7 +110,7 @@ func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 		return err
 	}
 	if between == 0 {
-		if _, err := c.Authenticate(ctx, m.key); err != nil { // so that control remembers the key
+		if _, err := c.Authenticate(ctx, m.key); err != nil { // after this, control remembers the key
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 }
 
 // startOverHTTP starts a sequence through the whole HTTP handler: edge, gate, access log, authentication, decoding,
-// validation, planning, the store, the answer.
+// validation, planning, store and answer.
 func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.SequenceID, key string) func(int) error {
 	t.Helper()
 	system := clock.System()
@@ -155,7 +155,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 	return start
 }
 
-// reply is an http.ResponseWriter that keeps the answer and costs little.
+// reply is an http.ResponseWriter that stores the answer and costs little.
 type reply struct {
 	header http.Header
 	status int
@@ -175,8 +175,8 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// fields is an operator with one client, whose tenant answers from a few fields in memory. A call through it costs as
-// much as a real call without the store.
+// fields is an operator with one client, whose tenant answers from memory. A call costs as much as a real call without
+// the store.
 type fields struct {
 	puntuale.Operator // for the methods that a start does not call
 	key               string

@@ -15,7 +15,7 @@ const tableHead = `# What each operation of the hot path costs: the baseline tha
 # Renewed by "make budgets BUDGETFLAGS=-renew", when a change is meant to cost what it costs.
 `
 
-// table has the baseline cost of each operation, by the operation's name.
+// table has the baseline cost of each operation, by the operation's name. A budget is a multiple of a baseline.
 type table map[string]cost
 
 // readTable reads the committed baseline from its file.
@@ -40,7 +40,7 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// write replaces the file of the table.
+// write replaces the table's file.
 func (t table) write() error {
 	var out strings.Builder
 	out.WriteString(tableHead)
@@ -70,7 +70,7 @@ const (
 	slackWaits  = 3.0
 )
 
-// excess names the costs that are above their budget. "" means that none is.
+// excess names the costs that are above their budget, or returns "".
 func (o operation) excess(got, was cost) string {
 	allocs, bytes, loops := slackAllocs, slackBytes, slackLoops
 	if o.waits {

@@ -110,7 +110,7 @@ func (c *client) run(n int, due time.Time) puntuale.StartRun {
 	return r
 }
 
-// batch is how many messages one statement takes in the benchmarks.
+// batch is how many messages one statement handles in the benchmarks.
 const batch = 200
 
 // plan starts n due messages, in runs of 50, and returns them in the order of their ids.
@@ -141,7 +141,7 @@ func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 		group.Go(func() {
 			for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
 				r := c.run(3, due)
-				r.Run.Phone = fmt.Sprintf("+39347%07d", k) // a recipient for each run, because messages to one recipient would wait for each other
+				r.Run.Phone = fmt.Sprintf("+39347%07d", k) // each run gets its own recipient, because messages to one recipient would wait for each other
 				for i := range r.Messages[1:] {
 					m := &r.Messages[1+i]
 					m.Due, m.DueMax, m.ValidUntil = m.Due.Add(24*time.Hour), m.DueMax.Add(24*time.Hour), m.ValidUntil.Add(24*time.Hour)
@@ -164,8 +164,8 @@ func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 	return refs
 }
 
-// join registers a node that claims messages. The node leaves at the end of the benchmark. Otherwise a later
-// dispatcher would have to share the sessions with it.
+// join registers a node that claims messages. The node leaves at the end of the benchmark. If it stayed, a later
+// dispatcher would get only a part of the sessions.
 func (w *world) join(t testing.TB) puntuale.NodeID {
 	t.Helper()
 	node, err := w.Join(t.Context(), time.Hour)
@@ -180,7 +180,7 @@ func (w *world) join(t testing.TB) puntuale.NodeID {
 	return node
 }
 
-// claimAll writes the intents of messages and returns the token of their attempts.
+// claimAll writes the intents of messages, and returns their attempts' token.
 func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntuale.MessageRef) (int64, error) {
 	token := int64(node)<<32 | w.tokens.Add(1)
 	c := puntuale.Claim{Node: node, Token: token, Now: now(), Messages: make([]puntuale.ClaimItem, len(refs))}
@@ -199,7 +199,7 @@ func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntu
 // recordAll records that messages were sent.
 func (w *world) recordAll(ctx context.Context, refs []puntuale.MessageRef, token int64) error {
 	results := make([]puntuale.Result, len(refs))
-	accepted := puntuale.Quoted("wamid") // made once, because a connector makes it and its cost must not count here
+	accepted := puntuale.Quoted("wamid") // made only once: in production a connector makes it, so its cost must not count here
 	for i, r := range refs {
 		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: accepted}}
 	}

@@ -17,16 +17,16 @@ type Store interface {
 	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
-// Check decides about every recipient of a list.
+// Check decides for every recipient of a list whether to refuse it.
 type Check struct {
 	Plan     *Plan
 	Store    Store
 	Now      func() time.Time
 	Begun    time.Time // the start of this check, as in the campaign's row
-	First    time.Time // the moment of the first recipient
+	First    time.Time // the time of the first recipient
 	Digest   string
 	Limits   Limits
-	Prices   *Prices // nil: the network takes nothing
+	Prices   *Prices // nil: the network does not bill messages
 	Warnings []puntuale.CampaignWarning
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
@@ -37,8 +37,8 @@ type Check struct {
 	found    puntuale.CampaignCheck
 	refused  map[string]int
 	kinds    map[puntuale.MessageKind]int // messages of each kind
-	first    int                          // recipients that cannot get free text now, because their 24-hour window is closed
-	cold     int                          // recipients that the session does not know
+	first    int                          // recipients outside their 24-hour window, which count as first contacts of the network
+	cold     int                          // recipients that are cold contacts of the session
 	seen     *SeenPhones
 	alive    time.Time
 	reported time.Time
@@ -50,13 +50,13 @@ const (
 	samples   = 3
 )
 
-// reasons are the refusals in their order.
+// reasons are the reasons to refuse a recipient, in the order of the report.
 var reasons = []string{
 	puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedMissing, puntuale.RefusedField, puntuale.RefusedBlacklisted, puntuale.RefusedNoConsent,
 	puntuale.RefusedRunning, puntuale.RefusedPast, puntuale.RefusedWindow, puntuale.RefusedErased,
 }
 
-// Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
+// Run runs the check and stores its result. Codes: conflict if another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
 	c.refused, c.seen, c.alive, c.reported = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
@@ -133,13 +133,13 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 	return changed, nil
 }
 
-// knownPhone is what is known of a recipient's phone.
+// knownPhone contains what is known about a recipient's phone.
 type knownPhone struct {
 	barred, refused, busy bool
 	contact               puntuale.KnownPerson
 }
 
-// decide finds the first reason to refuse a recipient, or plans it.
+// decide finds the first reason to refuse a recipient. If there is none, it plans the recipient's messages.
 func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer) {
 	if r.Phone == "" {
 		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))
@@ -225,7 +225,7 @@ func (p *Plan) cell(r *puntuale.Recipient, field string) string {
 	return ""
 }
 
-// shownValue bounds the part of a refused value that is kept, in bytes.
+// shownValue bounds the stored part of a refused value, in bytes.
 const shownValue = 200
 
 func shortened(text string) string {

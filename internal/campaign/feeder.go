@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what a [Feeder] needs. All but Media must be set.
+// Config contains the parts and settings of a [Feeder]. All members except Media must be set.
 type Config struct {
 	Store puntuale.CampaignFeeder
 	Queue interface {
@@ -19,7 +19,7 @@ type Config struct {
 	}
 	Tenant func(puntuale.ClientID) Tenant
 	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls
-	// arrive the bound is smaller, and the feeder rests after each chunk.
+	// arrive, calls is true. The bound is then smaller, and the feeder rests after each chunk.
 	Bound  func() (rows int, calls bool)
 	Node   func() puntuale.NodeID // returns this node's id; 0: the node owns no sessions
 	Wakeup puntuale.Wakeup
@@ -35,32 +35,32 @@ type Tenant interface {
 	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
-// Feeder feeds the campaigns of the sessions that this node owns. Run is called once.
+// Feeder feeds the campaigns of the sessions that this node owns. Call Run only once.
 type Feeder struct {
 	Config
 	plans map[puntuale.CampaignID]*feedState
 }
 
-// feedState is what the feeder remembers of a campaign between two rounds. The store checks all of it again.
+// feedState is what the feeder stores in memory about a campaign between two rounds. The store checks all of it again.
 type feedState struct {
 	plan     *Plan
-	begun    time.Time // the campaign's start; after another start the plan is made anew
-	moved    int64     // while resuming: the last recipient whose messages were moved
-	finished time.Time // when the feeder last asked whether all messages ended
-	canary   time.Time // when the first recipients were all fed
-	holds    bool      // the other recipients wait for the canary
+	begun    time.Time // the campaign's start; if the campaign starts again, it needs a new plan
+	moved    int64     // while the campaign is resuming: the last recipient whose messages were moved
+	finished time.Time // when the feeder last asked the store whether all messages ended
+	canary   time.Time // when all recipients of the canary had been fed
+	holds    bool      // true: the other recipients wait for the canary
 }
 
 const (
-	feedWithin = 100 * time.Millisecond // how long one campaign is worked on before the next one
-	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
-	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
+	feedWithin = 100 * time.Millisecond // how long the feeder works on one campaign before the next campaign
+	feedEvery  = 200 * time.Millisecond // between two rounds, if a campaign has work left
+	idleEvery  = 500 * time.Millisecond // between two searches for campaigns
 	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )
 
-// New returns a feeder; it does nothing before Run.
+// New returns a feeder. The feeder does nothing before Run.
 func New(cfg Config) *Feeder {
 	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}}
 }
@@ -110,7 +110,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 	return wait
 }
 
-// failed logs that a campaign could not be fed; 0 stands for all campaigns. The next round tries again.
+// failed logs that a campaign could not be fed. id 0 means all campaigns. The next round tries again.
 func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) {
 	if ctx.Err() != nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, errMoved) {
 		return
@@ -118,7 +118,7 @@ func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) 
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
 }
 
-// work does a part of a campaign's work, and reports whether more work is ready.
+// work does a part of a campaign's work. It returns true if more work is ready.
 func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -168,8 +168,8 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds chunks of a running campaign until its time in this round ends. While the store writes one chunk, feed plans the next one. It
-// reports whether another chunk may be ready.
+// feed feeds chunks of a running campaign until end. While the store writes one chunk, feed plans the next one. It
+// returns true if another chunk may be ready.
 func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())
@@ -194,11 +194,11 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	return false, err
 }
 
-// errMoved says that the campaign's cursor has moved since a chunk was read.
+// errMoved means that the campaign's cursor has moved after the chunk was read.
 var errMoved = errors.New("the campaign was moved on, or paused")
 
-// store stores a chunk, and tells the session's dispatcher when its first message is due. While calls arrive it rests
-// afterwards: a call that arrives during a chunk waits for the chunk's end.
+// store stores a chunk, and wakes the session's dispatcher for the chunk's first due message. While calls arrive, store
+// rests after the chunk, because a call that arrives during a chunk waits for the chunk's end.
 func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntuale.SessionID, chunk puntuale.FeedChunk) error {
 	begun := f.Clock.Now()
 	stored, err := f.Store.Feed(ctx, node, chunk)
@@ -218,8 +218,8 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 	return nil
 }
 
-// next reads and plans the chunk after the campaign's cursor. The chunk has no rows when nothing is to be fed now. Another chunk of so many
-// recipients is still on its way to the disk.
+// next reads and plans the chunk after the campaign's cursor. The result has no rows if no recipient can be fed now.
+// coming is the number of recipients in the chunk that the store is still writing.
 func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState, coming int) (chunk puntuale.FeedChunk, err error) {
 	if !c.Online || x.holds || c.Feed.Waiting == 0 {
 		return chunk, nil
@@ -247,10 +247,10 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 			return chunk, err
 		}
 	}
-	return f.plan(c, x, rows, contacts, now), nil // the chunk has no rows when the next moment is too far ahead
+	return f.plan(c, x, rows, contacts, now), nil // the chunk has no rows if the next recipient's time is too far ahead
 }
 
-// passed moves the campaign's cursor behind a chunk.
+// passed moves the campaign's cursor to the end of a chunk.
 func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.FeedChunk) {
 	planned, refused := len(chunk.Rows), 0
 	for i := range chunk.Rows {
@@ -260,10 +260,10 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 	}
 	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until a person has looked at the canary
+	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until the messages of the canary ended
 }
 
-// firstDue is when the first message of a chunk is due; zero: it has none.
+// firstDue returns the earliest due time in a chunk, or the zero time if the chunk has no messages.
 func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
 	for i := range chunk.Rows {
 		for _, m := range chunk.Rows[i].Start.Messages {
@@ -275,7 +275,7 @@ func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
 	return first
 }
 
-// plan plans the rows whose moment comes soon.
+// plan plans the rows whose time comes soon.
 func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Recipient, contacts map[string]puntuale.KnownPerson, now time.Time) puntuale.FeedChunk {
 	p := x.plan
 	pacer := NewPacer(c.Feed.Next, p.frozen.PerMinute, c.Draft.Window, p.zone)
@@ -305,14 +305,15 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 	return chunk
 }
 
-// hasCanary reports that the first recipients go before the others. After a person resumed the campaign, there is no canary any more.
+// hasCanary reports whether the first recipients go before the others. There is no canary any more after a person
+// resumed the campaign.
 func hasCanary(c *puntuale.FedCampaign) bool {
 	size := c.Draft.CanarySize()
 	return size > 0 && c.Resumed.IsZero() && c.Feed.Fed <= size && c.Feed.Fed+c.Feed.Waiting > size
 }
 
-// mustPause returns why the campaign must pause by itself, or "" if it need not pause. It also finds out whether the other recipients still
-// wait for the canary.
+// mustPause returns why the campaign must pause by itself, or "" if it need not pause. It also finds out whether the
+// other recipients still wait for the canary.
 func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feedState) (reason string, err error) {
 	now := f.Clock.Now()
 	found, err := f.Queue.Standings(ctx, []puntuale.ClientID{c.Client})
@@ -352,7 +353,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 		From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Reason: reason, Now: f.Clock.Now(),
 	})
 	if puntuale.CodeOf(err) == puntuale.CodeConflict {
-		return nil // another call changed its state
+		return nil // another call changed the campaign's state
 	}
 	if err == nil {
 		f.Logger.Warn("a campaign paused by itself", "campaign_id", int64(c.ID), "reason", reason)
@@ -360,7 +361,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 	return err
 }
 
-// finish ends a campaign when all its messages ended. It asks the store once a second.
+// finish ends a campaign if all its messages have ended. It asks the store at most once a second.
 func (f *Feeder) finish(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, now time.Time) error {
 	if now.Before(x.finished.Add(endsEvery)) && !now.Before(x.finished) {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A recipient whose window closed since the check is refused while the campaign is fed; the others get their message.
+// If a recipient's 24-hour window closed after the check, the feeder refuses this recipient. The others get their
+// message.
 func TestFeedingWithoutWindow(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -55,7 +56,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	for rounds, waiting := 0, 3; waiting > 0; rounds++ {
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder ended a round
+		err := fake.Waiting(within, 1) // the feeder has finished a round
 		cancel()
 		stored, failed := c.Campaign(ctx, id)
 		if err != nil || failed != nil || rounds > 20 {
@@ -94,7 +95,7 @@ func TestFeedsJustAhead(t *testing.T) {
 			if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
 				t.Fatal(err)
 			}
-			// After a person resumed the campaign, the other recipients no longer wait for the canary.
+			// In a campaign that a person resumed, the other recipients do not wait for the canary.
 			for _, change := range []puntuale.CampaignChange{
 				{From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Now: now},
 				{From: []puntuale.CampaignState{puntuale.CampaignPaused}, To: puntuale.CampaignResuming, Now: now},
@@ -148,7 +149,7 @@ func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]punt
 	return r.CampaignFeeder.FedCampaigns(ctx, node)
 }
 
-// While calls arrive, the feeder rests after each chunk four times as long as the chunk took.
+// While calls arrive, the feeder rests after each chunk. The rest is four times as long as the chunk took.
 func TestFeederRestsBesideCalls(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -193,7 +194,7 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 	}
 }
 
-// slow is a store whose chunks take a while.
+// slow is a store that takes some time for each chunk.
 type slow struct {
 	puntuale.CampaignFeeder
 	pass func()

@@ -10,8 +10,8 @@ import (
 // Limits are the limits of a campaign's session and of its network.
 type Limits struct {
 	Session  puntuale.Session
-	Official bool                  // free text needs an open window, and the network counts first contacts
-	Load     puntuale.SessionUsage // what the session sent in the 24 hours before the check
+	Official bool                  // true: free text needs an open 24-hour window, and the network limits first contacts
+	Load     puntuale.SessionUsage // the session's messages in the 24 hours before the check
 }
 
 // NewLimits returns the limits of a session, without its load.
@@ -19,7 +19,7 @@ func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// HasLimits reports whether the load matters.
+// HasLimits reports whether Load is needed.
 func (l *Limits) HasLimits() bool {
 	return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts()
 }
@@ -32,7 +32,7 @@ func (l *Limits) pacesColdContacts() bool {
 
 const day = 24 * time.Hour
 
-// address counts a recipient against the limits that count people.
+// address counts a recipient for the limits on first contacts and on cold contacts.
 func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 	if c.Limits.Official && !firstOf(built).Due.Before(k.Window) {
 		c.first++
@@ -42,8 +42,8 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 	}
 }
 
-// limit finds out which limit decides when the last message leaves, if it is not the campaign's own pace. What left in the
-// 24 hours before counts for the first day.
+// limit finds the limit that determines when the last message leaves, if this is not the campaign's own pace. Messages
+// that left in the 24 hours before the check count for the first day.
 func (c *Check) limit() {
 	l, f := &c.Limits, &c.found
 	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute
@@ -81,7 +81,8 @@ func (c *Check) daily(code string, limit, before, n int) {
 	}
 }
 
-// bound moves the last moment later, if the limit demands at least that time after the first moment.
+// bound sets a later time of the last message, if the limit needs at least the duration after between the first and the
+// last.
 func (c *Check) bound(after time.Duration, l puntuale.CampaignLimit) {
 	if last := c.found.First.Add(after); last.After(c.found.Last) {
 		c.found.Last, c.found.Limit = last, &l

@@ -15,7 +15,7 @@ import (
 
 const faultCampaignFieldFault puntuale.ReasonCode = "campaign.field_fault"
 
-// Plan has the data that all recipients of one campaign share. It may be used by one goroutine at a time.
+// Plan contains the data that all recipients of one campaign share. It is not safe for concurrent use.
 type Plan struct {
 	campaign puntuale.Campaign
 	frozen   puntuale.CampaignFrozen
@@ -24,7 +24,7 @@ type Plan struct {
 	wanted   []puntuale.Field
 }
 
-// NewPlan makes the plan of a campaign. Media lists the allowed file name extensions, as [plan.Input] has it.
+// NewPlan returns the plan of a campaign. media lists the allowed file name extensions, as in [plan.Input].
 func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string) (*Plan, error) {
 	zone, err := time.LoadLocation(frozen.Zone)
 	if err != nil {
@@ -37,7 +37,8 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }
 
-// fields are the values for the recipient's texts: its own cells first, then the values that all recipients share.
+// fields returns the values for the recipient's texts. The recipient's own cells override the values that all
+// recipients share.
 func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	fields := make(map[string]plan.Value, len(p.wanted))
 	for _, f := range p.wanted {
@@ -55,8 +56,8 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	return fields
 }
 
-// Build plans a recipient for its own moment, which is the argument at. reason is why it is refused, or "" if it is not refused. Seed 0 is
-// a dry run.
+// Build plans a recipient for the recipient's own time, which is at. reason is why the recipient is refused, or "".
+// Seed 0 means a dry run.
 func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
 	if r.Phone == "" {
 		return built, puntuale.RefusedPhone, shortened(r.Value)
@@ -75,7 +76,7 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 	return built, "", ""
 }
 
-// firstOf is the message that leaves first.
+// firstOf returns the message that leaves first.
 func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 	first := &built.Messages[0]
 	for i := range built.Messages {
@@ -86,8 +87,8 @@ func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 	return first
 }
 
-// closed reports that the first message is free text, which Meta refuses outside the person's window. Before later messages, the person may
-// answer and so open the window.
+// closed reports whether Meta would refuse the first message, because it is free text outside the person's 24-hour
+// window. Later messages are not checked, because the person may answer before them and so open the window.
 func closed(built plan.Plan, k puntuale.KnownPerson) bool {
 	first := firstOf(built)
 	return first.Content.Official == nil && !first.Due.Before(k.Window)
@@ -103,7 +104,8 @@ func phonesOf(rows []puntuale.Recipient) []string {
 	return phones
 }
 
-// refusalOf returns the code of the reason why a recipient cannot be planned. A missing field comes before an invalid one.
+// refusalOf returns the code of the reason why a recipient cannot be planned. A missing field takes precedence over an
+// invalid field.
 func refusalOf(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(refused.Faults) == 0 {
@@ -122,7 +124,7 @@ func refusalOf(err error) (reason, value string) {
 	return reason, value
 }
 
-// fieldFault says which field is wrong, and how, in bounded length.
+// fieldFault returns which field is wrong, and why, in a bounded length.
 func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
 	args := make([]string, len(f.Args))
 	for i, arg := range f.Args {
@@ -150,7 +152,7 @@ func (p *Plan) marketing() bool {
 	return false
 }
 
-// Start is the run of a planned recipient, as a start call would store it.
+// Start returns the run of a planned recipient, in the form in which a start call would store it.
 func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) puntuale.StartRun {
 	c := &p.campaign
 	run := puntuale.Run{
@@ -172,7 +174,7 @@ func (p *Plan) ifRunning() puntuale.IfRunning {
 	return p.frozen.Sequence.IfRunning
 }
 
-// request makes the call that a message's details show: the campaign, the number and the recipient's fields.
+// request returns the call that a message's details show: the campaign, the number and the recipient's fields.
 func (p *Plan) request(r *puntuale.Recipient) []byte {
 	body := map[string]string{"campaign": p.campaign.ID.String(), "phone": r.Phone}
 	for name, at := range p.frozen.Columns {
@@ -187,15 +189,15 @@ func (p *Plan) request(r *puntuale.Recipient) []byte {
 	return text
 }
 
-// Pacer gives each recipient its own moment: at most so many a minute, in the window.
+// Pacer gives each recipient a separate time, according to the pace and inside the window.
 type Pacer struct {
 	next     time.Time
-	interval time.Duration // 0: all at once
+	interval time.Duration // 0: all recipients at once
 	window   *puntuale.Window
 	zone     *time.Location
 }
 
-// NewPacer begins at a moment. The window may be nil.
+// NewPacer returns a pacer whose first time is next. perMinute 0 means no pace. The window may be nil.
 func NewPacer(next time.Time, perMinute int, w *puntuale.Window, zone *time.Location) *Pacer {
 	p := &Pacer{next: next, window: w, zone: zone}
 	if perMinute > 0 {
@@ -204,7 +206,7 @@ func NewPacer(next time.Time, perMinute int, w *puntuale.Window, zone *time.Loca
 	return p
 }
 
-// Next returns the moment of the next recipient, not before now. ok is false if the window never opens again.
+// Next returns the time of the next recipient, which is not before now. ok is false if the window never opens again.
 func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
 	if p.next.Before(now) {
 		p.next = now
@@ -217,13 +219,13 @@ func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
 	return p.next, true
 }
 
-// Taken moves the pacer on, after a recipient got its moment.
+// Taken moves the pacer to the time after the current one. Call it when a recipient uses the current time.
 func (p *Pacer) Taken() { p.next = p.next.Add(p.interval) }
 
-// Place is the moment at which the pacer continues.
+// Place returns the time at which the pacer continues.
 func (p *Pacer) Place() time.Time { return p.next }
 
-// number turns a phone number into an integer, so that a set of a million takes little memory.
+// number converts a phone number into an integer, so that a set of a million needs little memory.
 func number(phone string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {
@@ -233,8 +235,8 @@ func number(phone string) (uint64, bool) {
 	return n, err == nil && digits[0] != '0'
 }
 
-// SeenPhones remembers phones. A million numbers take only a few megabytes. That matters because the garbage collector
-// lets the heap grow to a multiple of the live data.
+// SeenPhones is a set of phones. A million numbers need only a few megabytes. This is important because the garbage
+// collector lets the heap grow to a multiple of the live data.
 type SeenPhones struct {
 	numbers map[uint64]*part // the key is the number without its lowest 16 bits
 	others  map[string]struct{}
@@ -252,9 +254,9 @@ type part struct {
 	many []uint64
 }
 
-const partFew = 4096 // up to this size a list takes no more memory than the bits
+const partFew = 4096 // up to this size, a list needs no more memory than the bits
 
-// add reports whether the number was there before.
+// add adds a number, and reports whether it was already in the set.
 func (p *part) add(low uint16) bool {
 	if p.many == nil {
 		at, before := slices.BinarySearch(p.few, low)
@@ -276,7 +278,7 @@ func (p *part) add(low uint16) bool {
 	return before
 }
 
-// Add reports whether the phone was there.
+// Add adds a phone, and reports whether it was already in the set.
 func (s *SeenPhones) Add(phone string) bool {
 	if n, ok := number(phone); ok {
 		p := s.numbers[n>>16]
@@ -284,7 +286,7 @@ func (s *SeenPhones) Add(phone string) bool {
 			p = &part{}
 			s.numbers[n>>16] = p
 		}
-		return p.add(uint16(n)) // the key has the higher bits
+		return p.add(uint16(n)) // the key contains the higher bits
 	}
 	_, before := s.others[phone]
 	s.others[phone] = struct{}{}

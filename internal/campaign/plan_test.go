@@ -11,7 +11,7 @@ import (
 
 var monday = time.Date(2026, 11, 23, 8, 59, 30, 0, time.UTC)
 
-// Recipients have their moments at the pace, inside the window, and never before now.
+// The pacer's times follow the pace, are inside the window, and are never before now.
 func TestPacer(t *testing.T) {
 	t.Parallel()
 	w := &puntuale.Window{From: "09:00", To: "09:01"}
@@ -44,7 +44,7 @@ func newPlan(t *testing.T, step puntuale.Step) *Plan {
 	return p
 }
 
-// A recipient's own fields override those of the campaign. A refused recipient has one reason.
+// A recipient's own fields override the campaign's fields. A refused recipient has one reason.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	p := newPlan(t, puntuale.Step{Text: "Ciao {{nome}}, {{studio}}, {{data:data}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}})
@@ -68,7 +68,7 @@ func TestBuild(t *testing.T) {
 	if says := catalogue.Message(bad.Refused()); !strings.HasPrefix(says, "data: must be a date: 2026-11-20T10:30:00+01:00") {
 		t.Errorf("a bad date: %s", says)
 	}
-	bad.Value = "data: must be a date" // of an earlier version
+	bad.Value = "data: must be a date" // written by an earlier version
 	if says := catalogue.Message(bad.Refused()); says != bad.Value {
 		t.Errorf("a sentence of an earlier version: %s", says)
 	}
@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A moment that comes from a date field is marked, because a pause must not move it.
+// A message whose time comes from a date field is marked, because a pause must not move it.
 func TestDated(t *testing.T) {
 	t.Parallel()
 	before := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}

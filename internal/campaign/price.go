@@ -5,14 +5,14 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Prices says what the messages of a campaign cost.
+// Prices contains the functions that compute what the messages of a campaign cost.
 type Prices struct {
 	Country  func(phone string) string
 	Category func(puntuale.Content) string
 	Cost     func(map[puntuale.MessageKind]int) *puntuale.CampaignCost
 }
 
-// price counts the messages of a recipient by their kinds.
+// price counts a recipient's messages by country and category.
 func (c *Check) price(phone string, built plan.Plan) {
 	if c.Prices == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Add reports a phone from its second time on: in small and large sets, with near and distant numbers.
+// Add returns true from the second time on: in small and large sets, with near and distant numbers.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Order asks for a campaign: a sequence, a template, or content.
+// Order is a request to create a campaign: a sequence, a template, or content.
 type Order struct {
 	Name     string   `json:"name"`
 	Sequence string   `json:"sequence,omitempty"`
@@ -23,12 +23,12 @@ type Order struct {
 	Canary   *int     `json:"canary,omitempty"`
 }
 
-// Content is what one message says.
+// Content is the content of one message.
 type Content struct {
 	Text string `json:"text"`
 }
 
-// Pace bounds how many recipients a minute are fed.
+// Pace bounds how many recipients are fed in a minute.
 type Pace struct {
 	PerMinute int `json:"per_minute"`
 }
@@ -38,7 +38,7 @@ type Campaign struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
 	State   string     `json:"state"`
-	Reason  string     `json:"reason"` // why it paused or ended by itself; a code
+	Reason  string     `json:"reason"` // why the campaign paused or ended by itself; a code
 	Started *time.Time `json:"started_at"`
 	Counts  Counts     `json:"counts"`
 }
@@ -48,36 +48,36 @@ func (c *Campaign) Ended() bool {
 	return c.State == "done" || c.State == "cancelled" || c.State == "failed"
 }
 
-// Counts are recipients, and the messages of those that were fed.
+// Counts contains the numbers of recipients, and of the messages to the fed recipients.
 type Counts struct {
 	Recipients, Refused, Waiting, Fed                  int
 	Pending, Completed, Failed, Cancelled, Blacklisted int
 }
 
-// List is what the server read from a file.
+// List describes a list that the server read from a file.
 type List struct {
 	Recipients int        `json:"recipients"`
 	Columns    []Column   `json:"columns"`
-	Missing    []string   `json:"missing"` // required fields that nothing fills
+	Missing    []string   `json:"missing"` // required fields that neither the list nor the campaign fills
 	Preview    [][]string `json:"preview"`
 }
 
-// Column is a column of the file with the field that it fills, "" for none.
+// Column is a column of the file, and the field that it fills; "": none.
 type Column struct {
 	Name  string `json:"name"`
 	Field string `json:"field"`
 }
 
-// Check is what a start would send. Digest is "" while the check still runs.
+// Check is the report of what a start would send. Digest is "" while the check still runs.
 type Check struct {
 	Digest     string     `json:"digest"`
-	Done       int        `json:"done"`       // recipients that it has looked at
-	Recipients int        `json:"recipients"` // while the check runs, the same as Done
+	Done       int        `json:"done"`       // recipients that the check has already checked
+	Recipients int        `json:"recipients"` // equal to Done while the check runs
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
 	Left       string     `json:"credits_left"` // a number, or a word
-	Cost       *Cost      `json:"cost"`         // nil: the network takes nothing
+	Cost       *Cost      `json:"cost"`         // nil: the network does not bill messages
 	Warnings   []Warning  `json:"warnings"`
 	First      *time.Time `json:"first"`
 	Last       *time.Time `json:"last"`
@@ -87,27 +87,27 @@ type Check struct {
 	Limit      *Limit     `json:"limit"`
 }
 
-// Cost is what the network takes, by the server's price table.
+// Cost is the cost at the network, according to the server's price table.
 type Cost struct {
 	Currency string `json:"currency"`
 	Amount   string `json:"amount"`
 	Date     string `json:"date"`    // the date of the price table
-	Unknown  int    `json:"unknown"` // messages without a price, which the amount leaves out
+	Unknown  int    `json:"unknown"` // messages without a price, which are not in the amount
 }
 
-// Warning is what may be wrong with a step, from 0, although the campaign may start.
+// Warning is a possible problem of a step. The steps are counted from 0. The campaign may start nevertheless.
 type Warning struct {
 	Code string `json:"code"`
 	Step int    `json:"step"`
 }
 
-// Group is how many recipients are refused for one reason.
+// Group is the number of recipients that are refused for one reason.
 type Group struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
 }
 
-// Sample is what one recipient gets.
+// Sample is the message to one recipient, as an example.
 type Sample struct {
 	Line  int       `json:"line"`
 	Phone string    `json:"phone"`
@@ -115,7 +115,7 @@ type Sample struct {
 	Text  string    `json:"text"`
 }
 
-// Limit is what decides when a campaign ends.
+// Limit is the limit that determines when a campaign ends.
 type Limit struct {
 	Code      string `json:"code"`
 	PerMinute int    `json:"per_minute"`
@@ -123,8 +123,8 @@ type Limit struct {
 	Days      int    `json:"days"`
 }
 
-// ChangedError says that something changed since the check that a start named. Check is the new check. If it has no digest, the campaign
-// must be checked again.
+// ChangedError means that something changed after the check whose digest a start named. Check is the new check. If
+// Check has no digest, the campaign must be checked again.
 type ChangedError struct{ Check Check }
 
 func (e *ChangedError) Error() string { return "the campaign was changed since its check" }
@@ -133,17 +133,19 @@ const campaigns = "/api/campaigns"
 
 func campaignPath(id string) string { return campaigns + "/" + url.PathEscape(id) }
 
-// Create makes a draft. A repeat under the same key, also by another process, gives the same draft. Errors: a [*Refusal].
+// Create creates a draft. A repeat with the same key returns the same draft, even from another process. Errors: a
+// [*Refusal].
 func (c *Client) Create(ctx context.Context, o Order, key string) (made Campaign, err error) {
 	return made, c.call(ctx, http.MethodPost, campaigns, o, &made, "Idempotency-Key", key)
 }
 
-// Campaign returns how far a campaign is. Errors: a [*Refusal].
+// Campaign returns a campaign with its progress. Errors: a [*Refusal].
 func (c *Client) Campaign(ctx context.Context, id string) (found Campaign, err error) {
 	return found, c.call(ctx, http.MethodGet, campaignPath(id), nil, &found)
 }
 
-// Check starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a [*Refusal].
+// Check starts the check of all recipients, and waits for its end. It calls report with the progress. Errors: a
+// [*Refusal].
 func (c *Client) Check(ctx context.Context, id string, report func(Check)) (Check, error) {
 	for {
 		var found Check
@@ -151,13 +153,13 @@ func (c *Client) Check(ctx context.Context, id string, report func(Check)) (Chec
 			return found, err
 		}
 		report(found)
-		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server waited before it answered
+		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server itself waits before it answers
 			return found, err
 		}
 	}
 }
 
-// Start starts what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
+// Start starts exactly what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
 func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign, err error) {
 	err = c.call(ctx, http.MethodPost, campaignPath(id)+"/start", map[string]string{"digest": digest}, &started)
 	r, ok := errors.AsType[*Refusal](err)
@@ -170,19 +172,19 @@ func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign
 			return started, changed
 		}
 	}
-	if found, failed := c.Campaign(ctx, id); failed == nil && found.State == "draft" { // an edit dropped its check
+	if found, failed := c.Campaign(ctx, id); failed == nil && found.State == "draft" { // an edit removed the check
 		return started, changed
 	}
 	return started, err
 }
 
-// Change lets a campaign "pause", "resume" or "cancel". Errors: a [*Refusal].
+// Change pauses, resumes or cancels a campaign. verb is "pause", "resume" or "cancel". Errors: a [*Refusal].
 func (c *Client) Change(ctx context.Context, id, verb string) (changed Campaign, err error) {
 	return changed, c.call(ctx, http.MethodPost, campaignPath(id)+"/"+verb, nil, &changed)
 }
 
-// Refused writes the refused recipients as CSV, at most 1 GiB. It calls open, perhaps several times, for an empty writer. Errors: a
-// [*Refusal]; those of open and of the writer.
+// Refused writes the refused recipients as CSV, at most 1 GiB. It calls open for an empty writer before each try.
+// Errors: a [*Refusal]; errors of open and of the writer.
 func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer, error)) error {
 	return c.persist(ctx, func() error {
 		w, err := open()
@@ -195,7 +197,7 @@ func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer,
 	})
 }
 
-// refusedFile is where refused rows go.
+// refusedFile is the destination of refused rows.
 type refusedFile struct {
 	w     io.Writer
 	moved func()

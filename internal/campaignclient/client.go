@@ -18,34 +18,34 @@ import (
 )
 
 const (
-	callTakes   = time.Minute      // one call; a check is answered after 15 s at the latest
+	callTakes   = time.Minute      // for one call; the server answers a check after at most 15 s
 	fileTakes   = 10 * time.Minute // for each piece of an uploaded list, and for the answer after the last piece
 	maxAnswer   = 32 << 20         // bytes
 	maxRefused  = 1 << 30          // bytes of refused rows
 	shortPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
-	firstAnswer = 10 * time.Second // if no first answer comes for so long, there is no server
-	anyAnswer   = time.Hour        // if later no answer comes for so long, the server does not come back
+	firstAnswer = 10 * time.Second // if there is no first answer within this time, there is no server
+	anyAnswer   = time.Hour        // if there is no later answer within this time, the server does not come back
 )
 
-// Refusal is an answer other than 200.
+// Refusal is an answer with another status than 200.
 type Refusal struct {
 	Status int
-	Code   string // the error code, as in docs/api.md; "": the answer has none
-	Detail string // for people
+	Code   string // the error code, as in docs/api.md; "": the answer contains none
+	Detail string // a text for people
 	Faults []Fault
 
-	after time.Duration // the wait that Retry-After asks for
+	after time.Duration // the wait in Retry-After
 }
 
-// Fault is one thing wrong with a request, and where.
+// Fault is one error in a request, and its location.
 type Fault struct {
 	Location string          `json:"location"`
 	Message  string          `json:"message"`
 	Value    json.RawMessage `json:"value"`
 }
 
-// Error names every fault.
+// Error contains every fault.
 func (r *Refusal) Error() string {
 	text := r.Detail
 	for _, f := range r.Faults {
@@ -55,7 +55,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// passes reports whether the failure may pass, so that the same call may succeed later.
+// passes reports whether the failure may be temporary, so that the same call may succeed later.
 func (r *Refusal) passes() bool {
 	switch r.Status {
 	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -70,25 +70,26 @@ func (r *Refusal) passes() bool {
 	return false
 }
 
-// localError is an error of this machine, such as an unreadable file. Another try does not help.
+// localError is an error of this machine, such as an unreadable file. The call is not repeated after it.
 type localError struct{ error }
 
 func (e localError) Unwrap() error { return e.error }
 
-// slowError says that a call took too long.
+// slowError means that a call took too long.
 type slowError struct{ limit time.Duration }
 
 func (e slowError) Error() string { return fmt.Sprintf("nothing came within %v", e.limit) }
 
-// Client calls a server with a client's key. One goroutine may use it at a time.
+// Client sends requests to a server with a client's key. It is not safe for concurrent use.
 type Client struct {
-	// Lost is called when a call got no answer and is repeated. It is called with nil once the server answers again. Lost may be nil.
+	// Lost is called when a call failed and is repeated. It is called with nil when the server answers again. New sets
+	// it to a function that does nothing.
 	Lost func(error)
 
 	server, key string
 	http        *http.Client
 	clock       clock.Clock
-	answered    bool // the server has answered at least once
+	answered    bool // true: the server has answered at least once
 }
 
 // New returns a client of the server at an address.
@@ -96,11 +97,11 @@ func New(server, key string, c clock.Clock) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's
 	return &Client{server: strings.TrimSuffix(server, "/"), key: key, clock: c, Lost: func(error) {}, http: &http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not get the key
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the key
 	}}
 }
 
-// call sends JSON, repeats the call until there is an answer, and reads the answer.
+// call sends JSON, repeats the call until there is an answer, and decodes the answer.
 func (c *Client) call(ctx context.Context, method, path string, order, answer any, header ...string) error {
 	var body []byte
 	if order != nil {
@@ -117,7 +118,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	})
 }
 
-// The method within ends a call when moved was not called for as long as limit.
+// within executes do, and cancels its context if moved was not called for the duration limit.
 func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	moves, watched := make(chan struct{}, 1), make(chan struct{})
@@ -140,7 +141,7 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	err := do(ctx, func() {
 		select {
 		case moves <- struct{}{}:
-		default: // the watcher will see an earlier progress
+		default: // the watcher will receive an earlier value
 		}
 	})
 	if slow, ok := errors.AsType[slowError](context.Cause(ctx)); ok && err != nil {
@@ -151,8 +152,8 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	return err
 }
 
-// persist repeats a call that failed for a reason that may pass. Errors: a [*Refusal], an error of this machine, the context's error, or
-// the last error.
+// persist repeats a call whose failure may be temporary. Errors: a [*Refusal], an error of this machine, the context's
+// error, or the last error.
 func (c *Client) persist(ctx context.Context, do func() error) error {
 	began, pause, lost := c.clock.Now(), shortPause, false
 	for {
@@ -195,11 +196,12 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// tryOnce makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
+// tryOnce makes one call. It decodes the answer as JSON into answer. If answer is an [io.Writer], it copies the answer
+// unchanged.
 func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {
-		return localError{err} // the address is wrong
+		return localError{err} // the address is invalid
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -230,7 +232,7 @@ func (c *Client) tryOnce(ctx context.Context, method, path string, body io.Reade
 	return nil
 }
 
-// refused reads a problem, or says the status where there is none.
+// refused decodes a problem. If the answer contains no problem, the error contains the status.
 func refused(response *http.Response) error {
 	var problem struct {
 		Code   string  `json:"code"`
@@ -238,7 +240,7 @@ func refused(response *http.Response) error {
 		Errors []Fault `json:"errors"`
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	_ = json.Unmarshal(text, &problem) // without a body the status says enough
+	_ = json.Unmarshal(text, &problem) // if there is no body, the status is enough
 	r := &Refusal{
 		Status: response.StatusCode, Code: problem.Code, Faults: problem.Errors,
 		Detail: cmp.Or(problem.Detail, "the server answered "+response.Status),

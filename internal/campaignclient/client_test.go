@@ -21,7 +21,8 @@ import (
 
 const theKey = "the key"
 
-// peer answers one call after the other with what it was given, and keeps a ledger of the calls. It lets no other call pass.
+// peer is a server that expects certain calls in order, and returns the answer of each. It records the calls in a
+// ledger, and refuses any other call.
 type peer struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -30,10 +31,10 @@ type peer struct {
 	late    chan<- time.Time // ends the client's wait for an answer
 }
 
-// answer is what one call gets.
+// answer is the answer to one expected call.
 type answer struct {
-	call   string // the call that it answers: method, path and body
-	status int    // 0: 200; cut: the connection ends without an answer; slow: it comes too late
+	call   string // the expected call: method, path and body
+	status int    // 0: 200; cut: the connection ends without an answer; slow: the answer comes too late
 	after  string // Retry-After
 	body   string
 }
@@ -78,7 +79,8 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, a.body)
 }
 
-// meet returns a client of a peer that gives these answers. The client's clock moves by itself as far as the client waits.
+// meet returns a client, its clock, and a peer with these answers. The clock advances by the time that the client
+// sleeps.
 func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer) {
 	t.Helper()
 	late := make(chan time.Time)
@@ -94,7 +96,8 @@ func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer
 	return campaignclient.New(server.URL, theKey, j), j, p
 }
 
-// jump is a clock whose waits end at once. It adds up the waits. The peer decides when the time limit of a call ends.
+// jump is a clock whose sleeps end at once. It adds up the durations of the sleeps. The peer decides when the time
+// limit of a call ends.
 type jump struct {
 	clock.Clock
 	slept time.Duration
@@ -115,7 +118,8 @@ const (
 	running   = `{"id":"7","state":"running"}`
 )
 
-// A start whose answer is lost is repeated, and names the same digest: the server starts a campaign once.
+// If the answer to a start is lost, the client repeats the start with the same digest. The server starts the campaign
+// only once.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, p := meet(t, answer{call: startCall, status: cut}, answer{call: startCall, status: http.StatusBadGateway}, answer{call: startCall, body: running})
@@ -130,7 +134,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// Calls wait as long as the server asks for, at most a minute.
+// The client waits as long as Retry-After says, but at most a minute.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7"
@@ -179,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An answer larger than any the server gives is cut off, and is an error.
+// An answer that is larger than any answer of the server is cut off, and is an error.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, _ := meet(t, answer{call: "GET /api/campaigns/7", body: `{"name":"` + strings.Repeat("a", 33<<20) + `"}`})
@@ -188,7 +192,8 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// A start that names an old check gets the new one. Where an edit dropped the check, the campaign is to be checked again.
+// A start with an outdated digest returns the new check. If an edit removed the check, the campaign must be checked
+// again.
 func TestStartAfterChange(t *testing.T) {
 	t.Parallel()
 	changed := `{"code":"conflict","detail":"changed","errors":[{"location":"body.digest","message":"is old","value":{"digest":"def","messages":3}}]}`
@@ -214,7 +219,7 @@ func TestStartAfterChange(t *testing.T) {
 	}
 }
 
-// A check that takes longer than one call goes on until it has a digest, and tells how far it is.
+// If a check takes longer than one call, the client calls again until the check has a digest, and reports the progress.
 func TestLongCheck(t *testing.T) {
 	t.Parallel()
 	check := "POST /api/campaigns/7/check"
@@ -227,7 +232,8 @@ func TestLongCheck(t *testing.T) {
 	}
 }
 
-// Without any answer the client gives up after ten seconds: there is no server. After an answer it waits for an hour.
+// Without any answer, the client gives up after ten seconds, because there is no server. After a first answer, it
+// retries for an hour.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	c, j, _ := meet(t)
@@ -256,7 +262,7 @@ func TestRefusedRowsBreakOff(t *testing.T) {
 	}
 }
 
-// A draft is made under a key, and its order has the names of docs/api.md.
+// A draft is created with an idempotency key, and its members have the names of docs/api.md.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	order := campaignclient.Order{Name: "Saldi", Content: &campaignclient.Content{Text: "ciao"}, Pace: &campaignclient.Pace{PerMinute: 30}}

@@ -1,6 +1,6 @@
-// Package campaignclient is a program's half of docs/campaigns.md. Through the API of a running server it makes a campaign, uploads its
-// list, checks it, starts it and reads its progress.
+// Package campaignclient is a client program for the API of docs/campaigns.md. It creates a campaign on a running
+// server, uploads its list, checks it, starts it and reads its progress.
 //
-// A call whose answer is lost is repeated until there is one. A repeat has no second effect. A creation has an Idempotency-Key, an upload
-// replaces the list, and the server knows the digest of a start.
+// If the answer to a call is lost, the client repeats the call until there is an answer. A repeat has no second effect:
+// a creation has an Idempotency-Key, an upload replaces the list, and a start contains the digest of its check.
 package campaignclient

@@ -15,15 +15,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// forgetful is a server that does each call, and loses the first answer to each. Its ledger holds the effects.
+// forgetful is a server that executes each call, but loses the first answer to each. Its ledger contains the effects.
 type forgetful struct {
 	t      *testing.T
 	mu     sync.Mutex
 	heard  map[string]bool
-	once   string // the idempotency key of the campaign that it made
+	once   string // the idempotency key of the created campaign
 	list   string
 	state  string
-	digest string // the digest with which the campaign was started
+	digest string // the digest in the start call
 	ledger []string
 }
 
@@ -44,7 +44,7 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// does what a call asks for. A repeat changes nothing, as docs/api.md says.
+// does executes a call. A repeat changes nothing, as docs/api.md says.
 func (f *forgetful) does(call, once, body string) (status int, answer string) {
 	did := func(what string) { f.ledger = append(f.ledger, what) }
 	campaign := func() (int, string) { return http.StatusOK, fmt.Sprintf(`{"id":"7","state":%q}`, f.state) }
@@ -85,7 +85,7 @@ func (f *forgetful) does(call, once, body string) (status int, answer string) {
 	return http.StatusTeapot, ""
 }
 
-// Every answer is lost once, after the server did the call. Each effect still happens only once.
+// The server executes every call, but its first answer is lost. Each effect still happens only once.
 func TestForgetfulServer(t *testing.T) {
 	t.Parallel()
 	f := &forgetful{t: t, heard: map[string]bool{}}

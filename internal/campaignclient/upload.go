@@ -9,17 +9,18 @@ import (
 	"sync"
 )
 
-// MaxFile is the most that a server takes, in bytes.
+// MaxFile is the largest file that a server accepts, in bytes.
 const MaxFile = 100 << 20
 
-// File is a list on its way to the server.
+// File is a list that the client uploads.
 type File struct {
 	From io.ReaderAt
 	Size int64 // bytes
 }
 
 // Upload replaces the campaign's list by a file. columns may say which column is which field, such as
-// "phone:Telefono,nome:Nome". Upload calls report with the number of bytes that were sent, never after Upload returned. Errors: a [*Refusal]; errors of the file.
+// "phone:Telefono,nome:Nome". Upload calls report with the number of bytes that were sent, but never after Upload
+// returned. Errors: a [*Refusal]; errors of the file.
 func (c *Client) Upload(ctx context.Context, id string, f File, columns string, report func(sent int64)) (put List, err error) {
 	path := campaignPath(id) + "/recipients"
 	if columns != "" {
@@ -28,13 +29,14 @@ func (c *Client) Upload(ctx context.Context, id string, f File, columns string, 
 	return put, c.persist(ctx, func() error {
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
 			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); report(sent) }}
-			defer func() { _ = body.Close() }()                                               // an error while closing a file that was read does not matter
+			defer func() { _ = body.Close() }()                                               // an error while closing a file after reading does not matter
 			return c.tryOnce(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
 		})
 	})
 }
 
-// countingReader tells how much of a file was read. The transport may read on for a while after the call ended.
+// countingReader reports how much of a file was read. The transport may continue to read for a short time after the
+// call ended.
 type countingReader struct {
 	r *io.SectionReader
 

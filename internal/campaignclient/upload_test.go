@@ -18,7 +18,8 @@ const (
 	upload = "PUT /api/campaigns/7/recipients?columns=phone%3ATelefono " + "Telefono;Nome\n3331234567;Anna"
 )
 
-// The client repeats an upload whose answer is lost, late or a Retry-After. Each time it sends the whole list.
+// The client repeats an upload if the answer is lost, is too late, or is a Retry-After. Each time it sends the whole
+// list.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	c, _, p := meet(t, answer{call: upload, status: cut}, answer{call: upload, status: slow}, answer{call: upload, status: 503, after: "2"},
@@ -65,7 +66,7 @@ func (torn) ReadAt([]byte, int64) (int, error) { return 0, errTorn }
 
 func (torn) Write([]byte) (int, error) { return 0, errTorn }
 
-// If the client cannot write the refused rows, it does not call the server again.
+// If the client cannot write the refused rows, it does not repeat the call.
 func TestRefusedRowsWithoutPlace(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func() (io.Writer, error){
@@ -86,7 +87,7 @@ func TestRefusedRowsWithoutPlace(t *testing.T) {
 	}
 }
 
-// If the refused rows come too late, the client asks for them again.
+// If the answer with the refused rows is too late, the client repeats the call.
 func TestRefusedRowsLate(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7/refused"
@@ -97,7 +98,7 @@ func TestRefusedRowsLate(t *testing.T) {
 	}
 }
 
-// The client repeats a call whose answer is too late, and tells the user how long it waited.
+// The client repeats a call whose answer is too late, and reports how long it waited.
 func TestSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, _ := meet(t, answer{call: startCall, status: slow}, answer{call: startCall, body: running})

@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// list is a file of recipients. It is read at least twice: for its checksum, and for each try to upload it.
+// list is a file of recipients. The command reads it at least twice: once for its checksum, and once for each try to
+// upload it.
 type list struct {
 	file *os.File
 	size int64
@@ -20,7 +21,7 @@ type list struct {
 	free func() error
 }
 
-// openList opens a list. If a list cannot be read twice, such as a pipe, openList first copies it into a file.
+// openList opens a list. It first copies a list that cannot be read twice, such as a pipe, into a file.
 func (r *run) openList(ctx context.Context) (l *list, err error) {
 	l = &list{}
 	if r.cfg.File == "-" {
@@ -52,7 +53,7 @@ func (l *list) open(ctx context.Context, name string) error {
 	}
 	info, err := from.Stat()
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		defer func() { _ = from.Close() }() // an error while closing a file that was read does not matter
+		defer func() { _ = from.Close() }() // an error while closing a file after reading does not matter
 		return l.copy(ctx, from)
 	}
 	l.file, l.free = from, from.Close
@@ -60,7 +61,7 @@ func (l *list) open(ctx context.Context, name string) error {
 }
 
 func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
-	if l.file, err = os.CreateTemp("", "puntuale-list-"); err != nil { // readable by its owner alone
+	if l.file, err = os.CreateTemp("", "puntuale-list-"); err != nil { // only the file's owner can read it
 		return err
 	}
 	l.free = func() error { return errors.Join(l.file.Close(), os.Remove(l.file.Name())) }
@@ -81,8 +82,9 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	return err
 }
 
-// createOnce is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command
-// continues the campaign of the first one. try counts the dropped drafts of the same command.
+// createOnce returns the Idempotency-Key for a campaign. The same list and the same order have the same key. Therefore,
+// a repeated command continues the campaign of the first command. try is the number of dropped drafts of the same
+// command.
 func (l *list) createOnce(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package campaigncommand is one run of "puntuale campaign". It makes a campaign of a list through a running server. It shows what the
-// check found, asks, starts the campaign, and shows how far it is.
+// Package campaigncommand runs "puntuale campaign". Through a running server, it creates a campaign from a list and
+// checks it. It shows the result of the check, asks the user, starts the campaign, and shows its progress.
 package campaigncommand
 
 import (
@@ -18,30 +18,30 @@ import (
 	"puntuale/internal/terminal"
 )
 
-// Config is what [Run] needs.
+// Config contains the parts and settings for [Run].
 type Config struct {
 	Client      *campaignclient.Client
-	Server      string   // its address, as people gave it
-	ServerFlags []string // the flags of a command line that reaches the same server with the same key
+	Server      string   // the server's address, as the user wrote it
+	ServerFlags []string // the command-line flags that select the same server and key
 	Clock       clock.Clock
 
-	In          io.Reader       // has the list if File is "-"
-	Lines       *terminal.Lines // answers to questions
+	In          io.Reader       // the list, if File is "-"
+	Lines       *terminal.Lines // the user's answers to questions
 	Out         io.Writer
 	Err         io.Writer
-	Bar         *terminal.Progress // on Out
-	Interactive bool               // a person sits at the terminal
+	Bar         *terminal.Progress // the progress bar, which writes to Out
+	Interactive bool               // true: a person uses the terminal
 
 	Order   campaignclient.Order // what a new campaign sends
-	File    string               // the list of a new campaign; "-" is In
-	Columns string               // which column is which field; "": guessed
-	ID      string               // the id of an existing campaign; "": make a new one
-	Verb    string               // the order for that campaign: pause, resume or cancel; "": only show it
-	Refused string               // a file for the refused rows; "" for none
-	Yes     bool                 // start without a question
+	File    string               // the file with the list of a new campaign; "-" is In
+	Columns string               // which column is which field; "": the server guesses
+	ID      string               // the id of an existing campaign; "": create a new campaign
+	Verb    string               // the order for the existing campaign: pause, resume or cancel; "": only show the campaign
+	Refused string               // the file to which the refused rows are written; "": none
+	Yes     bool                 // true: start without a question
 }
 
-// UsageError says that the command line lacks something.
+// UsageError says what is missing in the command line.
 type UsageError string
 
 func (e UsageError) Error() string { return string(e) }
@@ -51,9 +51,9 @@ type OutcomeError string
 
 func (e OutcomeError) Error() string { return string(e) }
 
-// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command
-// continues where the first one ended, and sends nothing twice. Errors say how the campaign stands, and how to go on.
-// They are [OutcomeError], [UsageError] if no person can answer a question, or others.
+// Run creates a campaign from a list, or continues a campaign, and follows it to its end. A repeat of the same command
+// continues where the first command ended, and sends nothing twice. The error describes the campaign's state, and how
+// to continue. It may be an [OutcomeError], or a [UsageError] if no person can answer a question.
 func Run(ctx context.Context, cfg Config) (err error) {
 	r := &run{cfg: cfg, id: cfg.ID}
 	cfg.Client.Lost = r.lost
@@ -81,19 +81,19 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// run is a campaign under way.
+// run is the state of a running command.
 type run struct {
 	cfg Config
 
 	id                string
-	verb              string // the order for the campaign; "" for none
-	known             bool   // the campaign is there
+	verb              string // the order for the campaign; "": none
+	known             bool   // true: the campaign exists
 	starting, started bool
 	recipients        int       // how many recipients the list has
-	last              time.Time // the moment of the last message, as the check said
+	last              time.Time // the time of the last message, according to the check
 }
 
-// lost says that the server does not answer, and later that it answers again.
+// lost prints that the server does not answer, or, if err is nil, that the server answers again.
 func (r *run) lost(err error) {
 	r.cfg.Bar.End()
 	if err == nil {
@@ -110,7 +110,7 @@ func (r *run) lost(err error) {
 	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", text, r.cfg.Server, err)
 }
 
-// send makes a campaign, and follows it to its end. A repeat of the command continues where the first one ended.
+// send creates a campaign, and follows it to its end. A repeat of the command continues where the first command ended.
 func (r *run) send(ctx context.Context) error {
 	list, err := r.openList(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *run) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.State == "checking" { // a killed command left this check running
+	if now.State == "checking" { // an earlier command was killed, and its check still runs
 		if _, err := r.check(ctx); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *run) send(ctx context.Context) error {
 		case !ok || refusal.Status != http.StatusConflict:
 			return err
 		}
-		if now, lookErr := r.look(ctx); lookErr != nil || now.Started == nil { // otherwise another process of the same command started it meanwhile
+		if now, lookErr := r.look(ctx); lookErr != nil || now.Started == nil { // if the campaign has started, another process of the same command started it in the meantime
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (r *run) send(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// make makes a draft, or finds the campaign that the same command made before. It does not use a dropped draft.
+// make creates a draft, or finds the campaign that the same command created before. It does not use a dropped draft.
 func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
 	order := r.cfg.Order
 	for try := range mostDropped {
@@ -170,7 +170,7 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 // mostDropped bounds how many drafts of one command may be dropped in a day.
 const mostDropped = 50
 
-// goOn continues with a campaign that exists.
+// goOn continues with an existing campaign.
 func (r *run) goOn(ctx context.Context) error {
 	now, err := r.look(ctx)
 	switch {
@@ -186,7 +186,7 @@ func (r *run) goOn(ctx context.Context) error {
 	return r.launch(ctx)
 }
 
-// look returns the campaign.
+// look reads the campaign's state from the server.
 func (r *run) look(ctx context.Context) (campaignclient.Campaign, error) {
 	now, err := r.cfg.Client.Campaign(ctx, r.id)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *run) change(ctx context.Context, verb string) error {
 	return err
 }
 
-// upload puts the file into the campaign, and shows what the server read.
+// upload sends the file to the server, and shows what the server read.
 func (r *run) upload(ctx context.Context, list *list) error {
 	file := campaignclient.File{From: list.file, Size: list.size}
 	put, err := r.cfg.Client.Upload(ctx, r.id, file, r.cfg.Columns, func(sent int64) { r.cfg.Bar.Count("uploading", terminal.Bytes(list.size), sent, list.size) })
@@ -219,7 +219,7 @@ func (r *run) upload(ctx context.Context, list *list) error {
 	return writeList(r.cfg.Out, put)
 }
 
-// launch checks a campaign, asks, starts what the check showed, and follows the campaign.
+// launch checks a campaign, asks the user, starts exactly what the check showed, and follows the campaign.
 func (r *run) launch(ctx context.Context) error {
 	check, err := r.check(ctx)
 	if err != nil {
@@ -256,10 +256,10 @@ func (r *run) launch(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// mostChanges bounds how often a check is void before the start.
+// mostChanges bounds how many checks may become invalid before the start.
 const mostChanges = 5
 
-// check asks the server for the check of the campaign, and waits for it.
+// check starts the check of the campaign on the server, and waits for its result.
 func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
 	fmt.Fprintf(r.cfg.Out, "Checking campaign %s …\n", r.id)
 	found, err := r.cfg.Client.Check(ctx, r.id, func(c campaignclient.Check) {
@@ -274,7 +274,7 @@ func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
 	return found, nil
 }
 
-// show prints the result of the check, and saves the refused rows.
+// show prints the result of the check, and writes the refused rows to a file.
 func (r *run) show(ctx context.Context, check campaignclient.Check) error {
 	if err := writeCheck(r.cfg.Out, check); err != nil {
 		return err
@@ -291,7 +291,7 @@ func (r *run) show(ctx context.Context, check campaignclient.Check) error {
 	return nil
 }
 
-// agree returns nil if the person agrees to the start.
+// agree asks the user, and returns nil if the user agrees to the start.
 func (r *run) agree(ctx context.Context) error {
 	if r.cfg.Yes {
 		return nil
@@ -307,7 +307,7 @@ func (r *run) agree(ctx context.Context) error {
 	return OutcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.commandLine(""), r.commandLine(" --cancel")))
 }
 
-// saveRefused writes the refused rows into the file that the command names.
+// saveRefused writes the refused rows to the file in the command line, if there is one.
 func (r *run) saveRefused(ctx context.Context) error {
 	if r.cfg.Refused == "" {
 		return nil

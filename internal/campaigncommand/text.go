@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// refusedWords say why a check refused recipients.
+// refusedWords explain why a check refused recipients.
 var refusedWords = map[string]string{
 	puntuale.RefusedPhone:       "no valid phone number",
 	puntuale.RefusedDuplicate:   "number stands further up in the list",
@@ -28,12 +28,12 @@ var refusedWords = map[string]string{
 	puntuale.RefusedErased:      "the person was erased",
 }
 
-// warningWords say what may be wrong with a message.
+// warningWords explain what may be wrong with a message.
 var warningWords = map[string]string{
 	puntuale.WarnsNoOptOut: "the text does not say how to get no more of them",
 }
 
-// pausedWords say why a campaign paused, or ended, by itself.
+// pausedWords explain why a campaign paused, or ended, by itself.
 var pausedWords = map[string]string{
 	puntuale.CampaignByCanary:   "more than a third of the first messages failed",
 	puntuale.CampaignByCredit:   "the credits ended",
@@ -45,12 +45,12 @@ var pausedWords = map[string]string{
 	puntuale.CampaignNoSequence: "its sequence was deleted",
 }
 
-// words returns the words for a code.
+// words returns the text for a code, or the code itself if there is no text.
 func words(sentences map[string]string, code string) string {
 	return cmp.Or(sentences[code], visible(code))
 }
 
-// momentOf is a moment in the machine's time zone.
+// momentOf formats a time in the machine's time zone.
 func momentOf(at *time.Time) string {
 	if at == nil {
 		return "-"
@@ -58,10 +58,10 @@ func momentOf(at *time.Time) string {
 	return at.Local().Format("Mon 2 Jan 2006 15:04:05 MST")
 }
 
-// mostShown bounds the characters of a list's cell that are shown.
+// mostShown bounds the printed characters of a list's cell.
 const mostShown = 28
 
-// short is the shown part of a cell.
+// short returns the printed part of a cell.
 func short(text string) string {
 	if text = visible(text); utf8.RuneCountInString(text) > mostShown {
 		return string([]rune(text)[:mostShown-1]) + "…"
@@ -82,10 +82,10 @@ func visible(text string) string {
 	}, text)
 }
 
-// mostPreview is how many of the first rows are shown beside each column.
+// mostPreview bounds the first rows that are printed beside each column.
 const mostPreview = 3
 
-// writeList shows a list's columns with the fields that they fill, and the first rows.
+// writeList prints a list's columns, the fields that they fill, and the first rows.
 func writeList(out io.Writer, l campaignclient.List) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "The list has %s.\n\n", plural(l.Recipients, "recipient"))
@@ -109,7 +109,7 @@ func writeList(out io.Writer, l campaignclient.List) error {
 	return err
 }
 
-// writeCheck shows what a check found.
+// writeCheck prints the result of a check.
 func writeCheck(out io.Writer, c campaignclient.Check) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
@@ -180,7 +180,7 @@ func limitText(l campaignclient.Limit) string {
 	return owner
 }
 
-// plural writes a number with its noun.
+// plural returns a number with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -188,7 +188,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// countsText says how far a campaign is.
+// countsText returns the progress of a campaign as a text.
 func countsText(n campaignclient.Counts) string {
 	text := fmt.Sprintf("%d fed, %d left, %d completed, %d failed, %d blacklisted", n.Fed, n.Waiting, n.Completed, n.Failed, n.Blacklisted)
 	if n.Cancelled > 0 {

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// The summary has words for everything that the answer to a check may hold.
+// The summary has a text for every member of a check.
 func TestCheckInWords(t *testing.T) {
 	t.Parallel()
 	const answer = `{"digest":"d","recipients":10,"valid":8,"messages":8,"credits_needed":8,"credits_left":"5","longest_text":40,

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	shortLook  = time.Second      // between looks at a campaign
-	longLook   = 30 * time.Second // if the server takes long to count
+	shortLook  = time.Second      // between two reads of a campaign
+	longLook   = 30 * time.Second // the longest time between two reads, if the server needs long to count
 	rateWindow = time.Minute      // the period over which the rate is measured
 )
 
-// follow shows how far a campaign is until it ends, or pauses by itself.
+// follow shows the progress of a campaign until it ends, or pauses by itself.
 func (r *run) follow(ctx context.Context) error {
 	var rate messageRate
 	for state := ""; ; {
@@ -50,7 +50,7 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// outcome says how a campaign ended, or why it paused.
+// outcome returns how a campaign ended, or why it paused.
 func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {
@@ -76,7 +76,7 @@ func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
 // lastLook bounds how long a command that ends early waits for the campaign's state.
 const lastLook = 3 * time.Second
 
-// stands says what the campaign does when the command ends first, and names the commands to continue.
+// stands returns the campaign's state for a command that ends before the campaign, and the commands to continue.
 func (r *run) stands(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
@@ -112,7 +112,7 @@ func (r *run) stands(ctx context.Context) string {
 	return text
 }
 
-// commandLine is a command line for the same campaign.
+// commandLine returns a command line for the same campaign.
 func (r *run) commandLine(verb string) string {
 	line := "puntuale campaign --id " + quoted(r.id) + verb
 	for _, flag := range r.cfg.ServerFlags {
@@ -132,7 +132,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// endText says when the campaign will probably end. It assumes the present speed, but never says earlier than the check said.
+// endText returns when the campaign will probably end. It assumes the current rate, but never returns an earlier time
+// than the check.
 func (r *run) endText(now time.Time, left, perMinute float64) string {
 	end := r.last
 	if perMinute > 0 {
@@ -150,7 +151,8 @@ func (r *run) endText(now time.Time, left, perMinute float64) string {
 	return ", ends about " + end.Local().Format(form)
 }
 
-// ended counts the messages that ended, and the total. For waiting recipients, it assumes as many messages each as for the others.
+// ended returns the number of messages that ended, and the total. It assumes that waiting recipients get as many
+// messages on average as the others.
 func ended(n campaignclient.Counts) (done, total int64) {
 	done = int64(n.Completed + n.Failed + n.Cancelled + n.Blacklisted)
 	planned := done + int64(n.Pending)
@@ -160,13 +162,13 @@ func ended(n campaignclient.Counts) (done, total int64) {
 	return done, planned + planned*int64(n.Waiting)/int64(n.Fed)
 }
 
-// messageRate is how many messages ended at some moments.
+// messageRate measures how many messages end in a minute.
 type messageRate struct {
 	at    []time.Time
 	ended []int64
 }
 
-// add notes a number, and returns the messages a minute; 0 while there are too few numbers.
+// add records a count, and returns the messages per minute. It returns 0 while there are too few counts.
 func (m *messageRate) add(now time.Time, ended int64) float64 {
 	for len(m.at) > 1 && now.Sub(m.at[0]) > rateWindow {
 		m.at, m.ended = m.at[1:], m.ended[1:]

@@ -2,7 +2,7 @@ package campaigncommand
 
 import "testing"
 
-// The command line that continues a campaign names where the key is, quoted for a shell.
+// The command line that continues a campaign contains the flags that select the key, quoted for a shell.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	r := &run{id: "7", cfg: Config{ServerFlags: []string{"--key-file", "my key's"}}}

@@ -12,33 +12,33 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How many rows the lists of the first page have.
+// These constants bound the lists of the dashboard's first page, in rows.
 const (
 	todayRows   = 12
 	todayFailed = 200
 )
 
-// Today is a client's present day, as the dashboard's first page shows it.
+// Today is what the dashboard's first page shows about the client's current day.
 type Today struct {
 	Day       puntuale.Date
 	Total     puntuale.DayTotal
 	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail // the messages that ended last, newest first
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
-	Partly    bool                     // true: too many messages wait, so the list of uncertain ones is incomplete
-	Upcoming  []puntuale.MessageDetail // the next messages until midnight, and those that are late, soonest first
-	Next      *puntuale.MessageDetail  // if nothing more leaves today: the first message of a later day; nil: there is none
-	Failures  []Failure                // the most frequent first
+	Partly    bool                     // true: too many messages wait, so Uncertain is incomplete
+	Upcoming  []puntuale.MessageDetail // messages due before midnight, and late messages, soonest first
+	Next      *puntuale.MessageDetail  // the first message of a later day; set only if no other message is due today
+	Failures  []Failure                // the most frequent reason first
 	Sessions  []Session
 }
 
-// Failure is one reason why messages did not leave, with the last of these messages.
+// Failure is one reason why messages did not leave, with the latest messages that failed for this reason.
 type Failure struct {
 	Reason   puntuale.Reason // the sentence that the contract calls risposta
 	Messages []puntuale.MessageDetail
 }
 
-// Today returns what left today, what failed and why, and what is still planned.
+// Today returns the messages of the client's current day: sent, failed and pending.
 func (c *Client) Today(ctx context.Context) (Today, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open reads the latest attempts whose outcome is uncertain, and the messages that are to leave before a moment.
+// open reads the latest attempts whose outcome is uncertain, and the messages that are due before end.
 func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
@@ -90,12 +90,13 @@ func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 }
 
 // uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether the list is complete.
-// It also returns attempts whose next check is under way, so it asks for a moment one minute ago.
+// The next check of some attempts was due less than a minute ago and may still run. The list includes these attempts,
+// too.
 func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, bool, error) {
 	return c.tenant.Uncertain(ctx, c.control.clock.Now().Add(-time.Minute))
 }
 
-// attempts returns the messages of attempts, in their order.
+// attempts returns the messages of the given attempts, in the same order.
 func (c *Client) attempts(ctx context.Context, uncertain []puntuale.UncertainAttempt) ([]puntuale.MessageDetail, error) {
 	if len(uncertain) == 0 {
 		return nil, nil
@@ -107,8 +108,9 @@ func (c *Client) attempts(ctx context.Context, uncertain []puntuale.UncertainAtt
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Rows of uncertain
-// messages are open, too, but at their moment the dispatcher only checks them again.
+// leaving lists the messages that are due from "from" until before "to", without uncertain messages. The store lists
+// uncertain messages, too, because they are still open. But at their due time the dispatcher only checks their outcome
+// again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
@@ -124,13 +126,13 @@ func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAtte
 	return found[:min(limit, len(found))], nil
 }
 
-// mostAside bounds how many uncertain messages are read in addition to the messages that leave.
+// mostAside bounds how many uncertain messages [Client.leaving] reads in addition to its limit.
 const mostAside = 400
 
-// mostSessionPages bounds how many pages of sessions are read.
+// mostSessionPages bounds how many pages of sessions everySession reads.
 const mostSessionPages = 100
 
-// everySession returns the client's sessions by id.
+// everySession returns all the client's sessions, in the order of their ids.
 func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	p := request.Page{Limit: strconv.Itoa(request.MaxPageRows)}
 	for range mostSessionPages {
@@ -145,7 +147,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next returns the first message that leaves after a moment, or nil if there is none.
+// next returns the first message that is due at or after from, or nil if there is none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -161,7 +163,7 @@ func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDet
 	return &found[0], nil
 }
 
-// failures groups failed messages by the reason of their failure.
+// failures groups failed messages by reason.
 func failures(all []puntuale.MessageDetail) []Failure {
 	var found []Failure
 	for _, m := range all {
@@ -179,13 +181,13 @@ func failures(all []puntuale.MessageDetail) []Failure {
 	return found
 }
 
-// Story is one message and its history.
+// Story is one message with its history.
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
-	Resent  []puntuale.MessageID     // the new messages that resends of this message made, oldest first
-	Earlier []puntuale.MessageDetail // if the message was moved: the message before each move, oldest first, without contents
-	Later   *puntuale.MessageDetail  // the message that a move put in the place of this one; nil: none
+	Resent  []puntuale.MessageID     // the messages that resends of this message created, oldest first
+	Earlier []puntuale.MessageDetail // the versions of the message before each move, oldest first, without contents
+	Later   *puntuale.MessageDetail  // the message that replaced this one in a move; nil: none
 	Session Session                  // ID 0: the session was deleted
 }
 
@@ -218,10 +220,11 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	return s, nil
 }
 
-// mostMoves bounds how many moves a story shows.
+// mostMoves bounds how many moves a Story contains.
 const mostMoves = 50
 
-// moves adds the messages that this message replaced by a move. It also adds the message that replaced this one.
+// moves adds to the story the messages that this message replaced in moves. It also adds the message that replaced this
+// message.
 func (c *Client) moves(ctx context.Context, s *Story) error {
 	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
@@ -245,7 +248,7 @@ func (c *Client) moves(ctx context.Context, s *Story) error {
 	return err
 }
 
-// Before returns those of the messages that exist, without their contents. Lists use it to show which message a move
+// Before returns the given messages that exist, without their contents. Lists use it to show which message a move
 // replaced.
 func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[puntuale.MessageID]puntuale.MessageDetail, error) {
 	all := make(map[puntuale.MessageID]puntuale.MessageDetail, len(ids))
@@ -262,16 +265,16 @@ func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[pun
 	return all, nil
 }
 
-// Moved is a pending message after a move to another moment.
+// Moved is a pending message after a move to another due time.
 type Moved struct {
-	ID     puntuale.MessageID // the new message's id, because a move makes a new message
-	Due    time.Time          // when the message will leave; this may be later than asked, because of the window
-	Before time.Time          // when the message was to leave before the move
+	ID     puntuale.MessageID // the id of the new message, because a move creates a new message
+	Due    time.Time          // when the message will leave; it may be later than the caller asked, because of the window
+	Before time.Time          // the message's due time before the move
 }
 
-// Move makes a pending message leave at another moment, which must be in the future. day is YYYY-MM-DD and at is HH:MM,
-// in the client's zone. Move refuses a message that is in flight or has ended. Codes: not_found; invalid; conflict;
-// cap_reached; forbidden.
+// Move changes the due time of a pending message. The new time must be in the future. day is YYYY-MM-DD and at is
+// HH:MM, in the client's zone. Move refuses a message that is in flight or has ended. Codes: not_found; invalid;
+// conflict; cap_reached; forbidden.
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	var f request.Faults
 	if strings.TrimSpace(day) == "" {
@@ -292,20 +295,20 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.momentsOf)
 }
 
-// MoveTo moves a message to an exact moment; a past moment becomes now. Callers use it to undo a move. A moment beyond
-// the horizon is invalid, at query.at.
+// MoveTo moves a message to an exact time. If the time is past, MoveTo uses the current time. Callers use it to undo a
+// move. A time beyond the horizon is a fault at query.at (invalid).
 func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Pending, "query.at", func(*puntuale.MessageDetail) time.Time { return at })
 }
 
-// Restore undoes a cancellation: the message leaves at its moment, or now if its moment has passed. Codes: not_found;
+// Restore undoes a cancellation. The message leaves at its due time, or now if this time has passed. Codes: not_found;
 // conflict if the message is not cancelled; cap_reached, forbidden.
 func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message to another moment, which the function at returns. The message must be in the given state.
-// location is where the moment is in the request.
+// backTo moves a message to the time that the function at returns. The message must be in the given state. Faults of
+// the new time are reported at location.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -327,8 +330,8 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 
 const faultMessageChanged puntuale.ReasonCode = "message.changed"
 
-// move gives a message the moments that the function moments returns. The message must be in the given state. Faults of
-// the moments are at location.
+// move gives a message the times that the function moments returns. The message must be in the given state. Faults of
+// the times are reported at location.
 func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
 ) (Moved, error) {
@@ -351,7 +354,7 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	}
 	loc, err := c.control.zones.Load(found[0].Zone)
 	if err != nil {
-		loc = zone // data of an older version may have an unknown zone
+		loc = zone // data of an older version may contain an unknown zone
 	}
 	m := moments(&found[0], loc)
 	var f request.Faults
@@ -368,22 +371,23 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
 }
 
-// Agenda has the messages that are to leave on each of several days.
+// Agenda contains the messages that are due on each of several days.
 type Agenda struct {
 	Days   []AgendaDay
-	Next   *puntuale.MessageDetail // if nothing leaves on these days, the first message that leaves later; nil: none
-	Partly bool                    // true: too many messages wait, so uncertain ones may be listed at the moment of their next check
+	Next   *puntuale.MessageDetail // the first later message; set only if no message is due on these days
+	Partly bool                    // true: too many messages wait, so some uncertain ones may be listed at the time of their next check
 }
 
-// AgendaDay has the messages that are to leave on one day.
+// AgendaDay contains the messages that are due on one day.
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
 	Hours    [24]int                  // the count by hour, in the client's zone
-	Messages []puntuale.MessageDetail // first the uncertain ones, by the moment of their attempt, and then those that leave next
+	Messages []puntuale.MessageDetail // first the uncertain ones, in the order of their attempts, then the others, in the order of their due times
 }
 
-// How many days before and after today an agenda may begin. Nothing is planned beyond the horizon.
+// These constants bound the first day of an agenda: how many days before or after today it may be. No message is due
+// beyond the horizon.
 const (
 	agendaBack  = 366
 	agendaAhead = 366 * (puntuale.HorizonYears + 1)
@@ -392,8 +396,8 @@ const (
 // MostAgendaDays bounds the days that [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
-// shows no more messages than limit, and never more than a page of a list. Days beyond the horizon are empty.
+// Agenda returns the messages that are due on each day, starting with from. days is at most MostAgendaDays. Each day
+// lists at most limit messages, and never more than one page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -447,8 +451,8 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, limit int
 	return a, nil
 }
 
-// place counts uncertain messages on the day of their attempt, and not on the day of their next check. It returns the
-// uncertain messages of this day, by moment.
+// place counts each uncertain message on the day of its attempt, instead of the day of its next check. It returns the
+// uncertain messages of this day, in the order of their attempts.
 func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
 	for _, u := range slices.Backward(uncertain) {
 		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {
@@ -461,14 +465,14 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 			onDay = append(onDay, u)
 		}
 	}
-	d.Count = max(0, d.Count) // a message may have ended since the count
+	d.Count = max(0, d.Count) // a message may have ended after it was counted
 	for h := range d.Hours {
 		d.Hours[h] = max(0, d.Hours[h])
 	}
 	return onDay
 }
 
-// CountMessages counts the messages that a query finds, up to limit. all says that n counts every message. Codes:
+// CountMessages counts the messages that a query finds, up to limit. all is true if n is the complete count. Codes:
 // invalid.
 func (c *Client) CountMessages(ctx context.Context, q MessageQuery, limit int) (n int, all bool, err error) {
 	var f request.Faults
@@ -499,9 +503,9 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone
-// "" means all phones. The phone may have any usual form. Codes: not_found if the session does not exist or is no
-// sandbox; invalid.
+// Chat returns the messages that the simulated network received from a sandbox session. They are ordered newest first,
+// and at most one page of a list. Phone "" means all phones. The phone may have any usual form. Codes: not_found if the
+// session does not exist or is no sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, limit int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {

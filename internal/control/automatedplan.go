@@ -10,14 +10,15 @@ import (
 	"puntuale/internal/plan"
 )
 
-// AutomatedPlan plans what automations start or send, as a start call would be planned. It may be used by one goroutine at a time.
+// AutomatedPlan plans the runs that an automation starts and the messages that it sends, in the same way as a start
+// call. It is not safe for concurrent use.
 type AutomatedPlan struct {
 	client   *Client
 	sequence puntuale.Sequence
 	session  puntuale.Session
 	purposes []puntuale.Purpose
 	zone     *time.Location
-	named    bool // it has a sequence, and is no single send
+	named    bool // true: the plan starts a sequence; false: it sends a single message
 }
 
 // PlannerOf returns a planner for a client's automations. Codes: not_found; forbidden (suspended, expired).
@@ -34,7 +35,7 @@ func (c *Control) PlannerOf(ctx context.Context, id puntuale.ClientID) (automati
 
 type automatedPlanner struct{ *Client }
 
-// Sequence reads a sequence to start. Codes: not_found.
+// Sequence reads the sequence that an automation starts. Codes: not_found.
 func (c automatedPlanner) Sequence(ctx context.Context, id puntuale.SequenceID) (automation.Plan, error) {
 	info, err := c.startInfo(ctx, id, c.control.clock.Now())
 	if err != nil {
@@ -44,7 +45,7 @@ func (c automatedPlanner) Sequence(ctx context.Context, id puntuale.SequenceID) 
 	return &AutomatedPlan{c.Client, info.sequence, info.session, info.purposes, zone, true}, err
 }
 
-// Send reads what a send needs. Session 0 is the default one. Codes: not_found.
+// Send prepares the plan of a single message. Session 0 means the default session. Codes: not_found.
 func (c automatedPlanner) Send(ctx context.Context, session puntuale.SessionID, a puntuale.Action) (automation.Plan, error) {
 	s := puntuale.Sequence{Steps: []puntuale.Step{a.Step()}}
 	s.Purpose, _ = puntuale.ParsePurpose(a.Purpose)
@@ -66,7 +67,7 @@ func (c automatedPlanner) Send(ctx context.Context, session puntuale.SessionID, 
 	return p, err
 }
 
-// automatedSession returns the session of a trigger, or the default one.
+// automatedSession returns the session with the id. Session 0 means the default session.
 func (c automatedPlanner) automatedSession(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	if id != 0 {
 		s, err := c.tenant.Session(ctx, id)
@@ -77,28 +78,29 @@ func (c automatedPlanner) automatedSession(ctx context.Context, id puntuale.Sess
 	return c.sessionFor(ctx, nil, "")
 }
 
-// DefaultPair returns the default sequences of a session, 0 for none. Session 0 is the default one.
+// DefaultPair returns the default start and stop sequences of a session; 0 means none. Session 0 means the default
+// session.
 func (c automatedPlanner) DefaultPair(ctx context.Context, session puntuale.SessionID) (start, stop puntuale.SequenceID, err error) {
 	s, err := c.automatedSession(ctx, session)
 	return s.Start, s.Stop, err
 }
 
-// Mark is the mark of a phone in the blacklist.
+// Mark returns the keyed hash by which the blacklist stores a phone.
 func (c automatedPlanner) Mark(phone string) string { return c.mark(phone) }
 
-// Zone is the client's zone.
+// Zone returns the client's time zone.
 func (c automatedPlanner) Zone() (*time.Location, error) { return c.zone() }
 
-// Closed are the client's own holidays.
+// Closed returns the client's own holidays.
 func (c automatedPlanner) Closed() []puntuale.Date { return c.account.Closed }
 
-// Steps are the steps of the sequence.
+// Steps returns the steps of the sequence.
 func (p *AutomatedPlan) Steps() []puntuale.Step { return p.sequence.Steps }
 
-// Fields are the fields that the steps name.
+// Fields returns the fields that the steps contain.
 func (p *AutomatedPlan) Fields() []puntuale.Field { return plan.Fields(p.sequence) }
 
-// Plan plans a start for a person. Codes: invalid.
+// Plan plans a run for one recipient. Codes: invalid.
 func (p *AutomatedPlan) Plan(r automation.Recipient) (puntuale.StartRun, error) {
 	built, err := plan.Build(plan.Input{
 		Sequence: p.sequence, Phone: r.Phone, Fields: r.Fields, Location: p.zone, Closed: p.client.account.Closed,

@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If the number is there already,
-// nothing changes. The call counts, but the daily cap never refuses it. found are the faults that the calling package
-// already found in the request. Codes: invalid.
+// AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If the number is already there,
+// nothing changes. The call counts in the client's usage, but the daily cap never refuses it. found contains the faults
+// that the calling package already found in the request. Codes: invalid.
 func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -40,9 +40,9 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 	return e, nil
 }
 
-// RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. The call counts, but
-// the daily cap never refuses it. found are the faults that the calling package already found in the request. Codes:
-// invalid.
+// RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. The call counts in the
+// client's usage, but the daily cap never refuses it. found contains the faults that the calling package already found
+// in the request. Codes: invalid.
 func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -60,7 +60,7 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...p
 	return removed, nil
 }
 
-// Blacklist lists the client's blacklist by the entries' ids. Codes: invalid.
+// Blacklist lists the client's blacklist, ordered by id. Codes: invalid.
 func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 		return c.tenant.Blacklist(ctx, p)
@@ -71,7 +71,7 @@ func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.Blac
 	return rows, next, nil
 }
 
-// FindBlacklisted lists the entries whose number or reason holds the typed text, newest first. An empty text finds all
+// FindBlacklisted lists the entries whose number or reason contains the text, newest first. An empty text finds all
 // entries. Codes: invalid.
 func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
 	text = strings.TrimSpace(text)
@@ -128,7 +128,7 @@ func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.
 	return e, nil
 }
 
-// MaxBlacklistLines is how many numbers one imported list may have.
+// MaxBlacklistLines bounds the numbers of one imported list.
 const MaxBlacklistLines = 20_000
 
 // BlacklistLine is one line of a list of numbers.
@@ -140,9 +140,10 @@ type BlacklistLine struct {
 
 const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
 
-// ImportBlacklist adds all numbers of a list. If one line is no number, it adds none. Entries that exist already stay.
-// added is how many numbers were added; different is how many different numbers the list has. Codes: invalid, with a
-// fault at line[n].phone or line[n].reason for each wrong line, and at body.file for the list as a whole.
+// ImportBlacklist adds all numbers of a list. If one line is not a valid number, ImportBlacklist adds no number.
+// Numbers that are already on the blacklist do not change. added is how many numbers were added; different is how many
+// different numbers the list contains. Codes: invalid, with a fault at line[n].phone or line[n].reason for each wrong
+// line, and at body.file for the whole list.
 func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
 	var f request.Faults
 	switch {

@@ -16,12 +16,12 @@ import (
 	"puntuale/internal/plan"
 )
 
-// rememberAfter is how old a run is when its person becomes a contact. By then, every start with a smaller run id is
-// stored or has failed. So a reader that goes on from the last id misses no run.
+// rememberAfter is how old a run must be before its recipient becomes a contact. After this time, every start with a
+// smaller run id is stored or has failed. Therefore, a reader that continues after the last id misses no run.
 const rememberAfter = 30 * time.Second
 
-// Remember adds every recipient of a call to the client's contacts, if the client's settings ask for this, and updates
-// the contacts' fields from calls. Any number of nodes may call it, at any time.
+// If the client's settings say so, Remember adds every recipient of a call to the client's contacts. It also updates
+// the contacts' fields from the calls. Any number of nodes may call Remember, at any time.
 func (c *Control) Remember(ctx context.Context) error {
 	if err := c.maintenance.Remember(ctx, rememberAfter, c.clock.Now().Truncate(time.Microsecond), c.calledContact); err != nil {
 		return fmt.Errorf("remember people: %w", err)
@@ -29,14 +29,14 @@ func (c *Control) Remember(ctx context.Context) error {
 	return nil
 }
 
-// Members of a call's body that are not fields.
+// callMembers are the members of a call's body that are not fields.
 var (
 	callMembers = []string{columnPhone, "timezone", "text", "media", "media_name", "latitude", "longitude", "template", "id_sessione", "purpose", "if_running",
 		"campaign", "automation", "occurrence"}
-	singleMembers = []string{"name", "date"} // further such members of a single send: its name, and when it leaves
+	singleMembers = []string{"name", "date"} // the members of a single send that are not fields: its name, and when it leaves
 )
 
-// calledContact makes a contact from a run. Its fields are the members of the run's call that a contact may have.
+// calledContact makes a contact from a run. The contact's fields are the members of the run's call that are fields.
 func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 	made := puntuale.Contact{Phone: r.Phone}
 	var members map[string]json.RawMessage
@@ -45,7 +45,7 @@ func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 	}
 	zone, err := c.zones.Load(r.Zone)
 	if err != nil {
-		zone = time.UTC // data of an older version may have an unknown zone
+		zone = time.UTC // data of an older version may contain an unknown zone
 	}
 	k := contactCheck{zone: zone}
 	for _, name := range slices.Sorted(maps.Keys(members)) {

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// TestCalledContact: a contact keeps the members of a call that may be fields. It gets the person's name, and never the
-// name of a single send.
+// TestCalledContact: a contact stores the members of a call that are fields. The contact gets the name of the person,
+// and never the name of a single send.
 func TestCalledContact(t *testing.T) {
 	t.Parallel()
 	c := New(Config{})

@@ -20,7 +20,7 @@ type Caller struct {
 	remembered bool
 }
 
-// Client is a client's account reached by its own key. The key reaches only this client's data.
+// Client is a client's account, reached by its own key. Methods of Client reach only this client's data.
 type Client struct {
 	control *Control
 	account puntuale.Client
@@ -39,8 +39,8 @@ const (
 	faultCallerPartnerKey puntuale.ReasonCode = "caller.partner_key"
 )
 
-// Authenticate finds the owner of a key. If the key has a wrong form or checksum, it does not ask the database. Codes:
-// unauthorized.
+// Authenticate finds the owner of a key. If the key's form or checksum is wrong, Authenticate does not query the
+// database. Codes: unauthorized.
 func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
 	if plain == "" {
 		return nil, unauthorized(faultCallerKeyNeeded)
@@ -69,9 +69,9 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
 
-// Recognize finds the owner of a key in memory. It knows client keys that were valid within the last second. Its result
-// may be out of date, so it is only for calls that check the client again, such as [Client.Start]. Before the result
-// leads to a refusal, the caller must be read again with Authenticate.
+// Recognize finds the owner of a key in memory. It finds client keys that were valid within the last second. The result
+// may be out of date. Therefore, use it only for calls that check the client again, such as [Client.Start]. Before such
+// a call refuses, it must read the caller again with Authenticate.
 func (c *Control) Recognize(plain string) (*Caller, bool) {
 	hash, _, ok := auth.ParseKey(plain)
 	if !ok {
@@ -123,8 +123,8 @@ func (c *Client) SetAddress(from netip.Addr) { c.actor.Address = AddressText(fro
 // Account returns the client's account, as it was when this Client was made.
 func (c *Client) Account() puntuale.Client { return c.account }
 
-// If Recognize found the client, Confirm reads from the store whether the key is valid and may be used. A call must do
-// this before it refuses for any other reason. Codes: unauthorized, forbidden.
+// Confirm checks in the store that the key is valid and may be used, if Recognize found the client. A call must call
+// Confirm before it refuses for any other reason. Codes: unauthorized, forbidden.
 func (c *Client) Confirm(ctx context.Context) error {
 	if !c.remembered {
 		return nil
@@ -133,7 +133,7 @@ func (c *Client) Confirm(ctx context.Context) error {
 	return err
 }
 
-// reload reads the client of the same key from the store.
+// reload reads the client of the same key again from the store.
 func (c *Client) reload(ctx context.Context) (*Client, error) {
 	caller, err := c.control.Authenticate(ctx, c.plain)
 	if err != nil {
@@ -162,7 +162,7 @@ func forbidden(code puntuale.ReasonCode, args ...string) error {
 	return &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(code, args...)}
 }
 
-// recipient reads one recipient of a request and notes its faults.
+// recipient parses one recipient of a request and adds its faults to f.
 func (c *Client) recipient(f *request.Faults, location, text string) string {
 	if f.At(location) { // a fault is already noted at this location
 		return ""
@@ -178,7 +178,7 @@ func (c *Client) recipient(f *request.Faults, location, text string) string {
 	return phone
 }
 
-// recipients reads a list of recipients.
+// recipients parses a list of recipients and adds the faults to f.
 func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
 	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {
 		return nil
@@ -193,7 +193,7 @@ func (c *Client) recipients(f *request.Faults, location string, texts []string) 
 // zone returns the client's time zone.
 func (c *Client) zone() (*time.Location, error) { return c.control.zones.Load(c.account.Zone) }
 
-// today returns the client's present day. Calls count against the daily cap of this day.
+// today returns the client's current day. Calls count against the daily cap of this day.
 func (c *Client) today(now time.Time) (puntuale.Date, error) {
 	loc, err := c.zone()
 	if err != nil {

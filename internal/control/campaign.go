@@ -26,39 +26,40 @@ type Campaign struct {
 	Counts puntuale.CampaignCounts
 }
 
-// NewCampaign is a request to make a campaign, or to change one that has not started.
+// NewCampaign is a request to create a campaign, or to change a campaign that has not started.
 type NewCampaign struct {
 	Name      string
 	Purpose   string
-	Reference string         // the caller's own name of the campaign; "": none
+	Reference string         // the caller's own name for the campaign; "": none
 	Sequence  string         // "": the campaign sends one message
-	Step      *puntuale.Step // the content of the one message; the rest of the step is ignored
-	Session   string         // "": the sequence's session, or else the client's default session
+	Step      *puntuale.Step // the content of the one message; the other members of the step are ignored
+	Session   string         // "": the sequence's session, or the client's default session if the sequence has none
 	Fields    map[string]string
-	PerMinute int // recipients; 0: as many as the session takes
+	PerMinute int // recipients in a minute; 0: as many as the session's pace allows
 	Window    *puntuale.Window
-	StartAt   string // a moment in the form of a start call; "": at once
+	StartAt   string // a time in the form of a start call; "": at once
 	IfRunning string
 	Canary    *int
 	Timezone  string // "": the client's zone
 	By        puntuale.LoginID
-	From      []string         // contacts with one of these tags become recipients; nil: no contacts do
+	From      []string         // contacts that have one of these tags become recipients; nil: no contacts
 	Faults    []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Recipient is one row of a list in a call: its phone and its fields.
+// Recipient is one row of a list in a call: the phone and the fields.
 type Recipient map[string]string
 
-// maxCommonFields bounds the fields that are the same for all recipients, in bytes, because a list of campaigns shows them.
+// maxCommonFields bounds the fields that all recipients share, in bytes. They are bounded because a list of campaigns
+// contains them.
 const maxCommonFields = 16 << 10
 
-// columnPhone is the field that holds the number.
+// columnPhone is the name of the column that contains the number.
 const columnPhone = "phone"
 
-// purposes are the purposes that a campaign may have.
+// purposes are the valid purposes of a campaign.
 var purposes = []string{"", "marketing", "service"}
 
-// CreateCampaign makes a draft, with recipients or without. Codes: invalid, quota_reached, forbidden.
+// CreateCampaign creates a draft, with or without recipients. Codes: invalid, quota_reached, forbidden.
 func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients []Recipient, o Once[Campaign]) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err
@@ -103,8 +104,8 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 	return result(id), nil
 }
 
-// UpdateCampaign changes a campaign that has not started. The change makes the campaign's check void. Codes: not_found,
-// invalid, conflict.
+// UpdateCampaign changes a campaign that has not started. The change makes the campaign's last check invalid. Codes:
+// not_found, invalid, conflict.
 func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (Campaign, error) {
 	old, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -131,7 +132,7 @@ const (
 	faultCampaignWhatRequired   puntuale.ReasonCode = "campaign.what_required"
 )
 
-// checkCampaign checks a request, and names all its faults.
+// checkCampaign checks a request, and reports all its faults.
 func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
 	f := request.Faults(r.Faults)
 	now := c.control.clock.Now()
@@ -182,7 +183,7 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 	return made, f.Err()
 }
 
-// startAt reads the moment at which a campaign begins. A day without a time of day gets the default time.
+// startAt parses the time at which a campaign starts. A day without a time of day gets the default time.
 func startAt(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -194,7 +195,7 @@ func startAt(text string, zone *time.Location) (time.Time, error) {
 	return m.At(plan.DefaultTime, zone), nil
 }
 
-// checkWhat checks the content that a campaign sends, and the session.
+// checkWhat checks the content that a campaign sends, and the campaign's session.
 func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntuale.Campaign, r NewCampaign) error {
 	switch {
 	case (r.Sequence == "") == (r.Step == nil):
@@ -223,11 +224,11 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		}
 		if step := expanded[0].Steps[0]; unfilled(step) {
 			f.Add("body.template", puntuale.FaultNotOwnTemplate, step.Template)
-		} else if step.Template == "" { // a stored template was checked before
+		} else if step.Template == "" { // a stored template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
 	}
-	if r.Window != nil { // the window is checked as the window of a step
+	if r.Window != nil { // the window is checked like a step's window
 		probe := puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}}}}
 		for _, fault := range plan.Check(probe) {
 			fault.Location = "body.window" + strings.TrimPrefix(fault.Location, "body.steps[0].timing.window")
@@ -261,7 +262,7 @@ func (c *Client) Campaign(ctx context.Context, id string) (Campaign, error) {
 	return c.campaign(ctx, id, false)
 }
 
-// CampaignProgress is Campaign with the delivery receipts of its messages. Codes: not_found.
+// CampaignProgress returns one campaign with the delivery receipts of its messages. Codes: not_found.
 func (c *Client) CampaignProgress(ctx context.Context, id string) (Campaign, error) {
 	return c.campaign(ctx, id, true)
 }
@@ -293,7 +294,7 @@ func (c *Client) Campaigns(ctx context.Context, p request.Page) ([]puntuale.Camp
 	return rows, next, nil
 }
 
-// freeze reads what the campaign would send if it started now.
+// freeze reads everything that the campaign would send if it started now.
 func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen puntuale.CampaignFrozen, session puntuale.Session, err error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -353,7 +354,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	return frozen, session, err
 }
 
-// digest returns a hash of everything that a start would send: the list, the steps, the session and the settings.
+// digest returns a hash of everything that a start would send: list, steps, session and settings.
 func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.SessionID) (string, error) {
 	frozen.Sequence.Created, frozen.Sequence.Updated = time.Time{}, time.Time{}
 	text, err := json.Marshal(struct {
@@ -373,14 +374,14 @@ func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session pu
 
 const (
 	checkWait  = 15 * time.Second // how long a call waits for its check
-	checkStale = 10 * time.Second // after this time without progress, a check counts as stopped and begins anew
+	checkStale = 10 * time.Second // after this time without progress, a check counts as stopped, and the next call begins a new check
 	checkMost  = 10 * time.Minute
 	checkLook  = 200 * time.Millisecond
 )
 
-// CheckCampaign looks at every recipient, and returns what would be sent. If the check takes longer than 15 s,
-// CheckCampaign returns what is known so far, and the check goes on. Digest is "" until the check is done. Codes:
-// not_found, conflict (the campaign has started, or has no recipients).
+// CheckCampaign checks every recipient, and returns a report of the messages that a start would send. After 15 s it
+// returns the incomplete report, and the check continues. Digest is "" until the check is complete. Codes: not_found,
+// conflict (the campaign has started, or has no recipients).
 func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.CampaignCheck, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -462,7 +463,8 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	}, nil
 }
 
-// awaitCheck waits for a check that another call, or another server, runs. If that check stops, the caller's next check begins anew.
+// awaitCheck waits for a check that another call, or another server, runs. If the check stops before it is complete,
+// the caller's next call begins a new check.
 func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCheck, error) {
 	for end := c.control.clock.Now().Add(checkWait); ; {
 		stored, err := c.tenant.Campaign(ctx, id)
@@ -479,14 +481,14 @@ func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntua
 	}
 }
 
-// Changed says that a campaign is no longer as its check showed it. Check is the campaign's present check.
+// Changed is the error of a start whose campaign changed after its check. Check is the campaign's current check.
 type Changed struct{ Check puntuale.CampaignCheck }
 
 func (*Changed) Error() string { return "the campaign was changed since its check" }
 
-// StartCampaign starts exactly what a check showed. checked is the digest of this check. The call counts once; a repeat
-// counts nothing. Codes: not_found, conflict, cap_reached, forbidden. The error wraps a [*Changed] if something was
-// changed since the check.
+// StartCampaign starts exactly what a check showed. checked is the digest of this check. The call counts once in the
+// client's usage; a repeat does not count. Codes: not_found, conflict, cap_reached, forbidden. The error wraps a
+// [*Changed] if something changed after the check.
 func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaign, puntuale.Usage, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, puntuale.Usage{}, err
@@ -540,10 +542,10 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	return found, usage, err
 }
 
-// checkedAnew refuses a start, because the caller's check is out of date. The error has a new check, which shows what a
-// start would send now.
+// checkedAnew refuses a start whose check is out of date. The error contains a new check of what a start would send
+// now.
 func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
-	if kept.Digest == made { // kept is up to date, and the caller names an older check
+	if kept.Digest == made { // kept is up to date, and the caller named an older check
 		return conflictWith(&Changed{kept})
 	}
 	check, err := c.CheckCampaign(ctx, id)

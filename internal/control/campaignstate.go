@@ -8,14 +8,14 @@ import (
 	"puntuale"
 )
 
-// PauseCampaign stops all messages of a campaign from leaving. It returns once no message can be claimed any more.
-// Codes: not_found, conflict.
+// PauseCampaign pauses a campaign. When it returns, no message of the campaign can be claimed any more. Codes:
+// not_found, conflict.
 func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }
 
-// ResumeCampaign lets a campaign go on. The moments of its messages move ahead by the length of the pause. Codes:
-// not_found, conflict, forbidden.
+// ResumeCampaign ends the pause of a campaign. The due times of its messages move ahead by the length of the pause.
+// Codes: not_found, conflict, forbidden.
 func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err
@@ -23,8 +23,8 @@ func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error
 	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
 }
 
-// CancelCampaign cancels the pending messages of a campaign. The feeder starts no further runs of it. Codes: not_found,
-// conflict.
+// CancelCampaign cancels the pending messages of a campaign. The feeder starts no more runs of the campaign. Codes:
+// not_found, conflict.
 func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error
 	return c.changeCampaign(ctx, id, puntuale.CampaignCancelling, puntuale.CampaignRunning, puntuale.CampaignPaused, puntuale.CampaignResuming)
 }
 
-// changeCampaign changes a campaign's state. A repeat changes nothing.
+// changeCampaign changes a campaign's state. If the campaign already has the new state, nothing changes.
 func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.CampaignState, from ...puntuale.CampaignState) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {

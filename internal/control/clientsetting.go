@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Settings returns the client's settings, which say how it treats the people that it writes to.
+// Settings returns the client's settings, such as the rules for contacts, consent and replies.
 func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) {
 	s, err := c.tenant.Settings(ctx)
 	if err != nil {
@@ -19,8 +19,8 @@ func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) 
 	return s, nil
 }
 
-// UpdateSettings changes the members that the patch has. found are the faults that the calling package already found in
-// the request. Codes: invalid.
+// UpdateSettings changes the settings that the patch contains. found contains the faults that the calling package
+// already found in the request. Codes: invalid.
 func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, found ...puntuale.Fault) (puntuale.ClientSettings, error) {
 	f := request.Faults(found)
 	CheckSettings(&f, p)

@@ -10,14 +10,14 @@ import (
 	"puntuale"
 )
 
-// A command goes to the node that owns the session, which may be this node or another. The caller waits for the answer.
-// If the owner is in this process, a wakeup tells of the answer. Otherwise the caller polls for it.
+// The node that owns the session executes a command. This node may be the owner, or another node. The caller waits for
+// the answer. If the owner is in this process, a wakeup announces the answer. If not, the caller polls for the answer.
 
 const (
-	commandTakes = 10 * time.Second // within this time a node must take the command
-	commandWait  = 12 * time.Second // how long the caller waits for the answer, because programs often give up after 15 seconds
+	commandTakes = 10 * time.Second // a node must begin to execute the command within this time
+	commandWait  = 12 * time.Second // how long the caller waits for the answer; programs often give up after 15 seconds
 	answerFirst  = 50 * time.Millisecond
-	answerLast   = time.Second // the longest time between two looks for the answer
+	answerLast   = time.Second // the longest time between two polls for the answer
 )
 
 // answers are the callers in this process that wait for the answer to a command.
@@ -26,7 +26,7 @@ type answers struct {
 	waiting map[puntuale.SessionID][]chan struct{}
 }
 
-// Answered says that a command of the session has got its answer. It never blocks.
+// Answered reports that a command of the session has an answer. It never blocks.
 func (c *Control) Answered(session puntuale.SessionID) {
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
@@ -38,7 +38,8 @@ func (c *Control) Answered(session puntuale.SessionID) {
 	}
 }
 
-// expect returns a channel that tells of answers. The caller must call forget.
+// expect returns a channel that receives a value when a command of the session has an answer. The caller must call
+// forget.
 func (a *answers) expect(session puntuale.SessionID) (answered <-chan struct{}, forget func()) {
 	waiter := make(chan struct{}, 1)
 	a.mu.Lock()
@@ -62,7 +63,7 @@ func (a *answers) expect(session puntuale.SessionID) (answered <-chan struct{}, 
 	}
 }
 
-// command gives a command and waits for its answer.
+// command stores a command and waits for its answer.
 func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) error {
 	answered, forget := c.control.answers.expect(session)
 	defer forget()
@@ -74,7 +75,7 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 	for wait := answerFirst; ; wait = min(2*wait, answerLast) {
 		answer, err := c.tenant.CommandAnswer(ctx, id, c.control.clock.Now())
 		switch {
-		case puntuale.CodeOf(err) == puntuale.CodeNotFound: // no node took the command
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound: // no node executed the command
 			return errNobody
 		case err != nil:
 			return fmt.Errorf("look for a command's answer: %w", err)
@@ -95,7 +96,8 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 	}
 }
 
-// give stores a command, and wakes the session's node. If no node owns the session, the wakeup makes one take it over.
+// give stores a command, and wakes the session's node. If no node owns the session, the wakeup makes a node take the
+// session over.
 func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) (puntuale.CommandID, error) {
 	now := c.control.clock.Now()
 	id, err := c.tenant.GiveCommand(ctx, puntuale.Command{
@@ -123,5 +125,5 @@ func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
 
 const faultCommandNotAnswered puntuale.ReasonCode = "command.not_answered"
 
-// errNobody says that no node took the command, or that the node which took it gave no answer.
+// errNobody means that no node executed the command, or that the node did not answer in time.
 var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandNotAnswered), RetryAfter: 5 * time.Second}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// ConsentCall is a change of consent that a program or a person of the client enters.
+// ConsentCall is a change of consent that a program, or a person of the client, records.
 type ConsentCall struct {
 	Phone   string
 	Purpose string // service or marketing
@@ -20,7 +20,7 @@ type ConsentCall struct {
 	Words   string // what the person said or signed
 }
 
-// Limits of what proves a consent, in characters.
+// Limits of the proof of a consent, in characters.
 const (
 	maxConsentSource = puntuale.MaxName
 	maxConsentWords  = puntuale.MaxReply
@@ -29,7 +29,7 @@ const (
 // purposeWords are the purposes that a message may have.
 const purposeWords = "marketing, service"
 
-// purposeIn reads a purpose from a request. "" means service.
+// purposeIn parses a purpose from a request. "" means service.
 func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 	p, ok := puntuale.ParsePurpose(word)
 	if !ok {
@@ -38,10 +38,10 @@ func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 	return p
 }
 
-// AddConsent enters in the ledger what a person agreed to. The call counts, but the daily cap never refuses it. A
-// withdrawal blocks marketing from now on, and cancels pending marketing. It does not change the blacklist. found are
-// the faults that the calling package already found in the request. Codes: invalid, conflict (the idempotency key with
-// another body).
+// AddConsent adds a person's consent, or its withdrawal, to the ledger. The call counts in the client's usage, but the
+// daily cap never refuses it. A withdrawal blocks marketing from now on, and cancels pending marketing. It does not
+// change the blacklist. found contains the faults that the calling package already found in the request. Codes:
+// invalid, conflict (the same idempotency key with another body).
 func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found ...puntuale.Fault) (puntuale.Consent, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -90,7 +90,7 @@ func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntua
 	return entered, nil
 }
 
-// Consents lists the entries of a phone in the ledger, oldest first; phone "" means all phones. Codes: invalid.
+// Consents lists the ledger's entries of a phone, oldest first. Phone "" means all phones. Codes: invalid.
 func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]puntuale.Consent, string, error) {
 	var f request.Faults
 	mark := ""
@@ -108,7 +108,7 @@ func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]
 	return rows, next, nil
 }
 
-// ConsentStatuses returns the present consent of a phone, by purpose. The phone must have the form that messages use.
+// ConsentStatuses returns the current consent of a phone, by purpose. The phone must have the form that messages use.
 func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
 	if !possible(phone) {
 		return nil, nil
@@ -120,8 +120,8 @@ func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntual
 	return all, nil
 }
 
-// MarketingRefused returns which of the phones get no marketing. For these, a consent is withdrawn, or it is missing
-// and the client's settings ask for one. The phones must have the form that messages use.
+// MarketingRefused reports which of the phones get no marketing. A phone gets none after a withdrawal. If the client's
+// settings require consent, a phone without consent also gets none. The phones must have the form that messages use.
 func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[string]bool, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
 	marks := make([]string, len(phones))
@@ -135,8 +135,8 @@ func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[st
 	return refused, nil
 }
 
-// purposesOf returns the purpose of each step of a sequence. A step that sends a template of Meta's category marketing
-// is marketing, even if the sequence has another purpose.
+// purposesOf returns the purpose of each step of a sequence. If Meta's category of a step's template is marketing, the
+// step's purpose is marketing, even if the sequence has another purpose.
 func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s puntuale.Sequence) ([]puntuale.Purpose, error) {
 	all := make([]puntuale.Purpose, len(s.Steps))
 	var names []string
@@ -161,8 +161,8 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 	return all, nil
 }
 
-// OfNetwork returns a client for work that a network's report begins. No key is needed, and no call is counted. Codes:
-// not_found.
+// OfNetwork returns a client for work that starts with a network's report. It needs no key, and its calls do not count
+// in the client's usage. Codes: not_found.
 func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client, error) {
 	account, err := c.tenants.ClientOf(ctx, id)
 	if err != nil {
@@ -171,8 +171,8 @@ func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client,
 	return c.ClientFor(account, puntuale.Actor{}), nil
 }
 
-// ConfirmOptOut sends the one answer to an opt-out. The text is sent unchanged, and the blacklist lets the answer
-// through. A second call with the same key sends nothing. No call is counted. Codes: as [Client.Send].
+// ConfirmOptOut sends the confirmation of an opt-out. The text is sent unchanged, and the blacklist does not stop it. A
+// second call with the same key sends nothing. The calls do not count in the client's usage. Codes: as [Client.Send].
 func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, phone, text, key string) error {
 	if err := c.MayCreate(); err != nil {
 		return err
@@ -195,11 +195,11 @@ func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, 
 	if _, replayed := startedBefore(err); err != nil {
 		return replayed
 	}
-	if clash == nil { // a clash means that the confirmation was already sent, with another text
+	if clash == nil { // a clash means that the confirmation was already sent with another text
 		_, err = c.start(ctx, p, []byte("{}"), once, now)
 	}
 	return err
 }
 
-// confirmWithin is how long the answer to an opt-out may wait until its session can send.
+// confirmWithin is how long the confirmation may wait until its session can send.
 const confirmWithin = time.Hour

@@ -20,16 +20,15 @@ import (
 	"puntuale/internal/roster"
 )
 
-// ContactValue is a value of a contact, as a caller gives it. If the text has the form of an ISO 8601 date, the value
-// is a date.
+// ContactValue is a value of a contact in a request. If the text is an ISO 8601 date, the value is a date.
 type ContactValue struct {
-	Text   string // the text, or a number as written; blank: no value, or in a change, remove the value
+	Text   string // the text, or a number as written; blank: no value; blank in a change: remove the value
 	Number bool
-	Cell   bool // true: from a cell of a table, where a date may also begin with the day, as in 28/02/1990
+	Cell   bool // true: the value is a table cell, in which a date may also begin with the day, as in 28/02/1990
 }
 
-// NewContact is a contact that a caller adds. If a contact with the number exists, the new one is merged into it. Blank
-// members count as not given.
+// NewContact is a request to add a contact. If a contact with the number exists, the new values are merged into it.
+// Blank members have no effect.
 type NewContact struct {
 	Phone    string
 	Name     string
@@ -40,7 +39,7 @@ type NewContact struct {
 	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// ContactChange changes a contact. A nil member is left as it is.
+// ContactChange is a request to change a contact. A nil member changes nothing.
 type ContactChange struct {
 	Name, Language, Source *string
 	Fields                 map[string]ContactValue
@@ -49,11 +48,11 @@ type ContactChange struct {
 	Faults                 []puntuale.Fault
 }
 
-// ContactQuery asks for contacts. A blank member excludes no contact.
+// ContactQuery is a search for contacts. A blank member excludes no contact.
 type ContactQuery struct {
 	Tag   string
 	Phone string // a number, or the beginning of a number with "*" at its end
-	Name  string // words; each must be the beginning of a word of the name
+	Name  string // words; each must be the beginning of a word in the contact's name
 }
 
 // Codes of the faults that this file reports.
@@ -67,7 +66,7 @@ const (
 	faultContactTagSign       puntuale.ReasonCode = "contact.tag_sign"
 )
 
-// columnName is the field that the contact's name goes into.
+// columnName is the field that contains the contact's name.
 const columnName = "nome"
 
 var (
@@ -78,7 +77,7 @@ var (
 	reservedFields   = []string{columnPhone, "timezone", columnName}
 )
 
-// contactCheck reads and checks contacts in requests.
+// contactCheck parses and checks contacts in requests.
 type contactCheck struct {
 	c      *Client
 	zone   *time.Location
@@ -90,7 +89,7 @@ func (c *Client) checkContacts(found []puntuale.Fault) (*contactCheck, error) {
 	return &contactCheck{c, zone, found}, err
 }
 
-// phone reads a person's number. A group cannot be a contact.
+// phone parses a person's number. A group cannot be a contact.
 func (k *contactCheck) phone(location, text string) string {
 	phone := k.c.recipient(&k.faults, location, text)
 	if phone != "" && !isPerson(phone) {
@@ -99,8 +98,8 @@ func (k *contactCheck) phone(location, text string) string {
 	return phone
 }
 
-// isPerson reports whether a recipient is a person and not a group: a number, or an id of a person who hides the
-// number.
+// isPerson reports whether a recipient is a person and not a group. A person is a number, or an id of a person who
+// hides the number.
 func isPerson(recipient string) bool {
 	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
 }
@@ -119,7 +118,8 @@ func (k *contactCheck) language(location, text string) string {
 	return text
 }
 
-// tags reads tags. It removes spaces around them and composes their letters. It does not change their case.
+// tags parses tags. It removes spaces around them and composes their letters (Unicode NFC). It does not change their
+// case.
 func (k *contactCheck) tags(location string, texts []string) []string {
 	if !k.faults.Entries(location, len(texts), puntuale.MaxContactTags) {
 		return nil
@@ -136,7 +136,7 @@ func (k *contactCheck) tags(location string, texts []string) []string {
 	return tags
 }
 
-// fields reads values. A blank value becomes nil.
+// fields parses values. A blank value becomes nil.
 func (k *contactCheck) fields(location string, values map[string]ContactValue) map[string]*puntuale.ContactField {
 	k.faults.Entries(location, len(values), puntuale.MaxContactFields)
 	fields := make(map[string]*puntuale.ContactField, len(values))
@@ -161,7 +161,7 @@ func fieldNameFault(name string) puntuale.ReasonCode {
 	return ""
 }
 
-// field turns a value into the stored form. It returns nil for a blank value.
+// field converts a value into its stored form. It returns nil for a blank value.
 func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
 	text := strings.TrimSpace(v.Text)
 	switch {
@@ -177,7 +177,7 @@ func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
 	return &puntuale.ContactField{Kind: puntuale.FieldText, Value: v.Text}
 }
 
-// date writes a date in the stored form: a day, or a minute in the client's zone.
+// date formats a date in the stored form: a day, or a minute in the client's zone.
 func (k *contactCheck) date(m plan.Moment) string {
 	at := m.At(0, time.UTC)
 	switch {
@@ -189,7 +189,7 @@ func (k *contactCheck) date(m plan.Moment) string {
 	return at.Format("2006-01-02T15:04")
 }
 
-// contact reads a new contact. location is where its members are in the request.
+// contact parses a new contact. location is the place of the contact's members in the request.
 func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
 	made := puntuale.Contact{
 		Phone: k.phone(location+".phone", n.Phone), Name: k.text(location+".name", n.Name), Language: k.language(location+".language", n.Language),
@@ -206,8 +206,8 @@ func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
 	return made
 }
 
-// AddContact adds a contact. If a contact with the number exists, it merges the new one into it. The call counts.
-// Codes: invalid, quota_reached, forbidden.
+// AddContact adds a contact. If a contact with the number exists, AddContact merges the new values into it. The call
+// counts in the client's usage. Codes: invalid, quota_reached, forbidden.
 func (c *Client) AddContact(ctx context.Context, n NewContact, o Once[puntuale.Contact]) (puntuale.Contact, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.Contact{}, err
@@ -263,8 +263,8 @@ func (c *Client) Contact(ctx context.Context, id string) (puntuale.Contact, erro
 	return found, nil
 }
 
-// ContactsOf returns contacts by number. The numbers must have the form that messages use. Numbers without a contact
-// are not in the result. It looks for at most 1,000 numbers.
+// ContactsOf returns contacts by number. The numbers must have the form that messages use. The result does not contain
+// numbers without a contact. ContactsOf looks for at most 1,000 numbers.
 func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]puntuale.Contact, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
 	found, err := c.tenant.ContactsOf(ctx, phones[:min(len(phones), contactPage)])
@@ -274,7 +274,7 @@ func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]p
 	return found, nil
 }
 
-// UpdateContact changes a contact. The call counts. Codes: not_found, invalid.
+// UpdateContact changes a contact. The call counts in the client's usage. Codes: not_found, invalid.
 func (c *Client) UpdateContact(ctx context.Context, id string, change ContactChange) (puntuale.Contact, error) {
 	found, err := c.Contact(ctx, id)
 	if err != nil {
@@ -312,7 +312,8 @@ func (c *Client) UpdateContact(ctx context.Context, id string, change ContactCha
 	return changed, nil
 }
 
-// DeleteContact takes a contact off the client's list. The call counts. Messages and consent stay. Codes: not_found.
+// DeleteContact removes a contact from the client's list. The call counts in the client's usage. The contact's messages
+// and consent remain. Codes: not_found.
 func (c *Client) DeleteContact(ctx context.Context, id string) error {
 	wanted, err := contactID(id)
 	if err != nil {
@@ -328,7 +329,7 @@ func (c *Client) DeleteContact(ctx context.Context, id string) error {
 	return nil
 }
 
-// contactFilter reads a query and checks it.
+// contactFilter parses and checks a query.
 func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntuale.Fault) {
 	var f request.Faults
 	f.Text("query.name", q.Name, puntuale.MaxName)
@@ -346,8 +347,8 @@ func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntua
 	return filter, f
 }
 
-// Contacts lists contacts by id. If the query asks for a name or a number, it lists them by name or number. A page may
-// be shorter than asked. Codes: invalid.
+// Contacts lists contacts by id. If the query contains a name or a number, Contacts lists them by name or number. A
+// page may have fewer rows than the caller asked for. Codes: invalid.
 func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) ([]puntuale.Contact, string, error) {
 	filter, faults := c.contactFilter(q)
 	p.Unknown = append(slices.Clone(p.Unknown), faults...)
@@ -371,7 +372,7 @@ func (c *Client) CountContacts(ctx context.Context, q ContactQuery, limit int) (
 	return n, nil
 }
 
-// ContactTags returns how many contacts have each tag. It returns at most 1,000 tags.
+// ContactTags returns the number of contacts of each tag. It returns at most 1,000 tags.
 func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
 	tags, err := c.tenant.ContactTags(ctx)
 	if err != nil {
@@ -380,13 +381,13 @@ func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
 	return tags, nil
 }
 
-// contactPage is how many contacts are read at a time.
+// contactPage is how many contacts one query reads.
 const contactPage = 1000
 
 // RecipientsFrom replaces a campaign's recipients by the contacts that have at least one of the tags. Each recipient
-// gets the contact's number, its name as the field "nome", and its fields. A failure changes nothing. found are the
-// faults that the calling package already found in the request. Codes: not_found, invalid, conflict (the campaign
-// started), overloaded (too many lists are being read).
+// gets the contact's number, the name as the field "nome", and the contact's fields. A failure changes nothing. found
+// contains the faults that the calling package already found in the request. Codes: not_found, invalid, conflict (the
+// campaign started), overloaded (the server already reads too many lists).
 func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, found ...puntuale.Fault) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -417,8 +418,8 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
 }
 
-// checkFrom checks the tags that choose contacts as recipients; nil chooses none. beside is the number of other
-// recipients in the call. The call must not have both tags and other recipients.
+// checkFrom checks the tags that choose contacts as recipients. nil means that the call chooses no contacts. beside is
+// the number of recipients that the call itself lists. A call must not have both tags and listed recipients.
 func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	if tags == nil {
 		return
@@ -438,8 +439,8 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom returns the number of all recipients: the contacts with the tags, plus beside, the number of recipients
-// that the call lists. Codes: invalid if there would be none.
+// countFrom returns the number of all recipients: the contacts with the tags, plus beside. beside is the number of
+// recipients that the call itself lists. Codes: invalid if the sum is 0.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil
@@ -454,7 +455,7 @@ func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int,
 	return n, nil
 }
 
-// contactRows gives contacts as the rows of a list.
+// contactRows presents contacts as the rows of a list.
 type contactRows struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one call
 	tenant  puntuale.Tenant
@@ -470,7 +471,7 @@ type contactRows struct {
 
 func (r *contactRows) Columns() []string { return r.columns }
 
-// survey reads all contacts once, to find out which columns the list has.
+// survey reads all contacts once, to find the columns of the list.
 func (r *contactRows) survey() error {
 	names := map[string]bool{}
 	n := 0
@@ -518,7 +519,7 @@ func (r *contactRows) next() (puntuale.Contact, error) {
 	return c, nil
 }
 
-// Next returns the next contact as a row. It leaves out a field that no contact had during the survey.
+// Next returns the next contact as a row. It omits fields that no contact had during the survey.
 func (r *contactRows) Next() (roster.Row, error) {
 	c, err := r.next()
 	if err != nil {

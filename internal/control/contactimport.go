@@ -23,26 +23,26 @@ import (
 	"puntuale/internal/roster"
 )
 
-// ContactImport says how a file of contacts is read.
+// ContactImport is a request to import a file of contacts.
 type ContactImport struct {
-	Columns string // says which column is which field, in the form of PutRecipients; "": the import guesses
-	Source  string // the source of contacts and consents, for rows without a source
-	Check   bool   // true: only answer what would be stored, and store nothing
+	Columns string // which column is which field, in the form of PutRecipients; "": the import guesses
+	Source  string // the source of contacts and consents in rows that have none
+	Check   bool   // true: only report what an import would store, and store nothing
 	Faults  []puntuale.Fault
 }
 
-// ImportedContacts says what an import did, or would do.
+// ImportedContacts is the result of an import, or of a check before an import.
 type ImportedContacts struct {
 	Rows, Added, Changed int
-	Consents             int // rows whose consent was entered
+	Consents             int // rows whose consent was recorded
 	Columns              []string
-	Mapping              map[string]int // the column, counted from 0, of phone, nome, tags, consent, language, source and each field
+	Mapping              map[string]int // the column of phone, nome, tags, consent, language, source and each field, counted from 0
 	Preview              [][]string     // the first rows
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
 }
 
-// RefusedContact is a row that became no contact.
+// RefusedContact is a row that the import refused.
 type RefusedContact struct {
 	Line   int
 	Phone  string
@@ -50,13 +50,13 @@ type RefusedContact struct {
 	Value  puntuale.Reason // the value that was refused
 }
 
-// Why a row is refused, in addition to the reasons that campaigns have.
+// These reasons for a refused row are in addition to the reasons of campaigns.
 const (
 	RefusedRow   = "bad_row"
 	RefusedQuota = "quota"
 )
 
-// refusedOrder is the order of the reasons. A row is checked in this order, and the answer lists the reasons in it.
+// refusedOrder is the order in which a row is checked for these reasons, and in which the answer lists them.
 var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
 
 // Codes of the faults that this file reports.
@@ -65,7 +65,7 @@ const (
 	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
 )
 
-// Names of the columns that have a meaning of their own.
+// Names of the columns that are not ordinary fields.
 const (
 	columnTags     = "tags"
 	columnConsent  = "consent"
@@ -73,7 +73,7 @@ const (
 	columnSource   = "source"
 )
 
-// contactHeaders are usual headers of these columns, in small letters and without accents and signs.
+// contactHeaders are the usual headers of these columns, in small letters and without accents and punctuation.
 var contactHeaders = map[string][]string{
 	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
 	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
@@ -82,7 +82,7 @@ var contactHeaders = map[string][]string{
 	columnSource:   {"source", "fonte", "provenienza"},
 }
 
-// yes are the words in a cell that mean consent.
+// yes contains the cell texts that mean consent.
 var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
 
 const (
@@ -91,12 +91,13 @@ const (
 	importBytes      = 4 << 20 // bytes of the cells that one transaction stores
 )
 
-// contactNumber matches a number as a spreadsheet writes it. A number that begins with 0 is a code, and does not match.
+// contactNumber matches a number as a spreadsheet writes it. Digits that begin with 0 are a code, such as a postal
+// code, and do not match.
 var contactNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
 
-// ImportContacts reads contacts from a file, CSV or XLSX, and merges each row into the client's list. A refused row
-// changes no contact, and does not affect other rows. The call counts. After a failure the call may be repeated. Codes:
-// invalid, too_large, overloaded (too many lists are being read), forbidden.
+// ImportContacts reads contacts from a CSV or XLSX file, and merges each row into the client's list. A refused row
+// changes no contact, and does not affect other rows. The call counts in the client's usage. After a failure the call
+// may be repeated. Codes: invalid, too_large, overloaded (the server already reads too many lists), forbidden.
 func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType string, ask ContactImport) (ImportedContacts, error) {
 	if err := c.MayCreate(); err != nil {
 		return ImportedContacts{}, err
@@ -137,7 +138,7 @@ func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType
 	return x.out, nil
 }
 
-// contactReading is an import under way.
+// contactReading is the state of one running import.
 type contactReading struct {
 	client *Client
 	check  *contactCheck
@@ -146,19 +147,19 @@ type contactReading struct {
 	now    time.Time
 
 	seen    *campaign.SeenPhones
-	fields  []string // the mapped columns without a meaning of their own, sorted by name
+	fields  []string // the mapped columns that are ordinary fields, sorted by name
 	rows    []contactRow
 	bytes   int
-	people  int // only in a check: how many contacts there would be
+	people  int // only in a check: how many contacts the client would have
 	refused map[string]int
 	out     ImportedContacts
 }
 
-// contactRow is a row that passed all checks, as a contact.
+// contactRow is a row that passed all checks.
 type contactRow struct {
 	line    int
 	contact puntuale.Contact
-	consent string // the text of the cell for consent; "": the cell is empty
+	consent string // the text of the consent cell; "": the cell is empty
 }
 
 func (x *contactReading) read(ctx context.Context) (err error) {
@@ -258,7 +259,7 @@ func (x *contactReading) checkMapping() error {
 	return f.Err()
 }
 
-// guessContacts finds the columns with a meaning of their own. Each other column that has a header becomes a field.
+// guessContacts finds the columns that are not ordinary fields. Each other column that has a header becomes a field.
 func guessContacts(columns []string, first [][]string) map[string]int {
 	words := []string{}
 	for _, headers := range contactHeaders {
@@ -290,7 +291,7 @@ func guessContacts(columns []string, first [][]string) map[string]int {
 	return mapping
 }
 
-// fieldNameOf makes a field's name from a header. For example, "Data di nascita" becomes data_di_nascita.
+// fieldNameOf converts a header into a field's name. For example, "Data di nascita" becomes data_di_nascita.
 func fieldNameOf(header string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(header)) {
@@ -305,7 +306,7 @@ func fieldNameOf(header string) string {
 	return name[:min(len(name), 64)]
 }
 
-// fault notes a fault of one row. It returns err if err is a fault of the whole file.
+// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
 func (x *contactReading) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -323,7 +324,7 @@ func (x *contactReading) refuse(r RefusedContact) {
 	}
 }
 
-// add reads a row, and refuses it or adds it to the rows for the next transaction.
+// add checks a row. It refuses the row, or adds it to the rows for the next transaction.
 func (x *contactReading) add(row roster.Row) {
 	x.out.Rows++
 	cell := func(name string) string {
@@ -381,7 +382,7 @@ func (x *contactReading) add(row roster.Row) {
 	x.rows = append(x.rows, r)
 }
 
-// shortened returns the beginning of a cell's text.
+// shortened returns at most the first 100 characters of a cell's text.
 func shortened(cell string) string {
 	const limit = 100
 	if runes := []rune(cell); len(runes) > limit {
@@ -390,7 +391,7 @@ func shortened(cell string) string {
 	return cell
 }
 
-// flush merges the collected rows into the contacts, and then enters their consents.
+// flush merges the collected rows into the contacts, and then records their consents.
 func (x *contactReading) flush(ctx context.Context) error {
 	if len(x.rows) == 0 {
 		return nil
@@ -440,7 +441,7 @@ func (x *contactReading) merge(ctx context.Context, all []puntuale.Contact) (pun
 	return merged, nil
 }
 
-// compare counts what a merge would do, and stores nothing.
+// compare counts the changes that a merge would make, and stores nothing.
 func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
 	phones := make([]string, len(all))
 	for i := range all {
@@ -471,8 +472,8 @@ func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (p
 	return merged, nil
 }
 
-// consent returns the entry for the ledger of consent that a row makes. The entry's mark is a hash of the source and
-// the words. So a second upload of the same list enters nothing, and does not undo a later withdrawal.
+// consent returns a row's entry for the ledger of consent. The entry's ReplyMark is a hash of the source and the words.
+// Therefore, a second upload of the same list adds no entry, and does not undo a later withdrawal.
 func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))

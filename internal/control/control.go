@@ -1,7 +1,7 @@
-// Package control does what people and programs may ask of the service, with one file for each noun. It checks a
-// request as a whole, names every fault at once, asks the planner and the store, and wakes the dispatcher. It knows
-// nothing of HTTP. The locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that the
-// packages httpapi and web also use.
+// Package control executes the requests of people and programs, with one file for each kind of object. It checks a
+// whole request, reports every fault at once, calls the planner and the store, and wakes the dispatcher. It does not
+// depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
+// that the packages httpapi and web also use.
 package control
 
 import (
@@ -20,40 +20,41 @@ import (
 	"puntuale/internal/price"
 )
 
-// Config is what a [Control] needs. Tenants, Devices, Maintenance and Clock must be set.
+// Config contains the parts and settings of a [Control]. Tenants, Devices, Maintenance and Clock must be set.
 type Config struct {
 	Tenants     puntuale.TenantStore
 	Devices     puntuale.DeviceLogin
 	Maintenance puntuale.MaintenanceStore
 	Clock       clock.Clock
 	Wakeup      puntuale.Wakeup    // nil: no dispatcher is woken
-	Sandbox     bool               // new sessions are sandboxes, unless the call asks for another kind
-	Keep        puntuale.Retention // how long requests and contents are kept after all messages of a run ended
-	// Links reports whether this build can link a session. With nil, no session can be linked.
+	Sandbox     bool               // true: new sessions are sandboxes, unless the request says otherwise
+	Keep        puntuale.Retention // how long requests and contents are stored after all messages of a run ended
+	// Links reports whether this build can link a session. If Links is nil, no session can be linked.
 	Links func(puntuale.Session) bool
 	Media []string    // the file extensions that a media URL may have, without dot; nil: the planner's own list
 	Vault *auth.Vault // nil: calls that must seal a secret are refused
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
-	// is not set.
+	// Public is the address at which the internet reaches the service, such as https://messages.example.com. "" means
+	// that the address is not set.
 	Public string
-	// UncertainAfter is how long after an attempt its outcome is given up as uncertain. It must be the dispatcher's
-	// value. 0 means 24 hours.
+	// UncertainAfter is how long the outcome of an attempt may be unknown. After this time the message becomes FAILED. The
+	// dispatcher must have the same value. 0 means 24 hours.
 	UncertainAfter time.Duration
 	// Reported is called for each report of a device, with its verdict. It may be nil.
 	Reported      func(verdict string)
 	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
-	Scratch       string               // the folder for lists while they are read; "": the system's folder
-	PlainGateways bool                 // gateways may be reached by http, because the operator named their networks
+	Scratch       string               // the folder for lists while they are read; "": the system's temporary folder
+	PlainGateways bool                 // true: gateways may be reached by http, because the operator listed their networks in the settings
 	Prices        *price.Table         // Meta's prices for messages; nil: the embedded table
-	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: calls that ask for this check are refused
-	// Take stores events of the simulated network in the same way as events of other networks; nil: they are dropped.
+	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are refused
+	// Take stores events of the simulated network in the same way as events of other networks. If Take is nil, these
+	// events are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	Opener puntuale.MediaOpener // opens the files of replies; nil: they cannot be opened
+	Opener puntuale.MediaOpener // opens the files of replies; nil: the files cannot be opened
 }
 
-// Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once.
-// [Control.Authenticate] gives access to what a client may ask. Package account has what partners and people who sign
-// in may ask.
+// Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
+// concurrent use. [Control.Authenticate] returns the owner of a key, whose methods are the calls. The calls of partners
+// and of people who sign in are in package account.
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore
@@ -94,20 +95,20 @@ type deviceSettings struct {
 	uncertainAfter time.Duration
 }
 
-// listSettings are where lists of recipients are read, and how many are read at once.
+// listSettings bound how many lists of recipients are read at once, and say in which folder.
 type listSettings struct {
 	uploads *upload.Uploads
 	scratch string
 }
 
-// New returns a Control. It reads the metadata of phone numbers, so that no call has to wait for this.
+// New returns a Control. It loads the metadata of phone numbers, so that no call has to wait for them.
 func New(cfg Config) *Control {
 	c := &Control{
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
-		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors are left for calls and messages
+		lists: listSettings{upload.New(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors remain free for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}
@@ -125,15 +126,15 @@ func New(cfg Config) *Control {
 	return c
 }
 
-// Public returns the address under which the internet reaches the service, without a slash at its end. It returns "" if
+// Public returns the address at which the internet reaches the service, without a slash at its end. It returns "" if
 // the address is not set.
 func (c *Control) Public() string { return c.sessions.public }
 
-// Now returns the present moment by the service's clock.
+// Now returns the current time of the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
-// Maintain does the work that belongs to no call: it ends, removes and blanks old data. Any number of nodes may call it
-// at any time.
+// Maintain does the work that no call starts: it ends, removes and blanks old data. Any number of nodes may call
+// Maintain at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
 	if err := c.maintenance.Maintain(ctx, now, c.keep.Cutoff(now)); err != nil {

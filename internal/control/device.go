@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// offer makes a one-time code that links a device to the session. A later code replaces it. Codes: conflict (the
-// session already has as many devices as it may).
+// offer creates a one-time code that links a device to the session. A new code replaces the earlier code. Codes:
+// conflict (the session already has the largest allowed number of devices).
 func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	if c.control.vault == nil {
 		return Session{}, puntuale.NoLinker()
@@ -34,7 +34,7 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	return c.Session(ctx, s.ID.String())
 }
 
-// codeMark returns the keyed hash under which a store keeps a device code.
+// codeMark returns the keyed hash under which a store finds a device code.
 func (c *Control) codeMark(code string) string { return c.vault.Mark("code of a device", code) }
 
 // Codes of the faults that this file reports.
@@ -58,7 +58,8 @@ func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
 	return s, err
 }
 
-// Devices lists the devices of a session, by id. Codes: not_found, conflict (the session sends through a connector).
+// Devices lists the devices of a session, ordered by id. Codes: not_found, conflict (the session sends through a
+// connector).
 func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device, error) {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -71,8 +72,8 @@ func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device
 	return all, nil
 }
 
-// UnlinkDevice unlinks a device. The device's token is not valid any more, and the messages that the device holds
-// become uncertain. Codes: not_found, conflict (the session sends through a connector).
+// UnlinkDevice unlinks a device. The device's token becomes invalid, and the messages that the device holds become
+// uncertain. Codes: not_found, conflict (the session sends through a connector).
 func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -91,15 +92,16 @@ func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error
 
 // NewDevice is a request to link a device.
 type NewDevice struct {
-	Code     string // as the person typed it
+	Code     string // as the person typed the code
 	Name     string
 	Dedupes  bool
 	Assisted bool
 	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// LinkDevice links a device by a one-time code, and returns the token that the device must send. Codes: invalid,
-// not_found (the code was used, or has expired), conflict (the session already has as many devices as it may).
+// LinkDevice links a device by a one-time code, and returns the token for the device's requests. Codes: invalid,
+// not_found (the code was used, or has expired), conflict (the session already has the largest allowed number of
+// devices).
 func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device, string, error) {
 	f := request.Faults(r.Faults)
 	f.Required("body.name", r.Name, puntuale.MaxDeviceName)
@@ -126,7 +128,7 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	return d, token, nil
 }
 
-// Device is a linked device, found by its token. It gives access to the messages of its session, and to nothing else.
+// Device is a linked device, found by its token. Its methods reach only the messages of its session.
 type Device struct {
 	puntuale.Device
 	client *Client
@@ -141,7 +143,7 @@ func (c *Caller) Device() (*Device, error) {
 	return &Device{c.principal.Device, &Client{control: c.control, account: account, tenant: c.control.tenants.Uncounted(account.ID)}}, nil
 }
 
-// Owner returns the identifier of the client that the device's session belongs to.
+// Owner returns the id of the client that owns the device's session.
 func (d *Device) Owner() puntuale.ClientID { return d.client.ID() }
 
 // SessionOf returns the session of the device.
@@ -149,10 +151,10 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
-// seenEvery is how often, at most, the server stores that a device called.
+// seenEvery is the shortest time between two stored times of a device's calls.
 const seenEvery = time.Minute
 
-// See stores that the device called. It stores nothing if it did so less than seenEvery ago.
+// See stores the time of the device's call. If the last stored time is less than seenEvery ago, See stores nothing.
 func (d *Device) See(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if now.Sub(d.Seen) < seenEvery {
@@ -165,7 +167,7 @@ func (d *Device) See(ctx context.Context) error {
 	return nil
 }
 
-// Unlink unlinks the device, because the device itself asks for it.
+// Unlink unlinks the device at the device's own request.
 func (d *Device) Unlink(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if err := d.client.tenant.UnlinkDevices(ctx, d.Session, d.ID, now); err != nil {
@@ -175,8 +177,8 @@ func (d *Device) Unlink(ctx context.Context) error {
 	return nil
 }
 
-// Due lists the messages that the device could take now, in order, and the messages that it holds. Each list has at
-// most 100 entries.
+// Due lists the messages that the device could take now, in order, and the messages that it already holds. Each list
+// has at most 100 entries.
 func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err error) {
 	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
 		return nil, nil, fmt.Errorf("look for what is due: %w", err)
@@ -187,20 +189,20 @@ func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err
 	return due, held[:min(len(held), puntuale.MaxTaken)], nil
 }
 
-// TakeCall is a request for messages.
+// TakeCall is a device's request to take messages.
 type TakeCall struct {
-	ID      string // the device's own id for this call
+	ID      string // the device's own id for this request
 	Message string // "": the first messages that are due
-	Most    *int   // how many messages; nil: 10
-	Lease   *int   // how long to hold them, in seconds; nil: two minutes
+	Most    *int   // the largest number of messages; nil: 10
+	Lease   *int   // how long the device holds the messages, in seconds; nil: two minutes
 	Faults  []puntuale.Fault
 }
 
-// defaultTaken is how many messages a device gets if its call names no number.
+// defaultTaken is how many messages a device gets if its request names no number.
 const defaultTaken = 10
 
-// Take begins attempts of messages that are due; from then on the device holds these messages. Codes: invalid, conflict
-// (the message cannot be taken now), not_found (the device was unlinked meanwhile), unavailable.
+// Take begins attempts of due messages. From then on, the device holds these messages. Codes: invalid, conflict (the
+// message cannot be taken now), not_found (the device was unlinked in the meantime), unavailable.
 func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, error) {
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
@@ -237,8 +239,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits one second before the next check for due messages. It returns false if the call has ended, or the server
-// stops.
+// Wait waits one second before the next check for due messages. It returns false if the request or the server ended.
 func (d *Device) Wait(ctx context.Context) bool {
 	c := d.client.control
 	fired, release := c.clock.After(time.Second)
@@ -252,7 +253,7 @@ func (d *Device) Wait(ctx context.Context) bool {
 	return false
 }
 
-// lease reads how long a device wants to hold messages.
+// lease parses how long a device wants to hold messages.
 func lease(f *request.Faults, seconds *int) time.Duration {
 	if seconds == nil {
 		return puntuale.DefaultLease
@@ -265,23 +266,23 @@ func lease(f *request.Faults, seconds *int) time.Duration {
 	return d
 }
 
-// Attempt returns the name of an attempt that the device gets.
+// Attempt returns the id that the API uses for an attempt of a device.
 func Attempt(h puntuale.HeldRef) string { return fmt.Sprintf("%d.%d", h.Message, h.Token) }
 
-// parseAttempt reads what [Attempt] made; ok is false for a text that Attempt did not make.
+// parseAttempt parses an id that [Attempt] returned. ok is false for any other text.
 func parseAttempt(text string) (h puntuale.HeldRef, ok bool) {
 	n, err := fmt.Sscanf(text, "%d.%d", &h.Message, &h.Token)
 	return h, err == nil && n == 2 && Attempt(h) == text && h.Token > 0
 }
 
-// Renewed is the result of a renewal.
+// Renewed is the result of [Device.Renew].
 type Renewed struct {
 	Attempts []string
 	Until    time.Time
 	Lost     []string // attempts that the device no longer holds, or that do not exist
 }
 
-// Renew lets the device hold messages for longer. Codes: invalid, not_found (the device was unlinked).
+// Renew extends the time for which the device holds messages. Codes: invalid, not_found (the device was unlinked).
 func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, found ...puntuale.Fault) (Renewed, error) {
 	f := request.Faults(found)
 	now := d.client.control.clock.Now()
@@ -321,10 +322,10 @@ type Reported struct {
 	Attempt, Outcome, Detail string
 }
 
-// maxReportDetail bounds a device's words, in characters.
+// maxReportDetail bounds the Detail of a device's report, in characters.
 const maxReportDetail = 300
 
-// Report records the outcomes that a device reports. It answers in the order of the reports. Codes: invalid.
+// Report records the outcomes that a device reports. The results have the order of the reports. Codes: invalid.
 func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.Fault) ([]puntuale.ReportResult, error) {
 	f := request.Faults(found)
 	if !f.At("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
@@ -362,14 +363,16 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	return results, nil
 }
 
-// What a device declares about a message. {1} is the device's name, or the declaration.
+// Reasons for what a device declared about a message. {1} is the device's name; in reasonMaybe, {1} is the whole
+// declaration.
 const (
 	reasonDeclared         puntuale.ReasonCode = "device.declared"
 	reasonDeclaredByPerson puntuale.ReasonCode = "device.declared_by_person"
 	reasonMaybe            puntuale.ReasonCode = "device.maybe"
 )
 
-// outcome turns a device's report into an outcome. Each detail says whether the device or its person declared it.
+// outcome converts a device's report into an outcome. The outcome's detail says whether the device or a person declared
+// it.
 func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
 	reporter := reasonDeclared
 	if d.Assisted {
@@ -393,10 +396,11 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	return puntuale.DeviceReport{Outcome: o, Returned: returned}, true
 }
 
-// SealedPush is the purpose under which a device's push subscription is sealed. The place of the seal is the session's.
+// SealedPush is the purpose under which a device's push subscription is sealed. The seal is bound to the session's id.
 const SealedPush = "push"
 
-// PushTarget is the address at which a device's browser receives pushes about due messages.
+// PushTarget is the address at which a device's browser receives pushes about due messages, with the keys of the
+// subscription.
 type PushTarget struct {
 	Endpoint string `json:"endpoint"`
 	P256dh   string `json:"p256dh"` // the browser's public key, base64url
@@ -406,7 +410,8 @@ type PushTarget struct {
 // maxPushEndpoint bounds the address of a push service, in characters.
 const maxPushEndpoint = 2048
 
-// checkPush notes what is wrong with a subscription. Only the safe fetcher calls the address.
+// checkPush adds a fault for each invalid member of a push subscription. Later, only the safe fetcher sends requests to
+// the address.
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
 	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -425,7 +430,7 @@ func checkPush(f *request.Faults, to PushTarget) {
 // PushKey is the installation's public key for Web Push, base64url; "" if the installation sends no pushes.
 func (d *Device) PushKey() string { return d.client.control.devices.pushKey }
 
-// SetPush replaces the address to which pushes for the device go. Codes: invalid, not_found.
+// SetPush replaces the address that receives the device's pushes. Codes: invalid, not_found.
 func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {
 	f := request.Faults(found)
 	checkPush(&f, to)
@@ -444,7 +449,7 @@ func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.F
 	return nil
 }
 
-// EndPush ends pushes to the device. Codes: not_found.
+// EndPush removes the address that receives the device's pushes. Codes: not_found.
 func (d *Device) EndPush(ctx context.Context) error {
 	if err := d.client.tenant.KeepPush(ctx, d.ID, nil); err != nil {
 		return fmt.Errorf("forget where device %d wants to be told: %w", d.ID, err)

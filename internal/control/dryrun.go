@@ -16,38 +16,40 @@ import (
 	"puntuale/internal/plan"
 )
 
-// RehearsalCall is a request to try an unsaved sequence for one person.
+// RehearsalCall is a request to try an unsaved sequence for one recipient.
 type RehearsalCall struct {
 	Sequence NewSequence
-	Phone    string            // "": no particular person
-	Fields   map[string]string // the values that a start would give
+	Phone    string            // "": an example number
+	Fields   map[string]string // the values that a start would contain
 }
 
-// DryRun shows what a sequence would do. A fault in one step does not hide the other steps.
+// DryRun is the result of a rehearsal. A fault in one step does not hide the other steps.
 type DryRun struct {
 	Plan     plan.Plan
 	Fields   []puntuale.Field
 	Warnings []Warning
-	Dates    []FieldDate      // the date fields that steps are counted from, in the order of their first use
-	Unsaid   []string         // required fields without a value; the plan uses an example for each
+	Dates    []FieldDate      // the date fields that are anchors of steps, in the order of their first use
+	Unsaid   []string         // required fields without a value; the plan contains an example for each
 	Faults   []puntuale.Fault // the location is in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
 	Now      time.Time
 }
 
-// FieldDate is a date field, with the moment that its value names.
+// FieldDate is a date field with the time of its value.
 type FieldDate struct {
 	Name string
 	At   time.Time
 }
 
-// rehearsedPhone is used if the caller names no recipient.
+// rehearsedPhone is the recipient if the request names none.
 const rehearsedPhone = "+393331234567"
 
-// exampleDays is how many days ahead an example date lies. The example replaces a date that the caller does not give.
+// exampleDays is how many days after today an example date is. An example date replaces a date that the request does
+// not contain.
 const exampleDays = 7
 
-// Rehearse plans a start of a sequence as a real start does. The sequence need not be stored. Nothing is stored or
-// counted. Faults of the sequence and of the values are part of the answer. Errors come only from the store.
+// Rehearse plans a start of a sequence in the same way as a real start. The sequence need not be stored. Rehearse
+// stores and counts nothing. Faults of the sequence and of the values are part of the result. Errors come only from the
+// store.
 func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -74,7 +76,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	return r, nil
 }
 
-// examples returns the given values, and an example for each missing value that is needed.
+// examples returns the given values, and an example for each required field without a value.
 func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Location) map[string]plan.Value {
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
@@ -96,7 +98,7 @@ func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Locatio
 	return passed
 }
 
-// Example is a valid value for a date or a media address; "" for other fields. now is in the client's zone.
+// Example returns a valid value for a date or a media address, and "" for other fields. now is in the client's zone.
 func Example(f puntuale.Field, now time.Time) string {
 	switch f.Kind {
 	case puntuale.FieldDate:
@@ -107,7 +109,7 @@ func Example(f puntuale.Field, now time.Time) string {
 	return ""
 }
 
-// anchors returns the moments of the date fields that are anchors of steps.
+// anchors returns the times of the date fields that are anchors of steps.
 func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Location) (dates []FieldDate) {
 	for _, step := range s.Steps {
 		name := step.Timing.Anchor
@@ -123,14 +125,14 @@ func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Locat
 
 var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
-// rehearse plans the steps that can be planned. It leaves out steps with faults, and plans the rest again. Each step
-// keeps its number.
+// rehearse plans the steps without a fault. If the plan has a new fault, rehearse leaves that step out and plans again.
+// Each step keeps its number.
 func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
-	good := make([]int, 0, len(s.Steps)) // the numbers of the steps that are left
+	good := make([]int, 0, len(s.Steps)) // the numbers of the steps without a fault
 	bad := map[int]bool{}
 	for _, f := range r.Faults {
 		if m := faultyStep.FindStringSubmatch(f.Location); m != nil {
-			n, _ := strconv.Atoi(m[1]) // digits only
+			n, _ := strconv.Atoi(m[1]) // the expression matches only digits
 			bad[n] = true
 		}
 	}
@@ -159,7 +161,7 @@ func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	}
 }
 
-// leaveOut notes the faults of a plan, and returns the numbers of the steps without a fault.
+// leaveOut records the faults of a plan, and returns the numbers of the steps without a fault.
 func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -168,7 +170,7 @@ func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []in
 	out := map[int]bool{}
 	for _, f := range e.Faults {
 		if m := faultyStep.FindStringSubmatch(f.Location); m != nil {
-			n, _ := strconv.Atoi(m[1]) // digits only
+			n, _ := strconv.Atoi(m[1]) // the expression matches only digits
 			out[n] = true
 			f.Location = fmt.Sprintf("body.steps[%d]%s", good[n], m[2])
 		} else if name, ok := strings.CutPrefix(f.Location, "body."); ok {

@@ -10,11 +10,11 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Erase forgets the person behind a number, or a group. It cancels the pending messages to the number, and removes the
-// number and all texts from the client's data. Counts and charges stay. The call counts, but the daily cap never
-// refuses it. After a failure, a repeat finishes the erasure. found are the faults that the calling package already
-// found in the request. Codes: invalid; busy, if messages to the number are just being sent; then the call does not
-// count.
+// Erase removes the data of a person, found by number, or of a group. It cancels the pending messages to the number,
+// and removes the number and all texts from the client's data. Counts and charges remain. The call counts in the
+// client's usage, but the daily cap never refuses it. After a failure, a repeat completes the erasure. found contains
+// the faults that the calling package already found in the request. Codes: invalid; busy if a message to the number is
+// in flight. A busy call does not count.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -37,13 +37,13 @@ func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Faul
 	return done, nil
 }
 
-// Mark returns the text that replaces a number in a client's blacklist after its person was erased. Without the vault's
-// key, nobody can find the number from the mark. The mark of the same number differs between clients.
+// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. Without the vault's key,
+// nobody can find the number from this hash. Two clients have different hashes of the same number.
 func Mark(v *auth.Vault, client puntuale.ClientID, phone string) string {
 	return puntuale.MarkPrefix + v.Mark("blacklist", client.String(), phone)
 }
 
-// mark returns the mark of a number, or "" if there is no vault.
+// mark returns the result of [Mark] for this client, or "" if there is no vault.
 func (c *Client) mark(phone string) string {
 	if c.control.vault == nil {
 		return ""

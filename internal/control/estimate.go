@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/price"
 )
 
-// limitsOf reads what a session and its network allow, and what the session sent in the last 24 hours.
+// limitsOf reads the limits of a session and of its network, and how many messages the session sent in the last 24
+// hours.
 func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now time.Time) (campaign.Limits, error) {
 	limits := campaign.NewLimits(session)
 	if !limits.HasLimits() {
@@ -25,7 +26,7 @@ func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now tim
 	return limits, nil
 }
 
-// networkTemplatesOf reads the approved templates that a sequence names. Only Official sessions have them.
+// networkTemplatesOf reads the approved templates that a sequence uses. Only Official sessions have approved templates.
 func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
 	var names []string
 	for _, step := range sequence.Steps {
@@ -43,7 +44,7 @@ func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits,
 	return known, nil
 }
 
-// pricesOf returns what messages of an Official session cost. It returns nil for any other session.
+// pricesOf returns the prices of an Official session's messages. It returns nil for any other session.
 func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTemplate) *campaign.Prices {
 	if !limits.Official {
 		return nil
@@ -59,7 +60,7 @@ func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTempl
 	}
 }
 
-// templateOf returns what the store knows about a template, or the zero value if it knows nothing.
+// templateOf returns the stored copy of an approved template, or the zero value if there is none.
 func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
 	for _, t := range known {
 		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
@@ -69,15 +70,15 @@ func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale
 	return puntuale.NetworkTemplate{}
 }
 
-// CampaignBill is what a campaign costs at its network.
+// CampaignBill is the cost of a campaign at its network.
 type CampaignBill struct {
 	Estimated *puntuale.CampaignCost // from the last check; nil: the check had no estimate
-	Reported  *puntuale.CampaignCost // for the messages that the network billed so far, at present prices
-	Free      int                    // messages that the network delivered for nothing
+	Reported  *puntuale.CampaignCost // for the messages that the network has billed until now, at current prices
+	Free      int                    // messages that the network delivered free of charge
 }
 
-// CampaignBill compares the estimate of a campaign's check with the network's bill. It returns nil if the network bills
-// nothing.
+// CampaignBill returns the estimate of a campaign's check beside the network's bill. It returns nil if the network does
+// not bill messages.
 func (c *Client) CampaignBill(ctx context.Context, campaign Campaign) (*CampaignBill, error) {
 	charges, err := c.tenant.Charges(ctx, campaign.ID)
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// FileFacts are the facts about a file at an address.
+// FileFacts describes a file at an address.
 type FileFacts struct {
 	Kind string // "image/jpeg"
 	Size int64  // bytes
 }
 
-// How often a client's people may try an address, and how long one try may take.
+// Limits of tries: at most fileTries of a client in each fileSpan, and each try ends after fileWithin.
 const (
 	fileTries  = 20
 	fileSpan   = time.Minute
 	fileWithin = 20 * time.Second
 )
 
-// fileChecks fetch files on trial, and count the tries. Each process counts for itself, so two processes allow twice as
-// many tries. That does no harm.
+// fileChecks fetches files on trial, and counts the tries. Each process counts only its own tries. Therefore, two
+// processes allow twice as many tries, which is acceptable.
 type fileChecks struct {
 	source puntuale.MediaSource // nil: files cannot be tried
 
@@ -46,9 +46,9 @@ const (
 	faultMediaTooMany    puntuale.ReasonCode = "media.too_many"
 )
 
-// TryFile fetches the file at an address as for a message, and returns the file's type and size. It fetches only from
-// public addresses. Codes: invalid; rate_limited; unavailable if this process fetches no files. If the file cannot be
-// sent, the error is a [*puntuale.SendError].
+// TryFile fetches the file at an address in the same way as for a message, and returns the file's type and size. It
+// fetches only from public addresses. Codes: invalid; rate_limited; unavailable if this process cannot fetch files. If
+// the file cannot be sent, the error is a [*puntuale.SendError].
 func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
 	address = strings.TrimSpace(address)
 	var f request.Faults
@@ -72,7 +72,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 	return FileFacts{Kind: m.ContentType, Size: m.Size}, nil
 }
 
-// enter counts a try, and refuses it if there were too many.
+// enter counts a try, or refuses it if the client made too many tries.
 func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,42 +8,42 @@ import (
 	"puntuale"
 )
 
-// Limits of waiting for changes.
+// Intervals and limits of waiting for changes.
 const (
-	linkEvery     = time.Second // between two looks at the links of a client's sessions
+	linkEvery     = time.Second // between two reads of the links of a client's sessions
 	followEvery   = 2 * time.Second
 	followClient  = 40
 	followEntire  = 1000
 	followAgainIn = 10 * time.Second
 )
 
-// follows are the clients whose messages or links somebody waits for. The store is asked once for each client, no
-// matter how many callers wait for changes of this client.
+// follows contains the clients whose messages or links some caller follows. The store is queried once for each client,
+// no matter how many callers follow this client.
 type follows struct {
 	mu      sync.Mutex
 	clients map[puntuale.ClientID]*followed
 	links   map[puntuale.ClientID]*linkWatch
 	all     int
-	ended   chan struct{} // closed when the server stops; nil: not made yet
+	ended   chan struct{} // closed when the server stops; nil: not created yet
 	closed  bool
 }
 
-// followed is one client whose messages somebody follows.
+// followed is one client whose messages some caller follows.
 type followed struct {
 	followers int
 	stop      context.CancelFunc
-	version   string        // the latest version; "" until it was read
+	version   string        // the latest version; "" until the first read
 	changed   chan struct{} // closed when the version changes
 }
 
-// Following tells when a client's messages have changed. Only one goroutine may use it.
+// Following reports changes of a client's messages. It is not safe for concurrent use.
 type Following struct {
 	client *Client
 	known  string
 	once   sync.Once
 }
 
-// Follow begins to look for changes of the client's messages. known is the version that the caller has, or "" for none.
+// Follow begins to follow a client's messages. known is the version that the caller has already seen; "" means none.
 // The caller must call Stop. Codes: rate_limited if too many callers follow already.
 func (c *Client) Follow(known string) (*Following, error) {
 	f := &c.control.follows
@@ -71,7 +71,7 @@ const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
 
 var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMessageTooManyLook), RetryAfter: followAgainIn}
 
-// Stop tells the Client that the caller no longer looks for changes.
+// Stop ends the following.
 func (w *Following) Stop() {
 	w.once.Do(func() {
 		f := &w.client.control.follows
@@ -86,7 +86,8 @@ func (w *Following) Stop() {
 	})
 }
 
-// Next waits until the version changes, and returns the new one. It fails when the context ends, or the server stops.
+// Next waits until the version differs from the last one, and returns the new version. It fails when the context ends,
+// or the server stops.
 func (w *Following) Next(ctx context.Context) (string, error) {
 	f := &w.client.control.follows
 	for {
@@ -115,7 +116,7 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
-// Stopping returns a channel that is closed when the server stops. Then every caller that waits must return.
+// Stopping returns a channel that is closed when the server stops. Every caller that waits must then return.
 func (c *Control) Stopping() <-chan struct{} {
 	f := &c.follows
 	f.mu.Lock()
@@ -123,7 +124,7 @@ func (c *Control) Stopping() <-chan struct{} {
 	return f.end()
 }
 
-// EndFollowing ends all waiting for changes, because the server stops.
+// EndFollowing makes all callers of Next and AwaitSession return, because the server stops.
 func (c *Control) EndFollowing() {
 	f := &c.follows
 	f.mu.Lock()
@@ -134,7 +135,7 @@ func (c *Control) EndFollowing() {
 	}
 }
 
-// poll reads the version again and again while somebody follows. If the store cannot be read, poll reports no change.
+// poll reads the version periodically while some caller follows. If the store cannot be read, poll reports no change.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
@@ -152,13 +153,13 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 	}
 }
 
-// feedLag is the longest time by which a transaction may commit a row late, with an earlier moment. So the last two
-// seconds of a feed are not final. A feed gives no cursor for them, and does not say that a period is complete.
+// feedLag is the longest delay between the time in a row and the commit of its transaction. Therefore, rows of the last
+// two seconds may still be missing from a feed. For these seconds a feed returns no cursor, and does not report a
+// period as complete.
 const feedLag = 2 * time.Second
 
-// follow reads a part of a feed. read also returns the moment up to which its answer should be complete, or the zero
-// time if it should not be. If this moment is less than feedLag ago, follow waits for the rest of feedLag and reads
-// again.
+// follow reads a part of a feed. read also returns the time until which its result must be complete, or the zero time
+// if it need not be. If this time is less than feedLag ago, follow waits for the rest of feedLag and reads again.
 func (c *Client) follow(ctx context.Context, read func(now time.Time) (complete time.Time, err error)) error {
 	for left := feedLag; ; {
 		now := c.control.clock.Now()

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestFollowersAreBounded: forty pages may follow one client's messages. One more page is refused until one of the
-// forty stops.
+// TestFollowersAreBounded: at most forty callers may follow one client's messages. Another caller is refused until one
+// of the forty stops.
 func TestFollowersAreBounded(t *testing.T) {
 	t.Parallel()
 	client := newLimited(t, storetest.SQLite(t)).client

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// NewGateway has what a session of type Send_app needs to reach its gateway.
+// NewGateway contains the keys that a session of type Send_app needs to reach its gateway.
 type NewGateway struct {
 	BaseURL     string // "": the address of SendApp Cloud
 	AccessToken string
 	InstanceID  string           // "": the server asks the gateway for an instance when the session is linked
-	Faults      []puntuale.Fault // found by the caller of SetGateway in the request itself
+	Faults      []puntuale.Fault // the faults that the calling package already found in the request
 }
 
 // toGateway reports whether the session sends through a gateway.
@@ -34,10 +34,10 @@ const (
 	faultGatewayNotHTTPS       puntuale.ReasonCode = "gateway.not_https"
 )
 
-// SetGateway replaces some or all keys of a session that sends through a gateway. It makes the session's node read the
-// new keys. A blank member changes nothing. A new base URL needs a token in the same request, so that no other server
-// gets the stored token. Codes: forbidden, not_found, invalid, conflict (the session sends through no gateway, or
-// another session has the instance).
+// SetGateway replaces some or all keys of a session that sends through a gateway. The session's node then reads the new
+// keys. A blank member changes nothing. A new base URL needs a token in the same request, because the stored token must
+// not reach another server. Codes: forbidden, not_found, invalid, conflict (the session sends through no gateway, or
+// another session uses the instance).
 func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -58,13 +58,13 @@ func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Sessi
 	return c.looked(ctx, id, found.ID)
 }
 
-// changedGateway makes new sealed keys from the old sealed keys and the request.
+// changedGateway merges the request into the old sealed keys, and returns the new sealed keys.
 func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway) ([]byte, string, error) {
 	vault := c.control.vault
 	var before puntuale.GatewayKeys
 	plain, err := vault.Open(puntuale.SealedGateway, id.SealPlace(), old)
 	if err != nil || json.Unmarshal(plain, &before) != nil {
-		before = puntuale.GatewayKeys{} // the old keys were sealed with another key of the installation, so the request must give all keys
+		before = puntuale.GatewayKeys{} // the old keys were sealed under another key of the installation and cannot be read, so the request must contain all keys
 	}
 	address := strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
 	if address == "" || address == before.BaseURL {
@@ -80,8 +80,8 @@ func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway)
 // maxInstance bounds a gateway's instance id, in characters. Gateways of SendApp's family use 13 characters.
 const maxInstance = 64
 
-// checkGateway notes faults of a gateway's keys. The faults never hold the values. It returns the keys without white
-// space around them, which copying may add.
+// checkGateway adds faults of a gateway's keys to f. The faults never contain the values. It returns the keys without
+// surrounding white space, because copied keys often have some.
 func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntuale.GatewayKeys {
 	k := puntuale.GatewayKeys{
 		BaseURL:     strings.TrimRight(strings.TrimSpace(g.BaseURL), "/"),

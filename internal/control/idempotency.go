@@ -17,40 +17,40 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Once makes a call that creates or sends have its effect only once. A repeat gets the first call's answer, as a
-// [*puntuale.Replayed] error. The zero Once does nothing.
+// Once gives a call that creates or sends something an idempotency key. A repeat of the call does nothing, and gets the
+// first call's answer as a [*puntuale.Replayed] error. The zero Once has no key, so every call has its effect.
 type Once[T any] struct {
-	Scope  string // method and path: "POST /api/sequences"
+	Scope  string // method and path, such as "POST /api/sequences"
 	Key    string // the caller's idempotency key; "": none
 	Body   []byte
-	Answer func(T) ([]byte, error) // makes the bytes that a repeat gets
+	Answer func(T) ([]byte, error) // encodes the answer that a repeat gets
 }
 
-// Keyed is one call with its idempotency key. A nil Keyed stands for a call without a key.
+// Keyed is one call with its idempotency key. A nil Keyed is a call without a key.
 type Keyed[T any] struct {
 	once   *puntuale.Idempotency
 	answer func(T) ([]byte, error)
-	sealer *sealer // nil: the answer is kept unsealed
+	sealer *sealer // nil: the answer is stored unsealed
 }
 
-// maxIdempotencyKey is the longest idempotency key that a caller may give, in bytes.
+// maxIdempotencyKey bounds an idempotency key, in bytes.
 const maxIdempotencyKey = 255
 
 const faultCallBadIdempotencyKey puntuale.ReasonCode = "call.bad_idempotency_key"
 
-// sane reports whether every database keeps an idempotency key unchanged. It returns true for "", which means no key.
+// sane reports whether every database stores an idempotency key unchanged. It returns true for "", which means no key.
 func sane(key string) bool {
 	return len(key) <= maxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// hashOf hashes a call's body. A repeat has the same hash, and another call under the same key has another.
+// hashOf hashes a call's body. The server uses the hash to distinguish a repeat from another call with the same key.
 func hashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// Begin finds out whether the call is a repeat. clash says that another call used the key. The caller returns clash
-// only if the request itself has no fault. err may be a [*puntuale.Replayed] with the earlier answer.
+// Begin finds out whether the call is a repeat. A non-nil clash means that a call with another body used the key.
+// Return clash only if the request has no fault. err may be a [*puntuale.Replayed] with the earlier answer.
 func (o Once[T]) Begin(ctx context.Context, store puntuale.IdempotencyStore, f *request.Faults) (call *Keyed[T], clash, err error) {
 	if !o.check(f) {
 		return nil, nil, nil
@@ -58,7 +58,8 @@ func (o Once[T]) Begin(ctx context.Context, store puntuale.IdempotencyStore, f *
 	return o.keyed().look(ctx, store)
 }
 
-// BeginSealed is [Once.Begin] for answers that hold a new API key. Only the API key of this call can read them.
+// BeginSealed is [Once.Begin] for answers that contain a new API key. Only the API key of this call can open the stored
+// answer.
 func (o Once[T]) BeginSealed(ctx context.Context, store puntuale.IdempotencyStore, apiKey string, f *request.Faults) (call *Keyed[T], clash, err error) {
 	if o.Key == "" {
 		return nil, nil, nil
@@ -75,7 +76,7 @@ func (o Once[T]) BeginSealed(ctx context.Context, store puntuale.IdempotencyStor
 	return call.look(ctx, store)
 }
 
-// check notes a fault if the store cannot look for the key. Then it returns false.
+// check adds a fault and returns false if the store cannot look for the key.
 func (o Once[T]) check(f *request.Faults) bool {
 	if !sane(o.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
@@ -92,7 +93,7 @@ func (o Once[T]) keyed() *Keyed[T] {
 	return &Keyed[T]{once: &puntuale.Idempotency{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}, answer: o.Answer}
 }
 
-// look finds the answer of an earlier call with the same key.
+// look looks for the answer of an earlier call with the same key.
 func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (call *Keyed[T], clash, err error) {
 	if k == nil || !sane(k.once.Key) {
 		return k, nil, nil
@@ -109,7 +110,7 @@ func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (c
 	return k, nil, nil
 }
 
-// Keep returns the value that the store needs to keep the answer, or nil for a call without a key. result turns the
+// Keep returns the record in which the store keeps the answer, or nil for a call without a key. result converts the
 // store's result into the call's answer.
 func (k *Keyed[T]) Keep(result func(stored any) T) *puntuale.Idempotency {
 	if k == nil {
@@ -125,7 +126,7 @@ func (k *Keyed[T]) Keep(result func(stored any) T) *puntuale.Idempotency {
 	return k.once
 }
 
-// Opened returns the store's error. If the error holds an earlier answer that was sealed, Opened opens it. Codes:
+// Opened returns the store's error. If the error contains an earlier sealed answer, Opened opens the answer. Codes:
 // conflict if another API key sealed it.
 func (k *Keyed[T]) Opened(err error) error {
 	if k == nil || k.sealer == nil {
@@ -134,11 +135,11 @@ func (k *Keyed[T]) Opened(err error) error {
 	return k.sealer.opened(k.once, err)
 }
 
-// Answers that hold a new API key are kept for repeats, but nobody can read them in the database. They are sealed under
-// a key that is derived from the caller's API key, and no API key is stored. Even another API key of the same partner
-// cannot open them.
+// Answers that contain a new API key are stored for repeats, but nobody can read them in the database. They are sealed
+// under a key that is derived from the caller's API key, and the database contains no API key. Another API key of the
+// same partner cannot open them either.
 
-// sealer seals and opens the answers of one caller.
+// sealer seals and opens the answers for one API key.
 type sealer struct{ aead cipher.AEAD }
 
 func newSealer(plainKey string) (sealer, error) {
@@ -157,7 +158,7 @@ func newSealer(plainKey string) (sealer, error) {
 	return sealer{aead}, nil
 }
 
-// seal makes an answer unreadable. The answer can be opened only with the same scope and idempotency key.
+// seal encrypts an answer. The answer can be opened only with the same scope and idempotency key.
 func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes the random nonce
 	return base64.StdEncoding.AppendEncode(nil, sealed)
@@ -180,7 +181,7 @@ func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 
 func place(o *puntuale.Idempotency) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
 
-// opened opens the earlier answer that a store returned as an error. It returns any other error unchanged.
+// opened opens the sealed answer in a [*puntuale.Replayed] error. It returns any other error unchanged.
 func (s sealer) opened(o *puntuale.Idempotency, err error) error {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {

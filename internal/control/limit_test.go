@@ -21,8 +21,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestLimits calls every verb directly with values that the API and the pages would refuse. A verb must keep its own
-// limits, because any caller may call it. Each row has the expected refusal.
+// TestLimits calls every verb directly with values that the API and the pages would refuse. Each verb must check its
+// own limits, because any package may call it. Each row contains the expected refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -38,7 +38,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// limit is one call that exceeds a limit of a verb. want is the expected code with the locations of the faults; ""
+// limit is one call that exceeds a limit of a verb. want is the expected code with the locations of the faults. ""
 // means that the call succeeds.
 type limit struct {
 	verb string
@@ -46,7 +46,7 @@ type limit struct {
 	call func(context.Context, *limited) error
 }
 
-// says returns an error in the form of the rows: "invalid body.name body.steps".
+// says formats an error in the form of the rows: "invalid body.name body.steps".
 func says(err error) string {
 	if err == nil {
 		return ""
@@ -64,19 +64,19 @@ func says(err error) string {
 	return strings.Join(words, " ")
 }
 
-// limited is a service with one client, whose verbs the rows call.
+// limited is a service with one client. The rows call the verbs of this client.
 type limited struct {
 	control  *control.Control
 	accounts *account.Accounts
 	client   *control.Client
 	partner  *account.Partner
 	person   *account.Person
-	id       string // the client's
+	id       string // the client's id
 	sequence string
-	session  string // a sandbox session's
+	session  string // the id of a sandbox session
 	official string
 	gateway  string
-	message  string // a pending message's
+	message  string // the id of a pending message
 	device   *control.Device
 }
 
@@ -142,7 +142,7 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	return w
 }
 
-// nofiles is a source of media without files, for a server that can fetch. No row fetches a file.
+// nofiles is a media source without files, for a server that can fetch. No row fetches a file.
 type nofiles struct{}
 
 func (nofiles) Fetch(context.Context, puntuale.MediaRequest) (*puntuale.Media, error) {
@@ -217,7 +217,7 @@ var clientLimits = []limit{
 		r := asked(puntuale.Step{Text: "a", Timing: inAnHour})
 		r.Name, r.IfRunning, r.Session = long, nul, nul
 		err := w.create(ctx, r)
-		if e, ok := errors.AsType[*puntuale.Error](err); ok { // the order does not matter
+		if e, ok := errors.AsType[*puntuale.Error](err); ok { // the order of the faults does not matter
 			slices.SortFunc(e.Faults, func(a, b puntuale.Fault) int { return -strings.Compare(a.Location, b.Location) })
 		}
 		return err
@@ -251,7 +251,7 @@ var clientLimits = []limit{
 	}},
 	{"Rehearse", "invalid body.steps", func(ctx context.Context, w *limited) error {
 		done, err := w.client.Rehearse(ctx, control.RehearsalCall{Sequence: asked(make([]puntuale.Step, 300_000)...)})
-		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one fault says that there are too many steps, and each value that is read has at most one
+		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // there is one fault for the number of steps, and at most one for each value that is read
 			err = puntuale.Invalid(done.Faults[:1]...)
 		}
 		return err
@@ -480,7 +480,7 @@ var messageLimits = []limit{
 	}},
 }
 
-// manyValues are more fields than a contact may have. One of them has an invalid name.
+// manyValues returns more fields than a contact may have. One of them has an invalid name.
 func manyValues() map[string]control.ContactValue {
 	values := map[string]control.ContactValue{long: {Text: "x"}}
 	for i := range puntuale.MaxContactFields {
@@ -578,7 +578,7 @@ var wide = request.Page{Limit: "1001", Cursor: long}
 
 const saysWide = "invalid query.limit query.cursor"
 
-// sorted puts the faults at some locations first, so that a row need not list all faults in their order.
+// sorted moves the faults at some locations to the front, so that a row need not list all faults in their order.
 func sorted(err error, first ...string) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -651,7 +651,7 @@ var partnerLimits = []limit{
 	}},
 }
 
-// peopleLimits are the limits of what people and operators ask.
+// peopleLimits are the limits of calls by people and operators.
 var peopleLimits = []limit{
 	{"Team.Invite", "invalid body.email body.name body.language body.role", func(ctx context.Context, w *limited) error {
 		_, _, err := w.accounts.TeamOf(w.client).Invite(ctx, account.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})
@@ -696,8 +696,8 @@ var peopleLimits = []limit{
 	}},
 }
 
-// missing returns rows for every verb whose first argument is an id. A text that is no id names nothing, so each call
-// is refused with not_found.
+// missing returns rows for every verb whose first argument is an id. A text that is not an id is refused with
+// not_found.
 func (w *limited) missing() (rows []limit) {
 	ids := []string{"", nul, long, "-1", "0", "1e3", "99999999999999999999999999"}
 	text := reflect.TypeFor[string]()
@@ -724,7 +724,7 @@ func (w *limited) missing() (rows []limit) {
 	return rows
 }
 
-// namesOneThing are the verbs whose first argument is the id of their object.
+// namesOneThing lists the verbs whose first argument is the id of their object.
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
@@ -734,14 +734,14 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
-// unlimited are the verbs that take no values from outside, or only values that need no limit.
+// unlimited lists the verbs that accept no values from outside, or only values that need no limit.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.RunWarnings Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.ClientNames Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
-// TestEveryVerbHasItsLimits finds verbs without a row. Add a row to the tables above, or add the verb to unlimited if
-// its values need no limit.
+// TestEveryVerbHasItsLimits finds verbs without a row. For a new verb, add a row to the tables above. If its values
+// need no limit, add it to unlimited instead.
 func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(namesOneThing, unlimited)

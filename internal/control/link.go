@@ -14,7 +14,7 @@ import (
 // Pairing is a request to link a session.
 type Pairing struct {
 	Method string           // qr or code
-	Phone  string           // only with method code: the phone's number
+	Phone  string           // the phone's number; only with method code
 	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
@@ -24,8 +24,8 @@ const (
 	faultSessionGoesWithCode puntuale.ReasonCode = "session.goes_with_code"
 )
 
-// Pair begins to link a session. If a pairing is under way, Pair ends it and begins a new one. It returns the session
-// with the first pairing code. [Client.Session] returns later pairing codes. Error codes: forbidden, not_found,
+// Pair begins to link a session. If a pairing is already in progress, Pair ends it and begins a new one. It returns the
+// session with the first pairing code. [Client.Session] returns later pairing codes. Error codes: forbidden, not_found,
 // invalid. conflict: the session is linked, this build cannot link its type, or the pairing failed. busy: the network,
 // or the session's node, did not answer in time.
 func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error) {
@@ -71,7 +71,7 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 	return c.Session(ctx, id)
 }
 
-// pairPhone reads the number of the phone that is to be linked. It must not be a group.
+// pairPhone parses the number of the phone that is to be linked. A group is a fault.
 func (c *Client) pairPhone(f *request.Faults, text string) string {
 	phone, err := request.ParseRecipient(text, c.account.Region)
 	refused, _ := errors.AsType[*request.RecipientError](err)
@@ -87,8 +87,8 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	return phone
 }
 
-// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. If the
-// session is not linked, nothing changes. Codes: not_found, busy (messages are being sent; the session's node did not
+// Unlink ends a session's link, or the pairing in progress, and returns the session. Pending messages wait. If the
+// session is not linked, nothing changes. Codes: not_found, busy (messages are in flight, or the session's node did not
 // answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
@@ -99,7 +99,7 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		c.control.wakeup(found.ID, c.control.clock.Now())
 		return c.Session(ctx, id)
 	}
-	keyed := found.Type == puntuale.Official && !found.Sandbox // the session has keys to forget, valid or not
+	keyed := found.Type == puntuale.Official && !found.Sandbox // the session has stored keys, which the node must delete even if they are invalid
 	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.sessions.links(found.Session) {
 		return found, err
 	}
@@ -109,8 +109,8 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	return c.Session(ctx, id)
 }
 
-// drained runs a function while no message of the session is in flight. It stops the session's sends only for a bounded
-// time, because this process may die before it lets the session go on.
+// drained runs do while no message of the session is in flight. If do fails, drained lets the session send again. The
+// drain ends by itself after drainMost, because this process may stop before that.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
 	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
 	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())
@@ -120,13 +120,13 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 	if err != nil {
 		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(timeout, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
+		_, _ = c.give(timeout, id, puntuale.CommandResume, nil) // if this fails, the session sends again when the drain ends by itself
 	}
 	return err
 }
 
-// stateOf returns the session's link state, as its last owner wrote it. If the session has no owner now, stateOf leaves
-// out states that only an owner can keep up to date.
+// stateOf returns the session's link state, as its last owner stored it. If the session has no owner now, stateOf omits
+// the states that only an owner can keep up to date.
 func (c *Client) stateOf(s puntuale.Session) Session {
 	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail, Condition: s.Link.Condition}
 	now, owned := c.control.clock.Now(), s.Owner != 0
@@ -160,20 +160,19 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	return shown
 }
 
-// webhookPath returns the path to which a session's network reports, or "" if the session has no webhook.
+// webhookPath returns the path of the session's network webhook, or "" if the session has none.
 func (c *Client) webhookPath(s puntuale.Session) string {
 	switch {
 	case s.Sandbox:
 	case s.Type == puntuale.Official:
 		return s.ID.WebhookPath()
-	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, which is derived from the vault's key
+	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path contains a secret that is derived from the vault's key
 		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
 	}
 	return ""
 }
 
-// openCode opens a pairing code. It returns nil if the code cannot be opened, as after the installation's key was
-// changed.
+// openCode decrypts a pairing code. It returns nil if this fails, for example after the installation's key changed.
 func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 	if c.control.vault == nil {
 		return nil
@@ -190,24 +189,25 @@ func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 }
 
 const (
-	// codeGrace is how long a code is still shown after its end, because the next code may not be stored yet. So a
-	// caller always gets a code, and asks again soon.
+	// codeGrace is how long a code is still shown after its end. The next code may not be stored yet, and a caller must
+	// always get a code.
 	codeGrace  = 2 * time.Second
 	drainMost  = 40 * time.Second
 	resumeWait = 5 * time.Second
 )
 
-// linkWatch polls a client's sessions, on behalf of all callers that wait for a change of a session. The lock of
-// follows guards it.
+// linkWatch polls a client's sessions for all callers that wait for a change of a session. The mutex of follows guards
+// it.
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
-	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest check found
-	looked  chan struct{}                           // closed after the next check
+	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest poll found
+	looked  chan struct{}                           // closed after the next poll
 }
 
-// AwaitSession returns a session as soon as its state differs from what the caller saw. It fails when the context ends,
-// or the server stops. Codes: not_found; rate_limited if too many callers wait already.
+// AwaitSession waits until the session's state differs from the state that the caller saw, and returns the session.
+// seen reports whether the caller already saw this state. AwaitSession fails when the context ends, or the server
+// stops. Codes: not_found; rate_limited if too many callers wait already.
 func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session) bool) (Session, error) {
 	w, err := c.watchLinks()
 	if err != nil {
@@ -232,14 +232,14 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 		looked = w.looked
 		f.mu.Unlock()
 		if !found {
-			return c.Session(ctx, id) // the session is gone, so this call returns the error
+			return c.Session(ctx, id) // the session was deleted, so this call returns the error
 		}
 		s = c.stateOf(row)
 	}
 	return s, err
 }
 
-// watchLinks counts one more caller who waits for a change of a link. The caller must call leaveLinks.
+// watchLinks adds one caller that waits for a change of a link. The caller must call leaveLinks.
 func (c *Client) watchLinks() (*linkWatch, error) {
 	f := &c.control.follows
 	f.mu.Lock()
@@ -273,8 +273,8 @@ func (c *Client) leaveLinks(w *linkWatch) {
 	}
 }
 
-// pollLinks reads the client's sessions each linkEvery while callers wait. If the store cannot be read, it reports no
-// change.
+// pollLinks reads the client's sessions each linkEvery, as long as callers wait. If the store cannot be read, pollLinks
+// reports no change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		found, err := c.allSessions(ctx)

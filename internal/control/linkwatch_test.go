@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// countedReads counts how many times a client's sessions are read from the store.
+// countedReads counts the reads of a client's sessions from the store.
 type countedReads struct {
 	puntuale.Operator
 	one, all atomic.Int64
@@ -38,8 +38,8 @@ func (t countedTenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntual
 	return t.Tenant.Sessions(ctx, p)
 }
 
-// TestAwaitSessionAsksOnce: the store is asked once a second, no matter how many callers wait for changes of a client's
-// sessions. All callers get the change.
+// TestAwaitSessionAsksOnce: the store is queried once a second, no matter how many callers wait for changes of a
+// client's sessions. All callers get the change.
 func TestAwaitSessionAsksOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -73,7 +73,7 @@ func TestAwaitSessionAsksOnce(t *testing.T) {
 			heard <- s.Name
 		})
 	}
-	eventually(t, func() bool { return reads.one.Load() == waiters }) // each caller first reads its session itself
+	eventually(t, func() bool { return reads.one.Load() == waiters }) // each caller first reads its session by itself
 	for range 5 {
 		before := reads.all.Load()
 		eventually(t, func() bool { db.Clock.Advance(time.Second); return reads.all.Load() > before })
@@ -103,7 +103,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits until a condition holds. It waits long enough for a slow machine.
+// eventually waits until condition returns true. The limit is long enough for a slow machine.
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !condition(); <-time.After(time.Millisecond) {

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Details returns the messages with these ids, each once, in the order of the ids. It leaves out unknown ids, other
-// clients' ids, and texts that are no id. Codes: invalid.
+// Details returns the messages with these ids, each message once, in the order of the ids. It omits unknown ids, ids of
+// other clients' messages, and texts that are not ids. Codes: invalid.
 func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageDetail, error) {
 	const location = "query.message_ids"
 	var f request.Faults
@@ -28,7 +28,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	}
 	wanted := make([]puntuale.MessageID, 0, len(ids))
 	for _, text := range ids {
-		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // a text that is no id names no message
+		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // a text that is not an id finds no message
 			wanted = append(wanted, id)
 		}
 	}
@@ -39,7 +39,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	return found, nil
 }
 
-// MessageQuery narrows a list of messages. A field that is "" excludes no message.
+// MessageQuery is a search for messages. A member that is "" excludes no message.
 type MessageQuery struct {
 	State     string // one of the contract's words
 	Origin    string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
@@ -47,17 +47,17 @@ type MessageQuery struct {
 	Campaign  string // id
 	Phone     string
 	Reference string         // the caller's reference
-	Period    request.Period // the planned moments must be in this period
-	Text      string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
-	Standing  bool           // true: leave out a message if a move put another message in its place
+	Period    request.Period // the due times must be in this period
+	Text      string         // words of the text or of the recipient's name; see [puntuale.MessageFilter]
+	Standing  bool           // true: exclude messages that a move replaced
 	Page      request.Page
 
-	// Brief bounds how many rows one page looks through ([puntuale.MessageFilter].Look), so that the page comes
-	// quickly. Searches for a text, or for a rare state, are always bounded.
+	// Brief bounds how many rows the search for one page reads ([puntuale.MessageFilter].Look), so that the page is
+	// quick. Searches for a text, or for a rare state, always have a bound.
 	Brief bool
 }
 
-// BriefCalls is how many calls the search for one page looks through in about 20 ms.
+// BriefCalls is how many calls the search for one page reads. This takes about 20 ms.
 const BriefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
@@ -125,7 +125,7 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	return filter, nil
 }
 
-// MediaName returns the name of a message's media. It is the given name, or else the last part of the address. It is ""
+// MediaName returns the name of a message's media: the given name, or else the last part of the address. It returns ""
 // if the message has no media.
 func MediaName(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
@@ -141,20 +141,20 @@ func MediaName(c puntuale.Content) string {
 	return u.Host
 }
 
-// maxOutcomes is how many outcomes one answer lists at most. The contract sets this number.
+// maxOutcomes bounds the outcomes in one answer. The contract sets this number.
 const maxOutcomes = 1000
 
-// OutcomeQuery asks for the outcomes of a period.
+// OutcomeQuery is a request for the outcomes of a period.
 type OutcomeQuery struct {
 	Period request.Period
-	Cursor string           // "" reads from the beginning; otherwise the cursor of the last answer
+	Cursor string           // "": from the beginning; otherwise the cursor of the last answer
 	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. The list is in the order in
-// which the outcomes were recorded, oldest first. If the period is over, or if another page follows, nothing is missing
-// from the answer. To be sure of this, the call may wait for up to two seconds. If the period has not ended, the call
-// answers at once, with all outcomes so far. Codes: invalid.
+// Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. They are in the order in which
+// they were recorded, oldest first. If the period is over, or another page follows, the answer is complete. To make
+// sure of this, the call may wait for up to two seconds. If the period has not ended, the call returns at once, with
+// all outcomes recorded until now. Codes: invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
-	if !from.Before(to) { // a clock change skips the hour in which both bounds lie
+	if !from.Before(to) { // both bounds are in the hour that a clock change skips
 		return nil, "", nil
 	}
 	var rows []puntuale.MessageOutcome

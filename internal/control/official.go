@@ -16,13 +16,13 @@ import (
 type NewKeys struct {
 	puntuale.OfficialKeys
 	NoAccount  bool             // true: remove BusinessAccountID
-	KeepGroups bool             // true: GroupsAPI stays as it was
+	KeepGroups bool             // true: GroupsAPI does not change
 	Faults     []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// SetKeys replaces the keys of an Official session, and makes the session's node read them. The keys are never shown
-// again. Codes: forbidden, not_found, invalid (also for a blank member if no such key is stored), conflict (the session
-// is not Official, or is a sandbox).
+// SetKeys replaces the keys of an Official session. The session's node then reads the new keys. No call ever returns
+// the keys. Codes: forbidden, not_found, invalid (also for a blank member if no such key is stored), conflict (the
+// session is not Official, or is a sandbox).
 func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -40,8 +40,8 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	return c.looked(ctx, id, found.ID)
 }
 
-// looked makes the session's node check its new keys, and returns the session. It does not wait for the check. If the
-// node cannot be told now, it checks the keys later.
+// looked tells the session's node to check the new keys, and returns the session. It does not wait for the check. If
+// the node cannot be reached now, the node checks the keys later.
 func (c *Client) looked(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
 	if _, err := c.give(ctx, session, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
@@ -49,13 +49,13 @@ func (c *Client) looked(ctx context.Context, id string, session puntuale.Session
 	return c.Session(ctx, id)
 }
 
-// changed makes new sealed keys from the old sealed keys and the request.
+// changed merges the request into the old sealed keys, and returns the new sealed keys.
 func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
 	var before puntuale.OfficialKeys
 	if old != nil {
 		plain, err := c.control.vault.Open(puntuale.SealedOfficial, id.SealPlace(), old)
 		if err != nil || json.Unmarshal(plain, &before) != nil {
-			before = puntuale.OfficialKeys{} // the old keys were sealed with another key of the installation, so the request must give all keys
+			before = puntuale.OfficialKeys{} // the old keys were sealed under another key of the installation and cannot be read, so the request must contain all keys
 		}
 	}
 	k := r.OfficialKeys
@@ -77,24 +77,24 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	return c.seal(id, k), f.Err()
 }
 
-// SessionTest is the result of a test of whether a session can send.
+// SessionTest is the result of a test whether a session can send.
 type SessionTest struct {
 	Session   Session
-	OK        bool                      // messages leave now
-	Message   puntuale.Reason           // what is wrong, or the sentence that nothing is wrong
-	Templates puntuale.NetworkTemplates // the templates that the test has just read from Meta; Problem says why this failed
+	OK        bool                      // true: messages leave now
+	Message   puntuale.Reason           // the problem, or a sentence that there is none
+	Templates puntuale.NetworkTemplates // the templates that the test read from Meta; Problem says why the read failed
 }
 
-// The results of a test, for a session without a detail.
+// Results of a test, for a session without a Detail.
 const (
 	reasonNumberWell puntuale.ReasonCode = "link.well_number" // {1}: the number
 	reasonWell       puntuale.ReasonCode = "link.well"
 	reasonNotYet     puntuale.ReasonCode = "link.not_yet"
 )
 
-// TestSession makes the node of a session test whether the session can send. The session must be Official or have a
-// gateway. If the session is Official, the node also reads the templates. Codes: not_found, conflict (another kind of
-// session), busy (the node did not answer in time).
+// TestSession makes a session's node test whether the session can send. The session must be Official or have a gateway.
+// For an Official session, the node also reads the templates. Codes: not_found, conflict (another kind of session),
+// busy (the node did not answer in time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && !found.toGateway() {
@@ -127,15 +127,16 @@ func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error
 	return t, nil
 }
 
-// NetworkTemplates are the templates of an Official session's business, as Meta lists them.
+// NetworkTemplates is one page of the templates of an Official session's business, as Meta lists them.
 type NetworkTemplates struct {
 	puntuale.NetworkTemplates
 	All  []puntuale.NetworkTemplate
 	Next string // cursor of the next page; "": this is the last page
 }
 
-// NetworkTemplates lists the templates of an Official session's business, by name and language, as they were when they
-// were last read. Codes: not_found, invalid, conflict (the session is not Official, or is a sandbox).
+// NetworkTemplates lists the templates of an Official session's business, ordered by name and language. The list is as
+// old as the server's last read from Meta. Codes: not_found, invalid, conflict (the session is not Official, or is a
+// sandbox).
 func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page) (NetworkTemplates, error) {
 	found, err := c.official(ctx, id)
 	if err != nil {
@@ -162,7 +163,7 @@ const (
 	faultOfficialNumberID      puntuale.ReasonCode = "official.number_id"
 )
 
-// official returns a session that sends through Meta.
+// official returns a session that sends through Meta, or an error for any other session.
 func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	switch {
@@ -178,7 +179,7 @@ func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	return found, nil
 }
 
-// storeSession creates a session. keys are its keys, or nil if it has none yet.
+// storeSession creates a session with the given keys. nil means that the session has no keys yet.
 func (c *Client) storeSession(ctx context.Context, s puntuale.Session, keys *puntuale.OfficialKeys, once *puntuale.Idempotency) (puntuale.SessionID, error) {
 	if keys == nil || c.control.vault == nil {
 		return c.tenant.CreateSession(ctx, s, once)
@@ -190,8 +191,8 @@ func (c *Client) seal(id puntuale.SessionID, keys puntuale.OfficialKeys) []byte 
 	return c.control.vault.Seal(puntuale.SealedOfficial, id.SealPlace(), keys.JSON())
 }
 
-// checkKeys notes faults of keys. The faults never hold the values. It removes white space around the keys, which
-// copying may add.
+// checkKeys adds faults of the keys to f. The faults never contain the values. It removes surrounding white space from
+// the keys, because copied keys often have some.
 func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKeys) {
 	for _, key := range []struct {
 		name    string
@@ -204,7 +205,7 @@ func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKey
 	} {
 		*key.text = strings.TrimSpace(*key.text)
 		switch text := *key.text; {
-		case text == "" && key.name == "business_account_id": // this key may be blank; then templates are not read
+		case text == "" && key.name == "business_account_id": // this key may be blank; if it is, the server reads no templates
 		case text == "":
 			f.Add(at+key.name, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(text) > key.maximum:

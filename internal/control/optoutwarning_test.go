@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// A text must say how to opt out. In an approved template, any part may say it. Words that only look similar do not
-// count.
+// A text must say how to opt out. In an approved template, any part may say it. Words that only look like an opt-out do
+// not count.
 func TestOptOutWarnings(t *testing.T) {
 	t.Parallel()
 	for text, hints := range map[string]bool{

@@ -10,10 +10,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// PaceChange is a request for another pace. A nil field changes nothing.
+// PaceChange is a request to change a pace. A nil member changes nothing.
 type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *int }
 
-// SessionChange is a request to change a session. A nil field changes nothing.
+// SessionChange is a request to change a session. A nil member changes nothing.
 type SessionChange struct {
 	Name   *string
 	Pace   *PaceChange
@@ -53,7 +53,7 @@ const (
 	faultSessionOnlyLinkedReconnect puntuale.ReasonCode = "session.only_linked_reconnect"
 )
 
-// ChangeSession changes a session's name, or its pace, or both. A new pace applies from the next message on. Codes:
+// ChangeSession changes a session's name, its pace, or both. The new pace applies to the next message. Codes:
 // forbidden, not_found, invalid, precondition_failed.
 func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
 	if err := c.MayCreate(); err != nil {
@@ -90,9 +90,9 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	return c.Session(ctx, id)
 }
 
-// Reconnect makes a session's node connect the session at once. This helps if another connection replaced the
-// session's, or if the session waits before its next try. Codes: not_found, busy (the node did not answer in time).
-// conflict: the session is not linked, connects by itself, or must wait until a moment.
+// Reconnect makes a session's node connect the session at once. This helps if another connection replaced the session's
+// connection, or if the session waits before its next try. Codes: not_found, busy (the node did not answer in time).
+// conflict: the session is not linked, connects by itself, or must wait until a certain time.
 func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Person is a person whose data a client has.
+// Person gives access to the data that a client has about one person.
 type Person struct {
 	c     *Client
 	phone string
 }
 
-// Person returns the person with a phone number. The person need not be a contact. found are the faults that the
+// Person returns the person with a phone number. The person need not be a contact. found contains the faults that the
 // calling package already found in the request. Codes: invalid.
 func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
 	f := request.Faults(found)
@@ -27,7 +27,7 @@ func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault
 	return &Person{c, phone}, f.Err()
 }
 
-// personMessage is a message to a person, in the form of the person's document.
+// personMessage is a message to a person, as WriteTo encodes it.
 type personMessage struct {
 	ID       puntuale.MessageID `json:"id"`
 	State    string             `json:"state"`
@@ -78,11 +78,11 @@ type personPayload struct {
 	Payload    string                `json:"payload"`
 }
 
-// personPage is how many rows are read at a time.
+// personPage is how many rows one query reads.
 const personPage = "200"
 
-// WriteTo writes all stored data of the person as one JSON object, page by page. It calls alive before each page. After
-// an error the document is incomplete.
+// WriteTo writes all stored data of the person to out, as one JSON object. It calls alive before each page that it
+// reads. After an error the object is incomplete.
 func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error {
 	w := &personWriter{Writer: bufio.NewWriter(out), alive: alive}
 	w.member("phone", p.phone)
@@ -133,7 +133,8 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	})
 }
 
-// writeAutomations writes when rules acted for the person, and what programs last told hooks of the person.
+// writeAutomations writes when automations acted for the person, and the latest data that programs posted to hooks
+// about the person.
 func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
 	if err := writePages(w, "automations", func(page request.Page) ([]personFiring, string, error) {
 		rows, next, err := request.List(page, func(page puntuale.Page) ([]puntuale.Firing, string, error) {
@@ -153,7 +154,7 @@ func (p *Person) writeAutomations(ctx context.Context, w *personWriter) error {
 	})
 }
 
-// personWriter writes the members of one object, and keeps the first error.
+// personWriter writes the members of one JSON object, and stores the first error.
 type personWriter struct {
 	*bufio.Writer
 	alive   func()
@@ -187,7 +188,7 @@ func (w *personWriter) member(name string, v any) {
 	w.value(v)
 }
 
-// writePages writes a list of rows as one member of the object. The list may have any number of rows.
+// writePages writes a list of rows as one member of the object. The number of rows has no limit.
 func writePages[T any](w *personWriter, name string, read func(request.Page) ([]T, string, error)) error {
 	w.name(name)
 	w.text("[")

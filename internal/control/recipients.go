@@ -18,20 +18,20 @@ import (
 	"puntuale/internal/roster"
 )
 
-// previewRows is how many rows of a list the preview shows.
+// previewRows is how many rows of a list the preview contains.
 const previewRows = 5
 
 // Recipients describes a campaign's list of recipients.
 type Recipients struct {
 	Size    int
 	Columns []string
-	Mapping map[string]int // the column, counted from 0, of each field that the list fills
+	Mapping map[string]int // the column of each field that the list fills, counted from 0
 	Preview [][]string
-	Fields  []puntuale.Field // the fields that the texts name
+	Fields  []puntuale.Field // the fields that the texts contain
 	Missing []string         // required fields that neither the list nor the campaign fills
 }
 
-// mapped reads a list's stored mapping.
+// mapped decodes a list's stored mapping.
 func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	columns := map[string]int{}
 	if l.Mapping == "" {
@@ -43,8 +43,8 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	return columns, nil
 }
 
-// AddRecipients appends recipients to a campaign's list. Each recipient names its fields. AddRecipients does not check
-// the phones; the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
+// AddRecipients appends recipients to a campaign's list. Each recipient contains its field names. AddRecipients does
+// not check the phones, because the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	return c.RecipientsOf(ctx, id)
 }
 
-// mostRowFaults is how many faults of rows one answer names at most.
+// mostRowFaults bounds the faults of rows in one answer.
 const mostRowFaults = 100
 
 // Codes of the faults that this file reports.
@@ -129,7 +129,7 @@ func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient)
 	}
 }
 
-// widen adds a column for each field that has none in the list yet.
+// widen adds a column for each field that has no column in the list yet.
 func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) error {
 	if _, ok := columns[columnPhone]; !ok {
 		columns[columnPhone] = 0
@@ -150,8 +150,8 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed returns a recipient's number in the form of messages, or "" if the text is no number. With "", the campaign's
-// check refuses the row.
+// listed returns a recipient's number in the form that messages use, or "" if the text is not a number. The campaign's
+// check refuses a row with "".
 func (c *Client) listed(text string) string {
 	if roster.LostDigits(text) {
 		return ""
@@ -163,10 +163,10 @@ func (c *Client) listed(text string) string {
 	return phone
 }
 
-// PutRecipients reads a list from a file, CSV or XLSX, and replaces the campaign's list by it. The mapping says which
-// column of the file fills which field, such as "phone:Telefono,nome:Nome". With "", PutRecipients guesses the mapping.
-// A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started),
-// overloaded (too many lists are being read).
+// PutRecipients reads a list from a CSV or XLSX file, and replaces the campaign's list by it. The mapping says which
+// column of the file fills which field, such as "phone:Telefono,nome:Nome". If it is "", PutRecipients guesses the
+// mapping. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started),
+// overloaded (the server already reads too many lists).
 func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -188,13 +188,13 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	return c.replaceRecipients(ctx, stored, reader, mapping)
 }
 
-// rowSource gives the rows of a new list.
+// rowSource is a source of the rows of a new list.
 type rowSource interface {
 	Columns() []string
 	Next() (roster.Row, error) // io.EOF at the end
 }
 
-// the error is io.EOF at the end
+// replaceRecipients replaces a campaign's list by the rows of a source.
 func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
 	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
 	if err := x.read(ctx, mapping); err != nil {
@@ -206,7 +206,7 @@ func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign
 	return c.RecipientsOf(ctx, stored.ID.String())
 }
 
-// newList is a list while it is being written.
+// newList is the state while a list is written.
 type newList struct {
 	client   *Client
 	campaign puntuale.Campaign
@@ -216,7 +216,7 @@ type newList struct {
 	columns map[string]int
 	rows    []puntuale.Recipient
 	faults  request.Faults
-	more    int // the number of further faults, which are counted and not listed
+	more    int // the number of further faults, which are not listed
 }
 
 // listChunk is how many rows one transaction stores.
@@ -298,7 +298,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	return first, nil
 }
 
-// fault notes a fault of one row. It returns err if err is a fault of the whole file.
+// fault records a fault of one row. If err is a fault of the whole file, fault returns err.
 func (x *newList) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -346,8 +346,8 @@ func (x *newList) flush(ctx context.Context) error {
 	return nil
 }
 
-// MapRecipients changes which column fills which field. The file need not be uploaded again. Codes: not_found, invalid,
-// conflict, overloaded (too many lists are being read).
+// MapRecipients changes which column fills which field, without a new upload of the file. Codes: not_found, invalid,
+// conflict, overloaded (the server already reads too many lists).
 func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -371,7 +371,7 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	return c.replaceRecipients(ctx, stored, &storedRows{ctx: ctx, tenant: c.tenant, list: l}, mapping)
 }
 
-// storedRows gives the rows of a list that is already stored.
+// storedRows returns the rows of a list that is already stored.
 type storedRows struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	tenant puntuale.Tenant
@@ -402,7 +402,7 @@ func (s *storedRows) Next() (roster.Row, error) {
 	}
 }
 
-// fieldsOf returns the fields that a campaign's texts name.
+// fieldsOf returns the fields that a campaign's texts contain.
 func (c *Client) fieldsOf(ctx context.Context, stored puntuale.Campaign) ([]puntuale.Field, error) {
 	sequence := puntuale.Sequence{}
 	switch {
@@ -473,7 +473,7 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 	return r, nil
 }
 
-// RecipientQuery asks for a part of a campaign's list.
+// RecipientQuery is a request for a part of a campaign's list.
 type RecipientQuery struct {
 	State  string // waiting, fed or refused; "": all
 	Reason string // why rows were refused; "": any reason
@@ -506,12 +506,12 @@ func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery
 	return rows, nil
 }
 
-// retryRows is how many messages one transaction of RetryCampaign sends again.
+// retryRows is how many messages one transaction of RetryCampaign resends.
 const retryRows = 500
 
-// RetryCampaign sends the failed messages of a campaign again, and returns how many. The call counts once. Uncertain
-// messages may have arrived, so RetryCampaign sends them again only if uncertain is true. Codes: not_found, conflict
-// (the campaign neither runs nor has ended), forbidden.
+// RetryCampaign resends the failed messages of a campaign, and returns their number. The call counts once in the
+// client's usage. Uncertain messages may have arrived, so RetryCampaign resends them only if uncertain is true. Codes:
+// not_found, conflict (the campaign neither runs nor has ended), forbidden.
 func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (retried int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err
@@ -553,8 +553,9 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 	return retried, nil
 }
 
-// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. If free is true, no call
-// counts. It leaves out messages that were sent again meanwhile, or whose text was removed.
+// resendOfCampaign resends messages of a campaign, each at the next time inside its window. If free is true, no call
+// counts in the client's usage. It omits messages that were resent in the meantime, and messages whose text was
+// removed.
 func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time, free bool) (int, error) {
 	found, err := c.tenant.Details(ctx, ids)
 	if err != nil {
@@ -572,7 +573,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		}
 		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
-			loc = zone // data of an older version may have an unknown zone
+			loc = zone // data of an older version may contain an unknown zone
 		}
 		r.Messages = append(r.Messages, moments.momentsOf(&found[i], loc))
 	}

@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// RecipientStatus is what is known about a person before somebody starts a sequence for the person.
+// RecipientStatus describes a person before somebody starts a sequence for the person.
 type RecipientStatus struct {
-	Blacklisted bool // if true, all messages would become BLACKLISTED
-	Running     bool // messages of the sequence to the person are already pending
+	Blacklisted bool // true: all messages would become BLACKLISTED
+	Running     bool // true: messages of the sequence to the person are already pending
 }
 
-// Standing returns what is known about a person. It stores and counts nothing. Codes: not_found (the sequence does not
-// exist), invalid.
+// Standing returns the status of a person for a sequence. It stores and counts nothing. Codes: not_found (the sequence
+// does not exist), invalid.
 func (c *Client) Standing(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
@@ -34,15 +34,15 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Recipi
 	return s, err
 }
 
-// Recipient reads a number or a group, and returns it in the form that messages use. Codes: invalid.
+// Recipient parses a number or a group, and returns it in the form that messages use. Codes: invalid.
 func (c *Client) Recipient(text string) (string, error) {
 	var f request.Faults
 	phone := c.recipient(&f, "query.phone", text)
 	return phone, f.Err()
 }
 
-// Blacklisted reports whether the blacklist has a number. The entry may be the number itself, or the mark of an erased
-// person. The number must have the form that messages use.
+// Blacklisted reports whether the blacklist contains a number, or the keyed hash that replaced the number after an
+// erasure. The number must have the form that messages use.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 	found, err := c.BlacklistedAmong(ctx, phone)
 	return found[phone], err
@@ -52,10 +52,10 @@ func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 // blacklist.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
 	words := make([]string, 0, 2*len(phones))
-	textOf := make(map[string]string, cap(words)) // for each text that the blacklist may hold: the number that the text stands for
+	textOf := make(map[string]string, cap(words)) // from each text that may be in the blacklist to its number
 	for _, phone := range phones {
 		if !possible(phone) {
-			continue // a blacklist cannot hold this text
+			continue // a blacklist cannot contain this text
 		}
 		for _, word := range []string{phone, c.mark(phone)} {
 			if _, twice := textOf[word]; word != "" && !twice {

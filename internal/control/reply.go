@@ -10,16 +10,17 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// mostUnread is the highest count of unread replies.
+// mostUnread bounds the count of people with unread replies.
 const mostUnread = 100
 
-// Replies lists the replies of people, newest first; phone "" means all people. Codes: invalid.
+// Replies lists the replies of people, newest first. Phone "" means all people. If unread is true, it lists only unread
+// replies. Codes: invalid.
 func (c *Client) Replies(ctx context.Context, phone string, unread bool, p request.Page) ([]puntuale.Reply, string, error) {
 	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Unread: unread}, p)
 }
 
-// Thread lists the messages of a conversation, newest first: what the person wrote, and what the client's people wrote
-// on the linked phone. Codes: invalid.
+// Thread lists the inbound messages of a conversation, newest first. They are the person's replies, and the client's
+// own messages from the linked phone. Codes: invalid.
 func (c *Client) Thread(ctx context.Context, phone string, p request.Page) ([]puntuale.Reply, string, error) {
 	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Own: true}, p)
 }
@@ -52,7 +53,7 @@ func (c *Client) Reply(ctx context.Context, id string) (puntuale.Reply, error) {
 	return y, nil
 }
 
-// Conversations lists the people who wrote. People with the latest reply come first. Codes: invalid.
+// Conversations lists the people who wrote, ordered by their latest reply, the newest first. Codes: invalid.
 func (c *Client) Conversations(ctx context.Context, unread bool, p request.Page) ([]puntuale.Conversation, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Conversation, string, error) {
 		return c.tenant.Conversations(ctx, unread, p)
@@ -76,7 +77,7 @@ func (c *Client) Conversation(ctx context.Context, phone string) (puntuale.Conve
 	return talk, nil
 }
 
-// UnreadReplies counts the people with unread replies, at most 100.
+// UnreadReplies counts the people with unread replies, up to 100.
 func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
 	n, err := c.tenant.Unread(ctx, mostUnread)
 	if err != nil {
@@ -85,8 +86,8 @@ func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// MarkRead marks a person's replies as read, up to the reply last. With last 0 it marks all. It returns how many were
-// unread. The phone must have the form that messages use.
+// MarkRead marks a person's replies as read, up to and including the reply last. If last is 0, it marks all. It returns
+// how many of them were unread. The phone must have the form that messages use.
 func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID) (int, error) {
 	if !possible(phone) {
 		return 0, nil
@@ -98,9 +99,9 @@ func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.Reply
 	return n, nil
 }
 
-// Answer sends a message to somebody as [Client.Send] does. Before it sends, it notes that a person of the client
-// answers, so that automations stay out of the conversation. It refuses free text if an Official number may not send
-// free text to this person now.
+// Answer sends a message in the same way as [Client.Send]. Before that, it stores that a person of the client answers,
+// so that automations do not act in this conversation. It refuses free text if an Official session may not send free
+// text to this person now.
 func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
 		open, err := c.mayWrite(ctx, call, phone)
@@ -119,9 +120,9 @@ func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 
 const faultAnswerClosed puntuale.ReasonCode = "answer.closed"
 
-// mayWrite reports whether the call's session may send the call's text to a phone now. An Official number may send free
-// text for 24 hours after the person wrote. If the session is not the client's, mayWrite returns true, because Send
-// refuses the call later.
+// mayWrite reports whether the call's session may send the call's text to a phone now. An Official session may send
+// free text for 24 hours after the person wrote. If the session is not the client's, mayWrite returns true, because
+// Send refuses the call later.
 func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (bool, error) {
 	var f request.Faults
 	s, err := c.sessionFor(ctx, &f, call.Session)
@@ -132,8 +133,8 @@ func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (b
 	return windowEnd.After(c.control.clock.Now()), err
 }
 
-// ReplyWindowEnd returns until when free text may be sent to a phone through an Official session. It returns the zero time
-// if the person did not write.
+// ReplyWindowEnd returns the end of the time in which an Official session may send free text to a phone. It returns the
+// zero time if the person did not write.
 func (c *Client) ReplyWindowEnd(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
 	if !possible(phone) {
 		return time.Time{}, nil
@@ -145,7 +146,7 @@ func (c *Client) ReplyWindowEnd(ctx context.Context, session puntuale.SessionID,
 	return windowEnd, nil
 }
 
-// MarkReadAsked is [Client.MarkRead] for a phone and an id as a program writes them. found are the faults that the
+// MarkReadAsked is [Client.MarkRead] for a phone and an id as a program wrote them. found contains the faults that the
 // calling package already found in the request. Codes: invalid.
 func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ...puntuale.Fault) (int, error) {
 	f := request.Faults(found)
@@ -163,13 +164,14 @@ func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ..
 	return c.MarkRead(ctx, phone, id)
 }
 
-// possible reports whether a text can be a recipient. The store has no rows with other texts.
+// possible reports whether a text can be a recipient. The store contains no rows with other texts.
 func possible(phone string) bool {
 	return len(phone) <= puntuale.MaxPersonID && !strings.ContainsRune(phone, 0)
 }
 
-// OpenMedia fetches the file of a reply from its network. The caller must close it. Codes: not_found (the session is
-// gone), gone (there is no file, or the network no longer has it), unavailable (now), too_large, overloaded.
+// OpenMedia fetches the file of a reply from its network. The caller must close the file. Codes: not_found (the session
+// was deleted), gone (there is no file, or the network no longer has it), unavailable (try later), too_large,
+// overloaded.
 func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}

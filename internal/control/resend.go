@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// ResendCall is a request to send messages again.
+// ResendCall is a request to resend messages.
 type ResendCall struct {
 	IDs    []string
 	Date   string // YYYY-MM-DD, in the client's zone; "": now
@@ -19,13 +19,13 @@ type ResendCall struct {
 	Faults []puntuale.Fault
 	Once   Once[puntuale.ResendResult]
 
-	unknown bool // true: the messages are among those that a restore left unknown
+	unknown bool // true: the messages are unknown, because of a restore
 }
 
-// Resend sends messages again, all or none. The call counts once. A new message is made for each message, in the order
-// of the ids. If an id is given twice, only one is made. Codes: not_found naming each id that is unknown; invalid;
-// conflict naming each message that was sent again before, or is being sent; cap_reached, forbidden. If Resend returns
-// an error, nothing is scheduled or counted.
+// Resend resends messages, all or none. The call counts once in the client's usage. Each message gets one new message,
+// in the order of the ids, even if its id is listed twice. Codes: not_found, with each unknown id; invalid; conflict,
+// with each message that was resent before or is in flight; cap_reached, forbidden. If Resend returns an error, nothing
+// is scheduled or counted.
 func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.ResendResult{}, err
@@ -59,7 +59,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 	for i := range found {
 		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
-			loc = zone // data of an older version may have an unknown zone
+			loc = zone // data of an older version may contain an unknown zone
 		}
 		m := moments.momentsOf(&found[i], loc)
 		if !f.At("body.date") {
@@ -81,12 +81,12 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 	return resent, nil
 }
 
-// resendMoments says when resent messages leave.
+// resendMoments contains what decides when resent messages leave.
 type resendMoments struct {
 	now  time.Time
 	zone *time.Location
 	day  puntuale.Date  // zero: now
-	at   *time.Duration // the time of day; nil: each message's own
+	at   *time.Duration // the time of day; nil: the message's own time of day
 }
 
 // Codes of the faults that this file reports.
@@ -129,8 +129,8 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	return m
 }
 
-// momentsOf returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
-// stays valid after its new moment as long as it did after the old one.
+// momentsOf returns the new times of one message. They are inside the message's window, in the zone of its run. The
+// time from due time to deadline does not change.
 func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
@@ -151,9 +151,9 @@ func (m resendMoments) momentsOf(d *puntuale.MessageDetail, loc *time.Location) 
 	return r
 }
 
-// CancelMessages cancels the messages that are not sent yet, and returns only these. The call counts, but the daily cap
-// never refuses it. found are the faults that the calling package already found in the request. Codes: not_found,
-// naming each unknown id; invalid. With an error, nothing is cancelled.
+// CancelMessages cancels the given messages that have not left yet, and returns only these. The call counts in the
+// client's usage, but the daily cap never refuses it. found contains the faults that the calling package already found
+// in the request. Codes: not_found, with each unknown id; invalid. If it returns an error, nothing is cancelled.
 func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...puntuale.Fault) ([]puntuale.CancelledMessage, error) {
 	f := request.Faults(found)
 	messages, places, err := c.named(ctx, &f, ids)
@@ -179,9 +179,9 @@ func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...punt
 	return cancelled, nil
 }
 
-// named reads the messages that a body's list of ids names, each once, in the order of the list. The messages come
-// without content and request. places are their positions in the list. Codes: not_found naming each id that is no
-// message of the client's.
+// named reads the messages in a request's list of ids, each message once, in the order of the list. The messages are
+// without content and request. places are their positions in the list. Codes: not_found, with each id that is not one
+// of the client's messages.
 func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
 	const location = "body.id"
 	switch {
@@ -195,7 +195,7 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	}
 	wanted := make([]puntuale.MessageID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // a text that is no id names no message
+		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // a text that is not an id becomes 0, which finds no message
 	}
 	rows, err := c.tenant.Outlines(ctx, wanted)
 	if err != nil {
@@ -224,8 +224,8 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	return found, places, nil
 }
 
-// placed translates an error of the store. The error's positions are those of a list without repetitions. placed turns
-// them into the positions in the request.
+// placed changes the positions in an error of the store. The store's positions are in a list without repetitions.
+// placed replaces them by the positions in the request.
 func placed(err error, places []int) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {

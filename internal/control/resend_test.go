@@ -7,8 +7,7 @@ import (
 	"puntuale"
 )
 
-// A resent message is valid after its new moment exactly as long as it was after the old one, even if that is very
-// short.
+// A resend does not change the time from a message's due time to its deadline, even if this time is very short.
 func TestResendKeepsValidity(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)

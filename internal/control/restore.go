@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Restored returns what the client must decide after a restore.
+// Restored returns the decisions that the client must make after a restore.
 func (c *Client) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	r, err := c.tenant.Restored(ctx)
 	if err != nil {
@@ -17,8 +17,8 @@ func (c *Client) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	return r, nil
 }
 
-// UnknownMessages lists the messages that may have left before a restore, and for which nobody has decided what to do.
-// Codes: invalid.
+// UnknownMessages lists the messages that may have left before a restore, and about which nobody has decided. Codes:
+// invalid.
 func (c *Client) UnknownMessages(ctx context.Context, p request.Page) ([]puntuale.MessageDetail, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 		return c.tenant.UnknownMessages(ctx, p)
@@ -29,17 +29,17 @@ func (c *Client) UnknownMessages(ctx context.Context, p request.Page) ([]puntual
 	return rows, next, nil
 }
 
-// UnknownCall chooses messages from the list of UnknownMessages: at most 1,000 by their ids, or all.
+// UnknownCall selects messages from the list of UnknownMessages: at most 1,000 by id, or all.
 type UnknownCall struct {
 	IDs    []string
 	All    bool
 	Faults []puntuale.Fault
 }
 
-// ResendUnknown sends messages again that may have left before a restore, and closes the old messages as FAILED. Each
-// gets a new message, which leaves now. A repeat sends nothing, because the messages are decided. If all are chosen, it
-// sends 1,000 at a time, each time all or none. It then leaves out messages whose content was removed. Codes: not_found
-// and conflict, naming each message; cap_reached; forbidden.
+// ResendUnknown resends messages that may have left before a restore, and closes the old messages as FAILED. Each
+// message gets a new message, which leaves now. A repeat sends nothing, because the messages are no longer unknown. If
+// the call selects all, ResendUnknown resends 1,000 at a time, each 1,000 all or none. In this case it omits messages
+// whose content was removed. Codes: not_found and conflict, with each message; cap_reached; forbidden.
 func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
 	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
 	err = c.eachUnknown(ctx, call, said, func(texts []string) error {
@@ -50,9 +50,9 @@ func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []pun
 	return ids, err
 }
 
-// CloseUnknown leaves messages that may have left before a restore as they are: FAILED, with an uncertain outcome. It
-// returns how many it closed. Messages that were decided before do not count. Codes: not_found naming each id that is
-// no message of the client's.
+// CloseUnknown closes messages that may have left before a restore as FAILED, with an uncertain outcome. It returns how
+// many it closed, without those that were closed or resent before. Codes: not_found, with each id that is not one of
+// the client's messages.
 func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
 	every := func(*puntuale.MessageDetail) bool { return true }
 	err = c.eachUnknown(ctx, call, every, func(texts []string) error {
@@ -83,8 +83,8 @@ func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int
 	return closed, err
 }
 
-// eachUnknown calls do, page by page, with the ids that a call names. If the call chooses all, it passes the ids of the
-// messages for which pass returns true.
+// eachUnknown calls do with the ids that a call selects, one page at a time. If the call selects all, eachUnknown
+// passes the ids of the messages for which pass returns true.
 func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
 	if !call.All {
 		return do(call.IDs)
@@ -116,7 +116,7 @@ func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*p
 	}
 }
 
-// ReleaseHeld lets the messages leave that a restore held back.
+// ReleaseHeld releases the messages that a restore held back.
 func (c *Client) ReleaseHeld(ctx context.Context) error {
 	day, err := c.today(c.control.clock.Now())
 	if err != nil {
@@ -128,7 +128,8 @@ func (c *Client) ReleaseHeld(ctx context.Context) error {
 	return nil
 }
 
-// ClientOf returns a client for commands of the operator. The commands do not count as calls. Codes: not_found.
+// ClientOf returns a client for commands of the operator. The commands do not count in the client's usage. Codes:
+// not_found.
 func (c *Control) ClientOf(ctx context.Context, owner *puntuale.RestoredClient) (*Client, error) {
 	account, err := c.tenants.Partner(owner.Partner).Client(ctx, owner.Client)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// SandboxMessages lists what the simulated network received from the client, oldest first. If another page follows, no
-// message is missing from the page. For this the call may wait for up to two seconds. Codes: invalid.
+// SandboxMessages lists the messages that the simulated network received from the client, oldest first. If another page
+// follows, this page is complete. To make sure of this, the call may wait for up to two seconds. Codes: invalid.
 func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntuale.SandboxMessage, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) (rows []puntuale.SandboxMessage, next string, err error) {
 		err = c.follow(ctx, func(time.Time) (complete time.Time, err error) {
@@ -30,26 +30,27 @@ func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntual
 	return rows, next, nil
 }
 
-// SandboxReply is what a phone of the simulated network answers.
+// SandboxReply is a reply from a phone of the simulated network.
 type SandboxReply struct {
 	Session   string // the id of a sandbox; "": the client's default session
-	Phone     string // who answers
+	Phone     string // the phone that replies
 	Text      string
-	NetworkID string // the network's id of the reply; a second reply with the same id is a repeat. "": a new id
+	NetworkID string // the network's id of the reply; a second reply with the same id is a repeat; "": a new id
 
 	Faults     []puntuale.Fault // the faults that the calling package already found in the request
-	Scope, Key string           // if NetworkID is "", the id derives from the idempotency key
+	Scope, Key string           // if NetworkID is "", it is derived from the scope and the idempotency key
 }
 
-// Codes of the faults in a reply of the simulated network.
+// Codes of the faults in a reply from the simulated network.
 const (
 	faultSandboxOnly  puntuale.ReasonCode = "sandbox.only"
 	faultSandboxGroup puntuale.ReasonCode = "sandbox.group"
 	faultSandboxTaken puntuale.ReasonCode = "sandbox.not_taken"
 )
 
-// AnswerFromSandbox takes a reply as if a network had delivered it. No call is counted. It returns the reply as it was
-// taken, with its session, phone and id. Codes: invalid, conflict (this server takes no replies).
+// AnswerFromSandbox handles a reply as if a network had delivered it. The call does not count in the client's usage. It
+// returns the reply with its session, phone and id filled in. Codes: invalid, conflict (this server accepts no
+// replies).
 func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (SandboxReply, error) {
 	f := request.Faults(r.Faults)
 	r.Phone = c.recipient(&f, "body.phone", r.Phone)

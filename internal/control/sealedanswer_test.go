@@ -38,7 +38,7 @@ func TestSeal(t *testing.T) {
 	if _, err := mine.open(call, []byte("{}")); err == nil {
 		t.Error("what was not sealed opens")
 	}
-	// opened opens the earlier answer in the store's error. It returns any other error unchanged.
+	// opened opens the sealed answer in a [*puntuale.Replayed] error. It returns any other error unchanged.
 	replay := &puntuale.Replayed{}
 	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &replay) || !bytes.Equal(replay.Answer, answer) {
 		t.Errorf("%v", err)
@@ -48,7 +48,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// open fails for every text that seal did not make.
+// open returns an error for every text that seal did not make.
 func FuzzOpen(f *testing.F) {
 	s, err := newSealer("pk_mine")
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Sequence is a sequence with the fields that its steps name.
+// Sequence is a sequence with the fields that its steps contain.
 type Sequence struct {
 	puntuale.Sequence
 	Fields   []puntuale.Field
-	Warnings []Warning // only for one sequence that was read, created or replaced; lists have none
+	Warnings []Warning // set only after Sequence, CreateSequence and ReplaceSequence, and never in lists
 }
 
-// NewSequence is a request to create a sequence, or to replace one as a whole.
+// NewSequence is a request to create a sequence, or to replace a whole sequence.
 type NewSequence struct {
 	Name        string
 	Session     string // "": the client's default session, looked up at each start
@@ -63,8 +63,8 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 	return result(id), nil
 }
 
-// ReplaceSequence replaces a stored sequence. Runs that started earlier keep their old content. Codes: not_found (the
-// sequence does not exist), invalid, precondition_failed.
+// ReplaceSequence replaces a stored sequence. Runs that started earlier do not change. Codes: not_found (the sequence
+// does not exist), invalid, precondition_failed.
 func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
 	old, err := c.Sequence(ctx, id)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 	return found, c.warn(ctx, &found, expanded[0])
 }
 
-// SequenceSearch asks for a part of the list of sequences.
+// SequenceSearch is a request for a part of the list of sequences.
 type SequenceSearch struct {
 	Text   string // words of the name, or the id; "": all sequences
 	Newest bool   // true: the newest first; false: by id
@@ -122,11 +122,11 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 	return sequences, next, err
 }
 
-// mostRecent bounds how many sequences LastStarted returns.
+// mostRecent bounds the sequences that LastStarted returns.
 const mostRecent = 20
 
-// LastStarted returns the sequences that were started last, the latest first. It returns at most limit, and never more
-// than 20. It leaves out deleted sequences.
+// LastStarted returns the sequences with the latest starts, newest start first. It returns at most limit, and never
+// more than 20. It omits deleted sequences.
 func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
 	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
 	if err != nil {
@@ -146,9 +146,9 @@ func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error)
 	return c.withFields(ctx, all...)
 }
 
-// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep", or "", which
-// refuses while there are some. Messages that are kept will be sent, and [Client.Stop] can still cancel them. Codes:
-// not_found, invalid, conflict.
+// DeleteSequence removes a sequence. pending decides about its pending messages: "cancel" cancels them, "keep" leaves
+// them pending, and "" refuses the deletion if there are any. Messages that remain will be sent, and [Client.Stop] can
+// still cancel them. Codes: not_found, invalid, conflict.
 func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -169,9 +169,10 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 // restorable is how long a deleted sequence can be restored.
 const restorable = 24 * time.Hour
 
-// RestoreSequence undoes a deletion of the last 24 hours. Messages that the deletion cancelled stay cancelled. start
-// and stop are the ids of sessions that had the sequence as their default. These get it back, unless they have another
-// default now. Codes: not_found; invalid, if the sequence names a session or a template that does not exist any more.
+// RestoreSequence undoes a deletion of the last 24 hours. Messages that the deletion cancelled remain cancelled. start
+// and stop are the ids of sessions that had the sequence as their default. These sessions get the default back, unless
+// they have another default now. Codes: not_found; invalid, if the sequence uses a session or a template that no longer
+// exists.
 func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []string) (Sequence, error) {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	for _, session := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(start, stop)))) {
 		s, err := c.Session(ctx, session)
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-			continue // the session was deleted meanwhile
+			continue // the session was deleted in the meantime
 		}
 		if err != nil {
 			return Sequence{}, err
@@ -209,7 +210,7 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 
 const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields"
 
-// checkSequence checks a request as a whole, and makes the sequence.
+// checkSequence checks a whole request, and returns its sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
 	f := request.Faults(r.Faults)
@@ -251,7 +252,7 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	return checked, c.warn(ctx, &checked, expanded[0])
 }
 
-// sequenceID reads a sequence's id from a path. A text that is no id names no sequence.
+// sequenceID parses a sequence's id from a path. A text that is not an id is not_found.
 func sequenceID(text string) (puntuale.SequenceID, error) {
 	id, err := puntuale.ParseID[puntuale.SequenceID](text)
 	if err != nil {
@@ -260,11 +261,11 @@ func sequenceID(text string) (puntuale.SequenceID, error) {
 	return id, nil
 }
 
-// memoryOfField is the memory, in bytes, that one field of an answer needs. A template may name many fields, and many
-// steps may name the template.
+// memoryOfField is the memory that one field of an answer needs, in bytes. A template may contain many fields, and many
+// steps may use the template.
 const memoryOfField = 256
 
-// withFields adds the fields that the steps and their templates name.
+// withFields adds the fields that the steps and their templates contain.
 func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]Sequence, error) {
 	expanded, err := c.expand(ctx, rows...)
 	if err != nil {

@@ -9,30 +9,30 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Session is a client's session with its present state.
+// Session is a client's session with its current state.
 type Session struct {
 	puntuale.Session
 	State  puntuale.LinkState    // never LinkAsCreated
-	Number string                // the linked number, "+…"; "": it is not known
+	Number string                // the linked number, "+…"; "": unknown
 	Detail puntuale.Reason       // why the session is in this state; often the zero reason
-	Code   *puntuale.PairingCode // set while the session is pairing and a code can be shown
+	Code   *puntuale.PairingCode // not nil while the session is pairing and a code can be shown
 	Until  time.Time             // the end of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // before this moment the session sends nothing to cold contacts; zero: no limit
+	Limited time.Time       // before this time the session sends nothing to cold contacts; zero: no limit
 	Hint    puntuale.Reason // what a person can do
-	// WebhookPath is the path to which the network must report, below the service's address. It is "" if the session
+	// WebhookPath is the path of the network's webhook, relative to the service's address. "" means that the session
 	// has no webhook. Webhook is the whole address. It is "" if the service's address is not set.
 	WebhookPath, Webhook string
 }
 
-// Word returns the name of the state that callers see.
+// Word returns the name of the state in the API.
 func (s Session) Word() string { return puntuale.Link{State: s.State, Condition: s.Condition}.Word() }
 
 // NewSession is a request to create a session.
 type NewSession struct {
 	Name    string
 	Type    string                 // Socket, Send_app or Official
-	Sandbox *bool                  // nil: as the operator configured
+	Sandbox *bool                  // nil: the operator's setting
 	Keys    *puntuale.OfficialKeys // only for an Official session; nil: no keys yet
 	Gateway *NewGateway            // only for a Send_app session; nil: no gateway
 	Devices bool                   // only for a Send_app session; true: devices take its messages
@@ -113,8 +113,8 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	return result(id), nil
 }
 
-// checkWay notes a fault if the gateway and the devices in the request do not fit the session's type. typed says that
-// the request gave a valid type.
+// checkWay adds a fault if the gateway or the devices in the request do not fit the session's type. typed is true if
+// the request contains a valid type.
 func checkWay(f *request.Faults, s puntuale.Session, r NewSession, typed bool) {
 	switch {
 	case r.Devices && typed && s.Type != puntuale.SendApp:
@@ -141,7 +141,7 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	return c.stateOf(s), nil
 }
 
-// Sessions lists the client's sessions by id. Codes: invalid.
+// Sessions lists the client's sessions, ordered by id. Codes: invalid.
 func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Session, string, error) { return c.tenant.Sessions(ctx, p) })
 	if err != nil {
@@ -154,9 +154,9 @@ func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, strin
 	return sessions, next, nil
 }
 
-// DeleteSession removes a session other than the default one. If pending is "cancel", its pending messages are
-// cancelled. If moveTo is the id of another session of the client, this session takes them over. If both are "", the
-// deletion is refused while there are pending messages. Codes: not_found, invalid, conflict, busy.
+// DeleteSession removes a session, but never the default session. If pending is "cancel", it cancels the session's
+// pending messages. If moveTo is the id of another session of the client, it moves them to that session. If both are
+// "", it refuses the deletion if there are pending messages. Codes: not_found, invalid, conflict, busy.
 func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
 	found, err := c.Session(ctx, id)
 	if err != nil {
@@ -190,9 +190,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	err = remove()
 	switch {
 	case puntuale.CodeOf(err) != puntuale.CodeBusy:
-	case found.ByDevice(): // no node sends for the session; its devices left these attempts in flight
+	case found.ByDevice(): // no node sends for the session; the attempts in flight belong to its devices
 		err = c.removeQuiet(ctx, found.ID, remove)
-	case c.control.vault != nil: // a message may be in flight, so the session must stop sending first
+	case c.control.vault != nil: // a message may be in flight, so the session must stop sending before the deletion
 		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {
@@ -207,8 +207,8 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 }
 
 // removeQuiet removes a session without messages in flight. After a server stopped, or after a failover, some attempts
-// still look as if they were in flight. removeQuiet gives these attempts up. Otherwise a session that cannot send could
-// not be removed for a day.
+// may still look like attempts in flight. removeQuiet ends these attempts. Without this, a session that cannot send
+// could not be removed for a day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {
@@ -220,9 +220,10 @@ func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove 
 	return remove()
 }
 
-// SetDefaultPair sets both default sequences of a session; "" means none. The version of the stored pair must be one of
-// known; an empty list allows any version. found are the faults that the calling package already found in the request.
-// Codes: not_found (the session does not exist), invalid (a sequence that is not the client's), precondition_failed.
+// SetDefaultPair sets both default sequences of a session. "" means none. The version of the stored pair must be one of
+// known; an empty list allows any version. found contains the faults that the calling package already found in the
+// request. Codes: not_found (the session does not exist), invalid (a sequence that is not the client's),
+// precondition_failed.
 func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, known []puntuale.Version, found ...puntuale.Fault) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err != nil {
@@ -255,7 +256,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 	return s, nil
 }
 
-// sessionID reads a session's id from a path. A text that is no id names no session.
+// sessionID parses a session's id from a path. A text that is not an id is not_found.
 func sessionID(text string) (puntuale.SessionID, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](text)
 	if err != nil {

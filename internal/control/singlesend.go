@@ -18,16 +18,16 @@ import (
 type SingleCall struct {
 	Phone     string                     // a number or a group id
 	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and the fields of the template
-	Latitude  *float64                   // given together with Longitude
+	Latitude  *float64                   // set only together with Longitude
 	Longitude *float64
-	ValidFor  *puntuale.Validity // how long after its planned moment the message may still leave; nil: 24 hours
+	ValidFor  *puntuale.Validity // how long after its due time the message may still leave; nil: 24 hours
 	Template  string             // the name of a client's template, which replaces text and media
 	Session   string             // "": the client's default session
-	Name      string             // kept under the contract's name nome_invio
+	Name      string             // stored under the contract's name nome_invio
 	Purpose   string             // service or marketing; "": service
 	Reference Reference
 	Timezone  string // the zone of the date; "": the client's zone
-	Body      []byte // byte for byte; kept under the contract's name richiesta
+	Body      []byte // byte for byte; stored under the contract's name richiesta
 
 	Faults     []puntuale.Fault // the faults that the calling package already found in the request
 	Scope, Key string           // see [StartCall]
@@ -41,9 +41,9 @@ const (
 	singleDate  = "date"
 )
 
-// Send schedules one message. The call counts once. A text is sent unchanged. The placeholders of a template are filled
-// from the body's other members. Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached,
-// forbidden. If Send returns an error, nothing is scheduled or counted.
+// Send schedules one message. The call counts once in the client's usage. A text is sent unchanged. A template's
+// placeholders are filled from the body's other members. Codes: invalid, conflict (the same idempotency key with
+// another body), busy, cap_reached, forbidden. If Send returns an error, nothing is scheduled or counted.
 func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
@@ -57,13 +57,13 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // the caller must learn of faults in the request before a conflict
+	if clash != nil { // faults in the request are reported before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// planSingle checks a single send as a whole, and plans it as a sequence of one step.
+// planSingle checks a whole single send, and plans it as a sequence of one step.
 func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time) (planned, error) {
 	f := request.Faults(call.Faults)
 	p := planned{origin: puntuale.OriginSingle, name: call.Name, ifRunning: puntuale.IfRunningAllow}
@@ -108,7 +108,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 
 const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
 
-// singleStep makes the step of a single send, with its content and its moment.
+// singleStep returns the step of a single send, with its content and its timing.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
 	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}}
 	for _, fault := range plan.Check(puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: step.Timing}}}) {
@@ -120,7 +120,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	}
 	located := call.Latitude != nil || call.Longitude != nil
 	if call.Template == "" {
-		// The planner fills placeholders in one pass. So braces in the value of a field stay as they are.
+		// The planner fills placeholders in one pass. Therefore, braces in a field's value remain unchanged.
 		step.Text, step.Media, step.MediaName = "{{text|}}", "{{media|}}", "{{media_name|}}"
 		step.Latitude, step.Longitude = call.Latitude, call.Longitude
 		if located {
@@ -156,7 +156,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	return step, nil
 }
 
-// names reports whether a step's content names a field.
+// names reports whether a step's content contains a field.
 func names(step puntuale.Step, name string) bool {
 	for _, field := range plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{step}}) {
 		if field.Name == name {
@@ -166,13 +166,13 @@ func names(step puntuale.Step, name string) bool {
 	return false
 }
 
-// hasMember reports whether a member is neither absent nor null nor blank.
+// hasMember reports whether the body has a value for a member. An absent member, null and a blank text are no value.
 func hasMember(members map[string]json.RawMessage, name string) bool {
 	v := plan.FromJSON(members[name])
 	return v.Kind == plan.Other || strings.TrimSpace(v.Text) != ""
 }
 
-// singleLocation translates the location of a fault. The location in the single send's step becomes the location in the
+// singleLocation converts the location of a fault. The location in the single send's step becomes the location in the
 // body.
 func singleLocation(location string) string {
 	rest, ok := strings.CutPrefix(location, "steps[0]")
@@ -185,7 +185,7 @@ func singleLocation(location string) string {
 	return "body" + rest
 }
 
-// sessionFor returns the session that a call names. If the call names none, it returns the client's default session.
+// sessionFor returns the session with the id. If the id is "", it returns the client's default session.
 func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (puntuale.Session, error) {
 	if id != "" {
 		s, err := c.Session(ctx, id)

@@ -15,18 +15,18 @@ import (
 	"puntuale/internal/plan"
 )
 
-// StartCall is a request to start a sequence for one recipient, or to see what that would do.
+// StartCall is a request to start a sequence for one recipient, or for a preview of this start.
 type StartCall struct {
 	Sequence  string                     // the sequence's id, as in the path
 	Phone     string                     // a number or a group id
-	Fields    map[string]json.RawMessage // the body's members; members that no step names are ignored
+	Fields    map[string]json.RawMessage // the body's members; members that no step contains are ignored
 	Timezone  string                     // from the query; "": the body's zone
 	BodyZone  string                     // from the body; "": the client's zone
 	IfRunning string                     // "": the sequence's own setting
 	Reference Reference
-	Body      []byte // byte for byte; kept under the contract's name richiesta
+	Body      []byte // byte for byte; stored under the contract's name richiesta
 
-	Faults []puntuale.Fault // the faults that the calling package already found; the answer names them together with the others
+	Faults []puntuale.Fault // the faults that the calling package already found; the error reports them together with the others
 
 	// Scope and Key identify repeats of the call. A repeat gets the first answer. Scope is, for example, "POST
 	// /api/start/12". An empty Key means that no call is a repeat.
@@ -36,17 +36,17 @@ type StartCall struct {
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // true: the answer of an earlier call is given again
+	Replayed bool // true: this is the stored answer of an earlier call
 }
 
-// startOnce makes a repeat of a start return the first answer. The store keeps the run, not the bytes of the answer.
+// startOnce makes a repeat of a start return the first answer. The store contains the run, not the bytes of the answer.
 func startOnce(scope, key string, body []byte) *Keyed[puntuale.StartedRun] {
 	return Once[puntuale.StartedRun]{Scope: scope, Key: key, Body: body, Answer: func(r puntuale.StartedRun) ([]byte, error) {
 		return json.Marshal(r)
 	}}.keyed()
 }
 
-// startedBefore returns the answer of an earlier call, if the error holds one. It returns any other error unchanged.
+// startedBefore returns the answer of an earlier call, if the error contains one. It returns any other error unchanged.
 func startedBefore(err error) (Started, error) {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {
@@ -59,9 +59,9 @@ func startedBefore(err error) (Started, error) {
 	return started, nil
 }
 
-// Start schedules all messages of a sequence for one recipient. The call counts once. Codes: not_found (the sequence
-// does not exist), invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached,
-// forbidden. If Start returns an error, nothing is scheduled or counted.
+// Start schedules all messages of a sequence for one recipient. The call counts once in the client's usage. Codes:
+// not_found (the sequence does not exist), invalid, conflict (if_running is "reject", or the same idempotency key with
+// another body), busy, cap_reached, forbidden. If Start returns an error, nothing is scheduled or counted.
 func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if c.remembered {
 		started, proven, err := c.startFromMemory(ctx, call)
@@ -88,14 +88,15 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // the caller must learn of faults in the request before a conflict
+	if clash != nil { // faults in the request are reported before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// startFromMemory plans a start with data from memory, and starts it. Its result counts only if proven is true: then
-// the store found the client unchanged. Otherwise the caller must plan the start again with data from the store.
+// startFromMemory plans a start with data from memory, and starts it. If proven is true, the store found the client
+// unchanged, and the result is valid. If proven is false, the caller must plan the start again with data from the
+// store.
 func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
 	sequence, err := sequenceID(call.Sequence)
 	if err != nil {
@@ -113,10 +114,10 @@ func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started
 	return started, !errors.Is(err, puntuale.ErrStale), err
 }
 
-// Preview is what a start would schedule.
+// Preview contains the messages that a start would schedule.
 type Preview = plan.Plan
 
-// Preview plans a start as Start does, but stores and counts nothing. Codes: not_found, invalid.
+// Preview plans a start in the same way as Start, but stores and counts nothing. Codes: not_found, invalid.
 func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 	if c.remembered {
 		fresh, err := c.reload(ctx)
@@ -154,7 +155,7 @@ const (
 	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
 )
 
-// plan checks a start call as a whole, and plans it. seed decides random delays; seed 0 means a dry run.
+// plan checks a whole start call, and plans it. seed determines the random delays; seed 0 means a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
 	info, err := c.startInfo(ctx, id, now)
 	if err != nil {
@@ -193,7 +194,8 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	return p, f.Err()
 }
 
-// startInfo reads the data for planning a start. If the client was found in memory, it also takes the data from memory.
+// startInfo reads the data for the plan of a start. If the client was found in memory, it takes these data from memory,
+// too.
 func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
 	key := startKey{c.account.ID, id, c.account.Revision}
 	if c.remembered {
@@ -214,7 +216,7 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 		return startInfo{}, err
 	}
 	info := startInfo{filled[0], session, purposes}
-	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are at least as new as the revision
+	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are not older than the revision
 	return info, nil
 }
 
@@ -264,7 +266,7 @@ func startedRun(stored any) puntuale.StartedRun {
 	return r
 }
 
-// callZone returns the zone in which a start is planned. It is the call's zone, or else the client's.
+// callZone returns the zone in which a start is planned: the call's zone, or else the client's zone.
 func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, error) {
 	location, name := "query.timezone", call.Timezone
 	if name == "" {
@@ -275,7 +277,7 @@ func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, er
 	return c.zoneOf(f, location, name)
 }
 
-// zoneOf returns the zone with a name. If the name is "", it returns the client's zone.
+// zoneOf returns the zone with a name. "" means the client's zone.
 func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Location, error) {
 	if name != "" {
 		loc, err := c.control.zones.Named(name)
@@ -287,14 +289,14 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 	return c.zone()
 }
 
-// Reference is a caller's own name of what a call is about, such as a booking's number.
+// Reference is the reference in a call, such as a booking's number.
 type Reference struct {
 	Query string // from the query; "": the body's reference
 	Body  string // from the body's member "reference"; "": there is none
 }
 
-// text returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
-// reference.
+// text returns the reference. If the sequence has a field named reference, the body's member is the value of this field
+// and not the reference.
 func (r Reference) text(f *request.Faults, s puntuale.Sequence) string {
 	const field = "reference"
 	if slices.ContainsFunc(plan.Fields(s), func(named puntuale.Field) bool { return named.Name == field }) {
@@ -311,7 +313,7 @@ func (r Reference) text(f *request.Faults, s puntuale.Sequence) string {
 	return text
 }
 
-// values returns the values of the fields that the sequence's steps name. It takes them from the body.
+// values takes the values of the fields in the sequence's steps from the body.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {
 	fields := map[string]plan.Value{}
 	for _, field := range plan.Fields(s) {
@@ -320,7 +322,7 @@ func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]pla
 	return fields
 }
 
-// shownPhone returns an example number in place of a refused recipient, so that the planner finds all other faults.
+// shownPhone replaces a refused recipient by an example number, so that the planner finds all other faults.
 func shownPhone(phone string) string {
 	if phone == "" {
 		return "+39"
@@ -328,7 +330,8 @@ func shownPhone(phone string) string {
 	return phone
 }
 
-// untilMidnight says when a caller may come back, if err says that the daily cap is reached: at the client's midnight.
+// untilMidnight sets RetryAfter of an error to wait, if the error says that the daily cap is reached. wait is the time
+// until the client's midnight.
 func untilMidnight(err error, wait time.Duration) error {
 	e := &puntuale.Error{}
 	if puntuale.CodeOf(err) != puntuale.CodeCapReached || !errors.As(err, &e) || e.RetryAfter > 0 {

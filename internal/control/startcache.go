@@ -8,23 +8,24 @@ import (
 	"puntuale"
 )
 
-// startCache keeps the data for planning starts, so that a busy client's calls need not read it each time. It may be out of date. The store
-// accepts a start from memory only if the client's revision has not changed ([puntuale.ErrStale]). For every other result, the call reads
-// the data again.
+// startCache stores the data for plans of starts, so that the calls of a busy client need not read them each time. The
+// data may be out of date. The store accepts a start with these data only if the client's revision has not changed
+// ([puntuale.ErrStale]). For every other result, the call reads the data again.
 type startCache struct {
 	mu      sync.Mutex
 	callers generations[puntuale.KeyHash, puntuale.Principal]
 	starts  generations[startKey, startInfo]
 }
 
-// Servers of the previous version may change a client and not its revision. So nothing is remembered for long.
+// Servers of the previous version may change a client without a change of its revision. Therefore, no data are stored
+// for long.
 const (
 	rememberFor  = time.Second
 	rememberMost = 4096     // entries of each kind
 	rememberSize = 16 << 10 // the most bytes that a sequence's steps may have
 )
 
-// startKey names a sequence at one revision of its client.
+// startKey identifies a sequence at one revision of its client.
 type startKey struct {
 	client   puntuale.ClientID
 	sequence puntuale.SequenceID
@@ -76,10 +77,11 @@ func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	m.starts.put(k, info, now)
 }
 
-// generations is a map whose entries expire after [rememberFor]. It never has more than twice [rememberMost] entries.
+// generations is a map whose entries expire after [rememberFor]. It never contains more than twice [rememberMost]
+// entries.
 type generations[K comparable, V any] struct {
 	young, old map[K]dated[V]
-	begun      time.Time // when the map young was begun
+	begun      time.Time // when the map young was created
 }
 
 type dated[V any] struct {

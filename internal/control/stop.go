@@ -11,8 +11,9 @@ import (
 )
 
 // Stop cancels the unsent messages of a sequence's runs for one recipient. If a reference is given, it stops only the
-// runs with this reference. The sequence may be deleted already. The call counts, but the daily cap never refuses it.
-// found are the faults that the calling package already found in the request. Codes: not_found, invalid.
+// runs with this reference. The sequence may already be deleted. The call counts in the client's usage, but the daily
+// cap never refuses it. found contains the faults that the calling package already found in the request. Codes:
+// not_found, invalid.
 func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Reference, found ...puntuale.Fault) (puntuale.StopResult, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
@@ -39,8 +40,8 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	return stopped, nil
 }
 
-// StopRun cancels the messages of one run to a recipient that are not sent yet, and returns how many. The daily cap
-// never refuses it. Codes: invalid.
+// StopRun cancels the unsent messages of one run to a recipient, and returns their number. The daily cap never refuses
+// it. Codes: invalid.
 func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
 	var f request.Faults
 	phone = c.recipient(&f, "body.phone", phone)
@@ -49,7 +50,7 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	}
 	id, err := puntuale.ParseID[puntuale.RunID](run)
 	if err != nil {
-		return 0, nil // a text that is no id names no run, so nothing is pending
+		return 0, nil // a text that is not an id finds no run, so nothing is pending
 	}
 	var ids []string
 	for cursor := ""; ; {
@@ -81,11 +82,12 @@ type CancelCall struct {
 	Reference *string          // nil: none
 	All       bool             // true: all of the client's messages
 	Location  string           // where the list is in the request: "body.phones" or "query.phones"
-	Faults    []puntuale.Fault // the faults that the calling package already found; the answer names them together with the others
+	Faults    []puntuale.Fault // the faults that the calling package already found; the error reports them together with the others
 }
 
 // CancelPending cancels the unsent messages, and returns their number. It passes the cancelled messages to took, at
-// most 1,000 at a time. The call counts, but the daily cap never refuses it. Codes: invalid; then nothing is cancelled.
+// most 1,000 at a time. The call counts in the client's usage, but the daily cap never refuses it. Codes: invalid. In
+// this case nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
 	target := puntuale.CancelTarget{Phones: c.recipients(&f, call.Location, call.Phones), All: call.All}

@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Template is a template with the fields that it names.
+// Template is a template with the fields that it contains.
 type Template struct {
 	puntuale.Template
 	Fields []puntuale.Field
 }
 
-// NewTemplate is a request to create a template, or to replace one as a whole.
+// NewTemplate is a request to create a template, or to replace a whole template.
 type NewTemplate struct {
 	puntuale.Template                    // ID, Created and Updated are zero
 	Known             []puntuale.Version // for a replacement: the stored version must be one of these; empty: any version
@@ -53,9 +53,9 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 	return result(id), nil
 }
 
-// ReplaceTemplate replaces a stored template. Runs that started earlier keep their old content. Codes: not_found,
-// invalid, precondition_failed, conflict (another template has the name, or the name changes while a sequence names the
-// template).
+// ReplaceTemplate replaces a stored template. Runs that started earlier do not change. Codes: not_found, invalid,
+// precondition_failed, conflict (another template has the name, or the name of a template that a sequence uses would
+// change).
 func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) (Template, error) {
 	old, err := c.Template(ctx, id)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Client) Template(ctx context.Context, id string) (Template, error) {
 	return templateFields(t), nil
 }
 
-// Templates lists the client's templates by id. Codes: invalid.
+// Templates lists the client's templates, ordered by id. Codes: invalid.
 func (c *Client) Templates(ctx context.Context, p request.Page) ([]Template, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Template, string, error) { return c.tenant.Templates(ctx, p) })
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) Templates(ctx context.Context, p request.Page) ([]Template, str
 	return templates, next, nil
 }
 
-// DeleteTemplate removes a template. Codes: not_found, conflict (a sequence names it).
+// DeleteTemplate removes a template. Codes: not_found, conflict (a sequence uses the template).
 func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 	wanted, err := templateID(id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Client) checkTemplate(f *request.Faults, t puntuale.Template) error {
 	return f.Err()
 }
 
-// templateID reads a template's id from a path. A text that is no id names no template.
+// templateID parses a template's id from a path. A text that is not an id is not_found.
 func templateID(text string) (puntuale.TemplateID, error) {
 	id, err := puntuale.ParseID[puntuale.TemplateID](text)
 	if err != nil {
@@ -131,15 +131,15 @@ func templateFields(t puntuale.Template) Template {
 	return Template{t, plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{filled(puntuale.Step{}, t)}})}
 }
 
-// filled returns a step with the content of a template.
+// filled returns a copy of a step with the content of a template.
 func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	step.Text, step.Media, step.MediaName = t.Text, t.Media, t.MediaName
 	step.Latitude, step.Longitude, step.Official = t.Latitude, t.Longitude, t.Official
 	return step
 }
 
-// expand returns sequences whose steps hold the content of the templates that they name. If a template is missing, its
-// step stays as it is. The given sequences are not changed.
+// expand returns copies of sequences, in which each step contains the content of its template. If a template is
+// missing, its step does not change. The given sequences do not change.
 func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]puntuale.Sequence, error) {
 	var names []string
 	for _, s := range sequences {
@@ -185,7 +185,7 @@ func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string
 	return templates, nil
 }
 
-// unfilled reports whether a step names a template that does not exist. After expand, such a step has no content.
+// unfilled reports whether a step's template does not exist. After expand, such a step has no content.
 func unfilled(step puntuale.Step) bool {
 	return step.Template != "" && step.Text == "" && step.Media == "" && step.Latitude == nil
 }

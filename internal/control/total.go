@@ -8,18 +8,18 @@ import (
 	"puntuale"
 )
 
-// Totals counts the client's messages by day: see the function [Totals].
+// Totals counts the client's messages by day. See the function [Totals].
 func (c *Client) Totals(ctx context.Context, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	now := c.control.clock.Now()
 	tenant := c.control.tenants.Partner(c.account.Partner)
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, daysBack, ahead)
 }
 
-// mostTotalDays bounds how far totals look back or ahead, in days. The store keeps its counts for about this long.
+// mostTotalDays bounds how far totals reach back or ahead, in days. The store keeps its counts for about this long.
 const mostTotalDays = 400
 
-// Totals counts messages by day, of one client, or with id 0 of all clients. back and ahead are the days before and
-// after today. Each day is in the list.
+// Totals counts messages by day, of one client, or of all clients if id is 0. daysBack and ahead are the days before
+// and after today. The list contains every day, even without messages.
 func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	daysBack, ahead = max(0, min(daysBack, mostTotalDays)), max(0, min(ahead, mostTotalDays))
 	from, to := today.AddDays(-daysBack), today.AddDays(ahead)
@@ -38,7 +38,7 @@ func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.Clie
 	return all, nil
 }
 
-// Today returns the present day in the zone of most clients. Pages that belong to no client use it.
+// Today returns the current day in the default zone of new clients. Pages without a client use it.
 func (c *Control) Today(now time.Time) puntuale.Date {
 	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Control) Today(now time.Time) puntuale.Date {
 	return puntuale.DateOf(now.In(loc))
 }
 
-// DayOf returns a client's present day.
+// DayOf returns a client's current day.
 func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 	return puntuale.DateOf(now.In(loc))
 }
 
-// Pulse returns how many calls a client made today, and the state of its sessions.
+// Pulse returns the number of calls that a client made today, and the state of its sessions.
 func (c *Client) Pulse(ctx context.Context) (puntuale.ClientStatus, error) {
 	day := c.control.DayOf(c.account, c.control.clock.Now())
 	found, err := c.control.tenants.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})

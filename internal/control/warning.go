@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Warning says that a message of a step would fail at present. A sequence with warnings can be stored.
+// Warning says that a message of a step would fail now. A sequence with warnings can be stored.
 type Warning struct {
 	Step   int // the number of the step, counted from 0
 	Reason puntuale.Reason
@@ -29,7 +29,7 @@ func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning
 	return checked.Warnings, err
 }
 
-// warn adds warnings about what the session's network will refuse. Every network refuses files of some kinds. For
+// warn adds warnings about steps that the session's network will refuse. Every network refuses files of some kinds. For
 // Official sessions, Meta has further rules.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""
@@ -74,11 +74,11 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	return nil
 }
 
-// metaFiles are the extensions of the files that Meta takes. (Meta, business-phone-numbers/media.)
+// metaFiles are the extensions of the files that Meta accepts. (Meta, business-phone-numbers/media.)
 var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// mediaWarning returns the reason why the network will refuse a step's file. It returns "" if this is not known before
-// the fields are filled.
+// mediaWarning returns the reason why the network will refuse a step's file. It returns "" if this cannot be decided
+// before the fields are filled.
 func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.ReasonCode {
 	address, _, _ := strings.Cut(step.Media, "?")
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
@@ -94,7 +94,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 	return ""
 }
 
-// stepWarning returns what will go wrong with a step, or the zero reason if nothing is known.
+// stepWarning returns the reason why a step of an Official session will fail, or the zero reason if none is known.
 func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) puntuale.Reason {
 	a := step.Official
 	if a == nil {
@@ -117,7 +117,7 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 	return puntuale.Reason{}
 }
 
-// fits reports whether a step fills exactly the parts that the template leaves open.
+// fits reports whether a step has a value for each placeholder of the template, and no other values.
 func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 	a, header := step.Official, t.Part("HEADER")
 	switch header.Format {
@@ -137,8 +137,8 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 	return fills(a.Header, header.Placeholders(), t.Named) && fills(a.Body, t.Part("BODY").Placeholders(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
 }
 
-// fills reports whether values fit the placeholders. There must be a value for each placeholder; named placeholders
-// need the same names.
+// fills reports whether values fit the placeholders. Each placeholder needs exactly one value. Named placeholders need
+// values with the same names.
 func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	if len(values) != len(places) {
 		return false
@@ -151,7 +151,7 @@ func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	return true
 }
 
-// pressed reports whether each button that needs a value has one.
+// pressed reports whether each button that needs a value has a value.
 func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	for i, b := range buttons {
 		if b.Open() && !slices.ContainsFunc(values, func(v puntuale.Button) bool { return v.Index == i }) {
@@ -163,12 +163,12 @@ func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	})
 }
 
-// optOut matches the words that say how to get no more messages. docs/campaigns.md lists these words.
+// optOut matches words that say how to opt out. docs/campaigns.md lists these words.
 var optOut = regexp.MustCompile(`(?i)(^|[^-\w])(stop\b|disiscri|cancell(ami|ati|arti|arsi)\b|annulla(re)? l.iscrizione|` +
 	`non (voglio|vuoi|vuole|desider\w+|ricever\w*)( ricevere)? (pi\x{f9}|altr)|unsubscrib|opt[ -]?out|no longer (receive|want))`)
 
-// optOutWarnings names the steps of a marketing campaign whose text does not say how to opt out. For an approved
-// template, it uses the parts that the network shows, if they are known.
+// optOutWarnings returns the steps of a marketing campaign whose text does not say how to opt out. For an approved
+// template, it checks the parts that the network shows, if they are known.
 func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.NetworkTemplate) (all []puntuale.CampaignWarning) {
 	if purpose != "marketing" {
 		return nil
@@ -202,10 +202,11 @@ func mentionsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
 	return false
 }
 
-// reasonDayFull: the session sent as many messages in 24 hours as its pace allows; {1}: how many.
+// reasonDayFull: the session has sent as many messages in 24 hours as its pace allows. {1} is this number.
 const reasonDayFull puntuale.ReasonCode = "sequence.day_full"
 
-// RunWarnings says what the messages of a planned run would meet as things are now. Such a run starts nevertheless. Nothing is stored.
+// RunWarnings returns the problems that the messages of a planned run would have now. A run with warnings can still
+// start. RunWarnings stores nothing.
 func (c *Client) RunWarnings(ctx context.Context, s puntuale.StartRun) (all []Warning, err error) {
 	if len(s.Messages) == 0 {
 		return nil, nil
@@ -250,7 +251,8 @@ func (c *Client) RunWarnings(ctx context.Context, s puntuale.StartRun) (all []Wa
 	return append(all, network...), err
 }
 
-// networkWarnings are about what the session's network takes. Free text to an Official session's recipient leaves only within the window.
+// networkWarnings returns warnings about messages that the session's network would refuse. An Official session may send
+// free text only within 24 hours after the recipient wrote.
 func (c *Client) networkWarnings(ctx context.Context, session Session, s puntuale.StartRun) (all []Warning, err error) {
 	if session.Sandbox {
 		return nil, nil

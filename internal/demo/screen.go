@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/terminal"
 )
 
-// Screen is what the demo shows in the terminal. Its methods may be called by many goroutines at once.
+// Screen writes the demo's texts to the terminal. Many goroutines may call its methods at once.
 type Screen struct {
 	w     io.Writer
 	color bool
@@ -22,7 +22,7 @@ type Screen struct {
 	now   func() time.Time
 
 	mu    sync.Mutex
-	begun bool     // the text before the messages is shown
+	begun bool     // the text before the messages was shown
 	early []string // messages that left before the intro was shown
 }
 
@@ -31,10 +31,10 @@ func NewScreen(w io.Writer, color bool, zone *time.Location, now func() time.Tim
 	return &Screen{w: w, color: color, zone: zone, now: now}
 }
 
-// screenWidth is where texts break, in characters.
+// screenWidth is the width at which texts are broken into lines, in characters.
 const screenWidth = 92
 
-// quiet is the colour of less important text, strong is the colour of important text.
+// styleQuiet is the style of less important text, and styleStrong the style of important text.
 const (
 	styleQuiet  = "2"
 	styleStrong = "1"
@@ -56,7 +56,8 @@ func (s *Screen) Line(text string) {
 	fmt.Fprintln(s.w, text)
 }
 
-// Intro prints the demo's accounts and links, and the line to paste. wanted is the default address if another program uses it, else "".
+// Intro prints the demo's accounts and links, and the line to paste. If another program uses the default address,
+// wanted is this address; otherwise it is "".
 func (s *Screen) Intro(d *Story, folder, wanted string) {
 	where := d.base
 	if wanted != "" && !strings.HasSuffix(d.base, wanted) {
@@ -85,7 +86,7 @@ func (s *Screen) Intro(d *Story, folder, wanted string) {
 	fmt.Fprintf(s.w, "\n  %s\n\n  %s\n", quiet("What reached the simulated network:"), d.received())
 }
 
-// Start prints the heading of the messages, and those that have already left.
+// Start prints the heading of the messages, and then the messages that have already left.
 func (s *Screen) Start(d *Story) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *Screen) Start(d *Story) {
 	s.begun, s.early = true, nil
 }
 
-// Message prints a message as it leaves, or why it did not.
+// Message prints a message when it leaves, or prints why it failed.
 func (s *Screen) Message(m puntuale.DueMessage, c puntuale.Content, o puntuale.Outcome) {
 	text := contentText(c)
 	if o.Verdict != puntuale.Sent {
@@ -124,7 +125,7 @@ func (s *Screen) Message(m puntuale.DueMessage, c puntuale.Content, o puntuale.O
 	fmt.Fprintln(s.w, row)
 }
 
-// contentText is a message as the recipient sees it, on one line.
+// contentText returns a message as the recipient sees it, on one line.
 func contentText(c puntuale.Content) string {
 	parts := []string{c.Text}
 	if c.MediaURL != "" {

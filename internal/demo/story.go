@@ -1,5 +1,5 @@
-// Package demo is the story that puntuale demo tells: a dentist reminds patients of their appointments. It makes the accounts through the
-// API, as an integrator would, and shows the messages that leave on a terminal.
+// Package demo contains the story of the command puntuale demo: a dentist reminds patients of their appointments. The
+// package makes the accounts through the API, as an integrator would. It shows on a terminal which messages leave.
 package demo
 
 import (
@@ -25,11 +25,11 @@ type Story struct {
 	key        string // the client's key
 	sequenceID string
 
-	tickets map[string]string // addresses that sign in once, by e-mail
-	phone   string            // the address by which a browser becomes the phone that takes the phone's message
+	tickets map[string]string // addresses that each sign a user in once, by e-mail
+	phone   string            // address at which a browser becomes the device that takes the waiting message
 
-	messages int       // how many messages the first run has
-	skipped  []skipped // steps it left out
+	messages int       // number of messages in the first run
+	skipped  []skipped // steps that the first run left out
 }
 
 type skipped struct {
@@ -38,7 +38,8 @@ type skipped struct {
 	Reason string    `json:"reason"`
 }
 
-// firstPhone is the recipient of the first run, and otherPhone of the curl line. No real person gets a message.
+// firstPhone is the recipient of the first run. otherPhone is the recipient in the curl line. No real person gets a
+// message.
 const (
 	partnerEmail = "demo@example.com"
 	clientEmail  = "studio@example.com"
@@ -54,13 +55,14 @@ const (
 // Zone is the zone of new clients.
 func Zone() *time.Location {
 	zone, err := time.LoadLocation("Europe/Rome")
-	if err != nil { // the zones are embedded
+	if err != nil { // cannot happen, because the zones are embedded
 		return time.UTC
 	}
 	return zone
 }
 
-// sequence reminds of an appointment. Its steps have two anchors: the call, and a date field of the call.
+// sequence is the body of the call that creates the sequence: reminders of an appointment. Its steps have two anchors:
+// the start, and a date field of the call.
 const sequence = `{
   "name": "Promemoria appuntamento",
   "steps": [
@@ -77,10 +79,10 @@ const sequence = `{
   ]
 }`
 
-// New begins a story on the server at an address.
+// New returns a story for the server at the address base.
 func New(base string, now time.Time) *Story { return &Story{base: base, now: now.In(Zone())} }
 
-// Prepare creates the partner, as an operator, and the rest through the API, as an integrator.
+// Prepare creates the partner as an operator does, and everything else through the API, as an integrator does.
 func (d *Story) Prepare(ctx context.Context, accounts *account.Accounts) error {
 	_, partnerKey, err := accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Demo", Email: partnerEmail, Password: password})
 	if err != nil {
@@ -109,8 +111,9 @@ func (d *Story) Prepare(ctx context.Context, accounts *account.Accounts) error {
 	return d.invite(ctx, accounts)
 }
 
-// addNumbers adds a number of each of the other connection types, and a message that waits for a phone. The simulated
-// network takes what the official number sends. A person takes the phone's message, and sends it by hand or not.
+// addNumbers adds one session of each of the other connection types, and a message that waits for a device. The
+// simulated network receives the Official session's messages. The device's message is taken by a person, who may send
+// it by hand.
 func (d *Story) addNumbers(ctx context.Context) error {
 	var official, byHand struct {
 		ID string `json:"id"`
@@ -132,7 +135,7 @@ func (d *Story) addNumbers(ctx context.Context) error {
 	return d.call(ctx, d.key, "/api/messages", map[string]string{"phone": otherPhone, "text": TextByHand, "id_sessione": byHand.ID}, &struct{}{})
 }
 
-// invite makes addresses that lead a newcomer directly into a dashboard, without a password.
+// invite makes addresses that lead a new user directly into a dashboard, without a password.
 func (d *Story) invite(ctx context.Context, accounts *account.Accounts) error {
 	d.tickets = map[string]string{}
 	for _, email := range []string{clientEmail, partnerEmail} {
@@ -168,7 +171,7 @@ func (d *Story) Start(ctx context.Context) error {
 	return nil
 }
 
-// curl is the line to paste: the same sequence for somebody else, with an appointment in three days.
+// curl returns the line to paste. It starts the same sequence for another person, with an appointment in three days.
 func (d *Story) curl() string {
 	appointment := d.now.AddDate(0, 0, 3).Format("02/01/2006") + " 10:30"
 	return fmt.Sprintf(`curl -s %s/api/start/%s \
@@ -177,12 +180,12 @@ func (d *Story) curl() string {
   -d '{"phone": "%s", "nome": "Luca", "appuntamento": "%s"}'`, d.base, d.sequenceID, d.key, otherPhone, appointment)
 }
 
-// received is a second line to paste: it shows what became of the messages.
+// received returns a second line to paste. It shows the messages that the simulated network received.
 func (d *Story) received() string {
 	return fmt.Sprintf(`curl -s %s/api/sandbox/messages -H 'Authorization: Bearer %s'`, d.base, d.key)
 }
 
-// call posts a body and reads the answer.
+// call posts a body as JSON and reads the answer.
 func (d *Story) call(ctx context.Context, key, path string, body, answer any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/archiver"
 )
 
-// BenchmarkBesideArchiver prints how late intents reach the disk and how long starts take, at a steady rate with live
-// starts. In every second round, an archiver moves old messages at the same time.
+// BenchmarkBesideArchiver prints how late intents reach the disk and how long starts take. Messages and starts arrive
+// at a steady rate. In every second round, an archiver moves old messages at the same time.
 func BenchmarkBesideArchiver(b *testing.B) {
 	w := openBench(b)
 	const old = 100_000 // runs of three messages
@@ -35,7 +35,7 @@ func BenchmarkBesideArchiver(b *testing.B) {
 	var working atomic.Bool
 	a := archiver.New(w.store.DB, archiver.Config{
 		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
-		Rest: func(ctx context.Context, took time.Duration) error { // same as the default, but in every second round the archiver stands still
+		Rest: func(ctx context.Context, took time.Duration) error { // same as the default, but in every second round the archiver waits
 			err := clock.System().Sleep(ctx, min(19*took, 2*time.Second))
 			for err == nil && !working.Load() {
 				err = clock.System().Sleep(ctx, 5*time.Millisecond)

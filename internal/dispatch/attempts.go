@@ -6,18 +6,18 @@ import (
 	"puntuale"
 )
 
-// attempts has the attempts of this process. The dispatcher knows their state from memory. For all other attempts it
-// asks the store.
+// attempts contains the attempts of this process. The dispatcher knows the state of these attempts from memory. For all
+// other attempts it asks the store.
 type attempts struct {
-	// open has the attempts without a recorded outcome, even those of sessions that this node lost.
+	// open contains the attempts without a recorded outcome, even those of sessions that this node lost.
 	open map[puntuale.MessageID]*queuedMessage
 
-	// unsent has the token of each claim whose answer was lost, with the moment of the loss. No message of these
+	// unsent contains the token of each claim whose answer was lost, with the time of the loss. No message of these
 	// claims was sent.
 	unsent map[int64]time.Time
 }
 
-// unsentFor is how long the tokens of lost claims are kept. The next polls find the rows with such a token.
+// unsentFor is how long the tokens of lost claims are stored. In this time, polls find the rows that have such a token.
 const unsentFor = time.Hour
 
 func newAttempts() attempts {
@@ -32,7 +32,7 @@ func (a *attempts) has(id puntuale.MessageID) bool { return a.open[id] != nil }
 
 func (a *attempts) count() int { return len(a.open) }
 
-// sweep forgets old tokens.
+// sweep deletes old tokens.
 func (a *attempts) sweep(now time.Time) {
 	for token, since := range a.unsent {
 		if now.Sub(since) > unsentFor {

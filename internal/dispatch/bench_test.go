@@ -32,7 +32,7 @@ func (n *noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, er
 	return puntuale.Acceptance{}, nil
 }
 
-// meter keeps the lateness of each message and counts outcomes.
+// meter stores the lateness of each message and counts outcomes.
 type meter struct {
 	puntuale.NoMeter
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func (m *meter) Batch(op string, size int, _ time.Duration) {
 	m.batches[op] = [2]int{b[0] + 1, b[1] + size}
 }
 
-// quantiles sorts the durations, and describes them in a line.
+// quantiles sorts the durations, and describes them in one line.
 func quantiles(all []time.Duration) string {
 	if len(all) == 0 {
 		return "none"
@@ -108,8 +108,7 @@ func (w *world) spread(b testing.TB) {
 	w.exec(b, "update message set phone = phone || id")
 }
 
-// BenchmarkStore dispatches b.N messages through the real store. All are due, and the intent of each is written to
-// disk.
+// BenchmarkStore dispatches b.N due messages through the real store. The intent of each message is written to disk.
 func BenchmarkStore(b *testing.B) {
 	for _, sessions := range []int{1, 10} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
@@ -154,7 +153,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// countRecords calls count with the number of recorded outcomes.
+// countRecords calls count with the number of recorded outcomes in each call of Record.
 type countRecords struct {
 	puntuale.Queue
 	count func(int)
@@ -168,7 +167,7 @@ func (c countRecords) Record(ctx context.Context, now time.Time, r []puntuale.Re
 	return ok, err
 }
 
-// BenchmarkScheduler measures the dispatcher alone: its queue costs almost nothing.
+// BenchmarkScheduler measures the dispatcher alone. Its queue costs almost nothing.
 func BenchmarkScheduler(b *testing.B) {
 	q := &flat{left: int64(b.N), now: time.Now(), done: make(chan struct{})}
 	n := &noop{}
@@ -188,11 +187,11 @@ func BenchmarkScheduler(b *testing.B) {
 	}
 }
 
-// flat is a queue of b.N due messages, each to its own recipient. A claimed message leaves the queue.
+// flat is a queue of b.N due messages, each to its own recipient. A claim removes a message from the queue.
 type flat struct {
 	mu      sync.Mutex
 	left    int64
-	first   int64 // the smallest id that was not claimed; claims come nearly in order
+	first   int64 // the smallest id that was not claimed; claims are nearly in the order of ids
 	now     time.Time
 	claimed map[puntuale.MessageID]bool
 	done    chan struct{}
@@ -279,8 +278,8 @@ func (f *flat) Assign(_ context.Context, _, _ puntuale.NodeID, ids []puntuale.Se
 	return ids, nil
 }
 
-// BenchmarkLateness prints how late intents reach the disk, at a steady rate of messages planned ahead. At the same
-// time, live starts come.
+// BenchmarkLateness prints how late intents reach the disk, if planned messages and live starts arrive at a steady
+// rate.
 func BenchmarkLateness(b *testing.B) {
 	for _, rate := range []int{500, 2000, 10000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -313,8 +312,8 @@ func BenchmarkLateness(b *testing.B) {
 	}
 }
 
-// BenchmarkStartToLedger prints the time from the call of start until the message is in the sandbox's ledger. The
-// message is due at once, and nothing else is sent.
+// BenchmarkStartToLedger prints the time from the start call until the message is in the sandbox's ledger. The message
+// is due at once, and nothing else is sent.
 func BenchmarkStartToLedger(b *testing.B) {
 	w := openBench(b)
 	arrived := make(chan time.Time, 1)
@@ -333,7 +332,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	b.Logf("start to ledger: %s", quantiles(took))
 }
 
-// tap tells arrived when a message is in the ledger.
+// tap is a ledger that signals on arrived when it gets a message.
 type tap struct {
 	puntuale.SandboxLedger
 	arrived chan time.Time

@@ -2,16 +2,16 @@ package dispatch
 
 import "puntuale"
 
-// campaignQueue has the messages that campaigns fed to one session. The dispatcher reads it apart from the session's
-// other messages, always from the beginning, and keeps only a small part in memory. The other messages leave first,
-// and never wait for a message of a campaign.
+// campaignQueue contains the messages that campaigns fed to one session. The dispatcher reads these messages separately
+// from the session's other messages, always from the beginning. It keeps only a small part of them in memory. The
+// session's other messages leave first, and never wait for a message of a campaign.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // due and prepared
 	open     bool                 // at least one campaign may have messages to send
 	inMemory int                  // messages in memory that are not claimed yet
 }
 
-// Limits of the campaign queues in memory. All of them together may use a quarter of the memory.
+// Limits of the campaign queues in memory. Together they may use a quarter of the memory for messages.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
@@ -22,7 +22,7 @@ func (s *scheduler) campaignMost() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
-// recipientKey names a recipient of a session. Messages of campaigns have keys of their own.
+// recipientKey identifies a recipient of a session. A recipient of a campaign has a separate key for this campaign.
 type recipientKey struct {
 	phone    string
 	campaign bool
@@ -32,7 +32,7 @@ func recipientKeyOf(row *puntuale.DueMessage) recipientKey {
 	return recipientKey{row.Phone, row.Campaign != 0}
 }
 
-// withoutCampaigns returns how many messages of the session are in memory, without those of campaigns.
+// withoutCampaigns returns how many messages of the session are in memory, not counting messages of campaigns.
 func (q *sessionQueue) withoutCampaigns() int { return len(q.messages) - q.campaign.inMemory }
 
 // readyList returns the list in which a due message waits until it leaves.
@@ -59,7 +59,8 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	}
 }
 
-// campaignCursors returns where a read of the campaign queues begins, and how many messages it may return from each.
+// campaignCursors returns where a read of the campaign queues begins, and how many messages it may return from each
+// queue.
 func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.QueueCursor, limit int) {
 	for _, q := range queues {
 		if q.campaign.open {
@@ -73,7 +74,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 	return from, limit
 }
 
-// gotCampaigns adds to memory the messages that a read found in campaign queues.
+// gotCampaigns adds the messages to memory that a read found in campaign queues.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -96,8 +97,8 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 	}
 }
 
-// dropCampaign removes from memory the messages of a campaign that may not send now. The next read leaves this
-// campaign out.
+// dropCampaign removes the messages of a campaign that may not send now from memory. The next read leaves this campaign
+// out.
 func (s *scheduler) dropCampaign(q *sessionQueue, id puntuale.CampaignID) {
 	for _, m := range q.messages {
 		if m.row.Campaign == id && m.stage != settling {

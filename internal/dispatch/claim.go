@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	claimers     = 2      // most claims that run at once, if there is a backlog
+	claimers     = 2      // the largest number of claims at the same time, if there is a backlog
 	claimMost    = 512    // messages in one claim
-	inFlightMost = 32_768 // attempts without a recorded outcome
+	inFlightMost = 32_768 // the largest number of attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
 )
 
-// claims says how the dispatcher claims now.
+// claims is the state of claiming.
 type claims struct {
 	running int
 	full    bool // the last claim had the largest size, so there is a backlog
 	counter int64
-	resume  time.Time // after a failure, nothing is claimed before this moment
+	resume  time.Time // after a failure, nothing is claimed before this time
 	stuck   bool      // outcomes cannot be recorded, because the store does not answer
 }
 
-// claim begins the attempts of messages that may leave now. Messages that come due while a claim commits go into the
-// next claim. Only with a backlog do several claims run at once. Without one, two small claims at once would take
-// longer than one after the other.
+// claim begins the attempts of messages that may leave now. Messages that become due while a claim commits are part of
+// the next claim. Several claims run at once only if there is a backlog. Without a backlog, two small claims at once
+// would take longer than one after the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -48,7 +48,7 @@ func (s *scheduler) mayClaim(now time.Time) bool {
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
 }
 
-// batch takes messages from the fair queue for one claim.
+// batch takes the messages of one claim from the fair queue.
 func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	for len(batch) < claimMost {
 		q := s.fair.next()
@@ -128,8 +128,8 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 }
 
 // missed reports whether the message may no longer leave, because its window or deadline ended while the claim
-// committed. Nothing was sent, so o opens the message again: it waits for its window, or it expires. A repeat stays
-// uncertain. Any goroutine may call missed.
+// committed. Nothing was sent, so the outcome o makes the message pending again. The message then waits for its window,
+// or expires. A repeat stays uncertain. Any goroutine may call missed.
 func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome, missed bool) {
 	next, inside := insideWindow(m.window, m.zone, now)
 	expired := m.expired(now)
@@ -160,7 +160,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	lost := 0
 	for i, m := range batch {
 		if m.stage != claiming {
-			continue // in this mutation, the answers of connectors come before the answer to the claim
+			continue // this happens only in the mutation, in which connectors answer before the claim
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
@@ -190,7 +190,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 }
 
 // lostClaim handles a claim without an answer. The database may have committed the claim, but no message of it was
-// sent. So if a read later finds a row with the claim's token, recover opens the message again.
+// sent. Therefore, if a later read finds a row with the claim's token, recover makes the message pending again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
 		m.queue.lookahead.Stray()
@@ -211,8 +211,8 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 }
 
-// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next message go.
-// ended says that the message is not in retry either.
+// freeSlot frees the slot of a message that is no longer claimed or sent. The recipient's next message may then leave.
+// ended is true if the message did not go into retry.
 func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	q := m.queue
 	q.inFlight--
@@ -229,7 +229,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	s.fair.activate(q)
 }
 
-// finished forgets an attempt whose outcome is on disk, or that never took place.
+// finished removes an attempt from memory whose outcome is on disk, or that never took place.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
 	s.attempts.remove(m.row.ID)
@@ -242,7 +242,7 @@ func (s *scheduler) finished(m *queuedMessage) {
 	}
 }
 
-// stopTenant stops sending a client's messages from memory until the client may send again. It writes nothing.
+// stopTenant stops sending a client's messages until the client may send again. It writes nothing to the store.
 func (s *scheduler) stopTenant(t *tenantQueue) {
 	if t.stopped {
 		return
@@ -256,8 +256,8 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 	}
 }
 
-// unmarked notes that a client's claims need marks, because the client erased persons. Messages that were refused
-// ([puntuale.ClaimUnmarked]) are read again at once.
+// unmarked records that a client's claims need keyed hashes (Mark), because the client erased persons. Messages that
+// were refused ([puntuale.ClaimUnmarked]) are read again at once.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)
@@ -288,7 +288,7 @@ func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
 func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermission, err error) {
 	s.fair.asking = false
 	if err != nil {
-		return // the next poll asks again
+		return // the next poll asks the store again
 	}
 	now := s.cfg.Clock.Now()
 	for client, standing := range found {

@@ -11,9 +11,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestRepeatClaimWithoutAnswer has the claim of a repeat that was committed, and whose answer was lost. The repeat
-// was not sent, but the first attempt may have arrived. So the message is never opened again, and cannot be
-// cancelled.
+// TestRepeatClaimWithoutAnswer commits the claim of a repeat, but loses the answer. The repeat was not sent, but the
+// first attempt may have arrived. Therefore, the message never becomes pending again, and cannot be cancelled.
 func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostRepeat
@@ -42,7 +41,7 @@ func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	})
 }
 
-// lostRepeat commits the first claim of a repeat, but loses the answer.
+// lostRepeat is a queue that commits the first claim of a repeat, but loses the answer.
 type lostRepeat struct {
 	*memory
 	once atomic.Bool

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A person may set the machine's clock while the process runs. The moments of messages on disk do not change. If the
-// clock is set back, setBack also moves back the moments for which this process waits. If the clock is set forward,
-// these moments only come early. So code that gives up an attempt never uses the clock (see overdue).
+// A person may set the machine's clock while the process runs. The times of messages on disk do not change. If the
+// clock is set back, setBack also moves back the times for which this process waits. If the clock is set forward, this
+// process only acts earlier. Therefore, code that gives up an attempt never uses the clock (see overdue).
 
-// tick returns the present moment. If the clock was set back, it calls setBack.
+// tick returns the current time. If the clock was set back, it calls setBack.
 func (s *scheduler) tick() time.Time {
 	now := s.cfg.Clock.Now()
 	if jump := s.last.Sub(now); jump > 0 {
@@ -19,7 +19,7 @@ func (s *scheduler) tick() time.Time {
 	return now
 }
 
-// setBack moves back all moments for which this process waits. jump is how far the clock was set back.
+// setBack moves back all times for which this process waits. jump is how far the clock was set back.
 func (s *scheduler) setBack(jump time.Duration) {
 	moveBack := func(moments ...*time.Time) {
 		for _, t := range moments {
@@ -43,7 +43,7 @@ func (s *scheduler) setBack(jump time.Duration) {
 		}
 	}
 	for _, t := range s.timers {
-		if t.message == nil || t.message.parked { // all other timers of messages stand at the message's own moment, which does not change
+		if t.message == nil || t.message.parked { // every other timer of a message is set to the message's own time, which does not change
 			t.at -= jump.Microseconds()
 		}
 	}

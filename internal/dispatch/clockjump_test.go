@@ -36,8 +36,8 @@ func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run
 
 var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
 
-// TestClockJump sets the clock. Then a message with a wakeup leaves at once, and the next message within the poll's
-// interval.
+// TestClockJump sets the clock. After that, a message with a wakeup leaves at once, and the next message leaves within
+// the poll's interval.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	for name, step := range clockJumps {
@@ -88,8 +88,8 @@ func TestClockJumpWhileReading(t *testing.T) {
 	}
 }
 
-// TestClockSetBackDuringWaits sets the clock back during three waits: a pause, a drain, and a wait behind a message
-// in retry. Each wait must last as long as planned. The retry itself keeps its moment.
+// TestClockSetBackDuringWaits sets the clock back during three waits: a pause, a drain, and a wait behind a message in
+// retry. Each wait must last as long as planned. The due time of the retry does not change.
 func TestClockSetBackDuringWaits(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -163,7 +163,7 @@ func TestClockSetForwardInFlight(t *testing.T) {
 	})
 }
 
-// verdicts is a queue that notes the recorded verdicts.
+// verdicts is a queue that stores the recorded verdicts.
 type verdicts struct {
 	puntuale.Queue
 	mu  sync.Mutex

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// killable is between a dispatcher and everything that it calls. After kill, no call has an effect, as if the process
-// had died. Attempts in flight then never get an outcome on disk.
+// killable is between a dispatcher and everything that the dispatcher calls. After kill, no call has an effect, as if
+// the process had died. From then on, attempts in flight never get an outcome on disk.
 type killable struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -40,7 +40,7 @@ func (k *killable) Due(ctx context.Context, from []puntuale.QueueCursor, h time.
 	return k.Queue.Due(ctx, from, h, limit)
 }
 
-// Claim may commit just before kill. Then the dispatcher never gets the answer.
+// Claim may commit just before kill. In this case, the dispatcher never gets the answer.
 func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (k *killable) Arrived(ctx context.Context, e puntuale.Envelope) (bool, erro
 	return k.Connector.(puntuale.DeliveryChecker).Arrived(ctx, e)
 }
 
-// kill stops all effects of the dispatcher. Its goroutines end with the test.
+// kill stops all effects of the dispatcher. The dispatcher's goroutines end with the test.
 func (k *killable) kill() { k.dead.Store(true) }
 
 // mortal starts a dispatcher that a test can kill.
@@ -144,7 +144,7 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 type silent struct {
 	*sandbox.Connector
 	lost    string
-	arrived atomic.Int64 // messages that were handed over, including the lost ones
+	arrived atomic.Int64 // messages that the dispatcher sent, including the lost ones
 }
 
 func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
@@ -158,9 +158,9 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 	return puntuale.Acceptance{}, ctx.Err()
 }
 
-// TestStoppedThenCrashed kills a process with messages in flight that were stopped meanwhile. The next process sends
-// none of them. It asks the network, and closes the messages that arrived as COMPLETED. The others stay uncertain,
-// because they may still arrive.
+// TestStoppedThenCrashed kills a process with messages in flight that were stopped before. The next process sends none
+// of them. It asks the network, and closes the messages that arrived as COMPLETED. The others stay uncertain, because
+// they may still arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -188,8 +188,8 @@ func TestStoppedThenCrashed(t *testing.T) {
 	})
 }
 
-// TestCrash kills a process with messages in flight. Some were answered but not recorded, others were claimed but not
-// sent. The next process brings every message to its end, and people see each message once.
+// TestCrash kills a process with messages in flight. Some were answered but not recorded, and others were claimed but
+// not sent. The next process completes every message, and people see each message once.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -220,8 +220,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestTwoDispatchers has two processes on one database that share the sessions. One is killed, and the other takes
-// over its sessions. Then a third process joins. Every message leaves exactly once.
+// TestTwoDispatchers runs two processes on one database that share the sessions. The first is killed, and the second
+// takes over the first's sessions. Then a third process joins. Every message leaves exactly once.
 func TestTwoDispatchers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

@@ -14,9 +14,8 @@ func deferred(after time.Duration) error {
 	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Quoted("Troppo a questo destinatario"), After: after}
 }
 
-// TestDeferred checks that a message that must wait because of its recipient delays no other recipient. Later
-// messages to the same recipient keep their order. The effect is the same whether Prepare or Send refuses the
-// message.
+// TestDeferred checks that a message that must wait because of its recipient delays no other recipient. Later messages
+// to the same recipient leave in their order. The effect is the same whether Prepare or Send refuses the message.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{"before", "by the attempt"} {
@@ -58,8 +57,8 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestNetworksRate checks that a session never sends more messages a second than its network takes, even if the
-// session's own pace is faster. A slower pace of the session also holds.
+// TestNetworksRate checks that a session never sends more messages in a second than its network accepts, even if the
+// session's own pace is faster. A slower pace of the session also applies.
 func TestNetworksRate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

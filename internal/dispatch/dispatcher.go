@@ -12,47 +12,49 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is the configuration of a [Dispatcher]. Durations that are zero get the defaults below.
+// Config is the configuration of a [Dispatcher]. Durations that are zero have the defaults below.
 type Config struct {
 	Queue puntuale.Queue
 	Fleet puntuale.Fleet
-	// Connector returns the connector of a session. nil: there is none, so the session is never online. It must read
-	// only memory, and return the same connector as long as the session exists.
+	// Connector returns the connector of a session. nil means that there is none, and then the session is never online.
+	// Connector must read only memory, and return the same connector as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere gets the wakeups for sessions of other nodes. It must bring them to the other nodes'
-	// [Dispatcher.TakeWakeup], and must not block. nil: other nodes get no wakeups.
+	// Elsewhere gets the wakeups for sessions of other nodes. It must deliver them to [Dispatcher.TakeWakeup] of the
+	// other nodes, and must not block. If Elsewhere is nil, other nodes get no wakeups.
 	Elsewhere puntuale.Wakeup
 
-	// Departed returns the moments, after since, at which messages of a session left, the latest first. most limits
-	// how many. The daily pace of a session needs them. nil: a node counts only from the moment when it gets the
-	// session.
+	// Departed returns the times after since at which messages of a session left, latest first, and at most limit
+	// times. The pace of a session in a day needs them. If Departed is nil, a node counts only the messages that left
+	// while it owned the session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error)
 
-	// Mark returns the mark that replaces an erased person's number in a client's blacklist. Many goroutines call it
-	// at once, but only for clients that erased persons. nil: the messages of these clients wait.
+	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. It must be safe for
+	// concurrent use. The dispatcher calls it only for clients that erased persons. If Mark is nil, the messages of
+	// these clients wait.
 	Mark func(client puntuale.ClientID, phone string) string
 
 	Clock  clock.Clock            // nil: the system's clock
 	Meter  puntuale.DispatchMeter // nil: figures are ignored
 	Logger *slog.Logger           // nil: slog.Default
 
-	Lease          time.Duration // length of the node's lease, which is prolonged every Beat; default 6 s
+	Lease          time.Duration // length of the node's lease, which is renewed every Beat; default 6 s
 	Beat           time.Duration // default: a third of Lease
 	Poll           time.Duration // time between two polls of all sessions; default 1 s
-	Horizon        time.Duration // how long before their moments messages are read and prepared; default 2 s
+	Horizon        time.Duration // how long before their due times messages are read and prepared; default 2 s
 	UncertainAfter time.Duration // time after which an attempt without an answer makes its message FAILED; default 24 h
 
 	Sessions Sessions // nil: connectors open their sessions themselves
 
-	// Observe, if set, gets the outcome of each attempt before it is recorded. Many goroutines call it at once.
+	// Observe gets the outcome of each attempt before the outcome is recorded. It may be nil. It must be safe for
+	// concurrent use.
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome)
 }
 
 // Sessions opens and closes the sessions that the node owns. Own and Release must not block.
 type Sessions interface {
-	// Own says which sessions the node owns from now on. Sessions in leaving will go to another node: Own does not
-	// open them, and Release closes them.
+	// Own receives all sessions that the node owns from now on. Sessions in leaving will go to another node. Own does
+	// not open them, and Release closes them.
 	Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool)
 	// Release closes a session that has no message in flight. It calls done when another node may open the session.
 	Release(session puntuale.SessionID, done func())
@@ -64,13 +66,13 @@ type Sessions interface {
 const (
 	stopWait  = 20 * time.Second // how long Stop waits for messages in flight
 	leaveWait = 5 * time.Second
-	closeSoon = 500 * time.Millisecond // how long Stop waits for all sessions to close before it frees those that are closed
-	callWait  = 15 * time.Second       // longest time for one call of the store
+	closeSoon = 500 * time.Millisecond // how long Stop waits for all sessions to close; after that, it frees the sessions that are closed
+	callWait  = 15 * time.Second       // the longest time for one call of the store
 	horizon   = 2 * time.Second
 )
 
-// Dispatcher sends the due messages of the sessions that its node owns. Start and Stop may be called more than once,
-// and at the same time. A dispatcher that was stopped cannot start again.
+// Dispatcher sends the due messages of the sessions that its node owns. It is safe for concurrent use. Start and Stop
+// may be called more than once. A dispatcher that was stopped cannot start again.
 type Dispatcher struct {
 	cfg        Config
 	mailbox    *mailbox
@@ -84,7 +86,7 @@ type Dispatcher struct {
 	wg         sync.WaitGroup
 }
 
-// New returns a dispatcher. It does nothing before Start.
+// New returns a dispatcher. The dispatcher does nothing before Start.
 func New(cfg Config) *Dispatcher {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -123,8 +125,8 @@ func New(cfg Config) *Dispatcher {
 	return d
 }
 
-// Start joins the fleet, takes the node's sessions and begins to send. It returns when the node may claim messages.
-// If it fails, it leaves nothing running. ctx limits only the start.
+// Start joins the fleet, takes the node's sessions and begins to send. It returns when the node may claim messages. If
+// Start fails, no goroutine remains. ctx limits only Start itself, not the dispatcher.
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,8 +147,8 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 }
 
 // Stop ends claiming, waits until everything in flight is recorded, frees the node's sessions and leaves the fleet.
-// After 20 s, or when ctx ends, it aborts the remaining attempts: they count as unanswered. The error says what was
-// not finished.
+// After 20 s, or when ctx ends, it aborts the remaining attempts, which then count as unanswered. The error says which
+// work was not finished.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -176,8 +178,8 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	d.cancel()
 	d.wg.Wait()
-	// Leave the fleet even if ctx has ended, because leaving is quick. Otherwise other nodes would wait for the end
-	// of the lease.
+	// Leave the fleet even if ctx has ended, because this is quick. If the node did not leave, other nodes would wait
+	// for the end of its lease.
 	ctx = context.WithoutCancel(ctx)
 	if d.cfg.Sessions != nil {
 		d.release(ctx)
@@ -192,7 +194,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release closes the node's sessions. If one session hangs, the others are freed before it.
+// release closes the node's sessions. If one session does not close, the others are freed before it.
 func (d *Dispatcher) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
@@ -217,7 +219,7 @@ func (d *Dispatcher) release(ctx context.Context) {
 	d.cfg.Sessions.ReleaseAll(ctx)
 }
 
-// abandon aborts the attempts that still run. Then it waits a little longer until their outcomes are recorded.
+// abandon aborts the attempts that still run. It then waits a short time until their outcomes are recorded.
 func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	d.sched.life.cutSends()
 	fired, release := d.cfg.Clock.After(leaveWait)
@@ -230,13 +232,13 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	}
 }
 
-// Wake says that the session has something due at the moment due. A zero due says that sessions changed. Wake never
-// blocks. Several wakeups that come together have the effect of one. If another node may own the session, Wake passes
-// the wakeup on.
+// Wake reports that a message of the session is due at the time due. A zero due reports that sessions changed. Wake
+// never blocks. Several wakeups at the same time have the effect of one. If another node may own the session, Wake
+// passes the wakeup on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
-// TakeWakeup takes a wakeup that another node passed on. Unlike Wake, it does not pass it on again. If no node owns
-// the session yet, only the node that should own it acts. Session 0 means that any session may be free.
+// TakeWakeup handles a wakeup that another node passed on. Unlike Wake, it does not pass the wakeup on again. If no
+// node owns the session yet, only the node that should own it acts. Session 0 means that any session may be free.
 func (d *Dispatcher) TakeWakeup(session puntuale.SessionID, due time.Time) {
 	d.wake(session, due, false)
 }
@@ -247,7 +249,7 @@ func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, local bool)
 	}
 }
 
-// Soon returns the Wakeup of a node without a dispatcher. It passes on only wakeups on which other nodes would act.
+// Soon returns the Wakeup of a node without a dispatcher. It passes on a wakeup only if other nodes would act on it.
 func Soon(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {
@@ -256,9 +258,9 @@ func Soon(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain makes a session begin no new attempts until a moment. Then the session continues by itself. The channel is
-// closed when nothing of the session is in flight and every outcome is on disk. It is closed at once if the node does
-// not own the session.
+// Drain stops a session from beginning attempts until deadline. After that, the session continues by itself. The
+// channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
+// session, the channel is closed at once.
 func (d *Dispatcher) Drain(session puntuale.SessionID, deadline time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
 	d.mailbox.post(func() { d.sched.drain(session, deadline, quiet) })

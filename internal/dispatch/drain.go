@@ -6,12 +6,12 @@ import (
 	"puntuale"
 )
 
-// This file drains sessions, so that a session can be unlinked or deleted with nothing in flight. A drain always ends
-// by itself, because its caller may have died.
+// This file drains sessions. After a drain, nothing of the session is in flight, and the session can be unlinked or
+// deleted. A drain always ends by itself, because the process that ordered it may have died.
 
 // drain is the drain of one session.
 type drain struct {
-	end     time.Time       // no message begins before this moment; zero: the session is not being drained
+	end     time.Time       // no attempt begins before this time; zero: the session is not being drained
 	waiters []chan struct{} // channels to close when nothing is in flight
 }
 
@@ -20,10 +20,10 @@ func (d *drain) active() bool { return !d.end.IsZero() }
 // hasEnded reports whether a running drain has reached its end.
 func (d *drain) hasEnded(now time.Time) bool { return d.active() && !now.Before(d.end) }
 
-// drainMost is the longest drain. The caller sets the end by its own clock, which may be ahead of this node's clock.
+// drainMost is the longest drain. The caller's clock, which sets the end, may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
-// drain makes a session begin nothing new until a moment. It closes quiet when nothing of the session is in flight.
+// drain stops a session from beginning attempts until end. It closes quiet when nothing of the session is in flight.
 func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {

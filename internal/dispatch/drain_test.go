@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestDrain checks that a drained session begins nothing new, and that its waiters learn when everything in flight is
+// TestDrain checks that a drained session begins no attempts, and that its waiters are informed when every outcome is
 // on disk. The session continues after Resume, or by itself at the end of the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// keeper notes the calls by which the dispatcher opens and closes sessions.
+// keeper records the calls by which the dispatcher opens and closes sessions.
 type keeper struct {
 	mu   sync.Mutex
 	told []string
@@ -107,8 +107,8 @@ func (k *keeper) seen() []string {
 	return slices.Clone(k.told)
 }
 
-// TestSessionsAreTold checks that the dispatcher tells the keeper which sessions it took. The keeper must close a
-// session before it goes to another node, before the node leaves, and when the lease is gone.
+// TestSessionsAreTold checks that the dispatcher informs the keeper about the sessions that it took. The keeper must
+// close a session before the session goes to another node, before the node leaves, and when the lease has ended.
 func TestSessionsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestSessionsAreTold(t *testing.T) {
 			t.Errorf("stopped: %q", got)
 		}
 		m.mu.Lock()
-		clear(m.nodes) // the node's lease is gone
+		clear(m.nodes) // the node's lease has ended
 		m.mu.Unlock()
 		after(3 * time.Second)
 		if got := a.seen(); !slices.Contains(got, "own 0 leaving 0 node false") {
@@ -178,8 +178,8 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
-// TestLinkingIsNotMoved checks that a session that is being linked stays with its node when another node joins,
-// because a move would end the pairing. It moves when the pairing has ended, whatever its result.
+// TestLinkingIsNotMoved checks that a session stays with its node during a pairing, even if another node joins, because
+// a move would end the pairing. The session moves after the pairing, whatever the result.
 func TestLinkingIsNotMoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestLinkingIsNotMoved(t *testing.T) {
 	})
 }
 
-// hanging is a keeper with a session that never closes.
+// hanging is a keeper with one session that never closes.
 type hanging struct{ keeper }
 
 func (h *hanging) Release(session puntuale.SessionID, done func()) {
@@ -250,8 +250,8 @@ func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
 	return l.memory.Leave(ctx, node)
 }
 
-// TestStopWithHangingSession checks that a session that hangs while the node stops does not delay the others. The
-// hanging session becomes free when the node has left.
+// TestStopWithHangingSession checks that a session that does not close while the node stops does not delay the other
+// sessions. This session becomes free when the node has left.
 func TestStopWithHangingSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {

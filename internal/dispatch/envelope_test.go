@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestEnvelope checks that a connector gets the client and the run of a message. It needs them to fetch media only
-// once.
+// TestEnvelope checks that a connector gets the client and the run of a message. The connector needs both to fetch
+// media only once.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	var ids []puntuale.MessageID

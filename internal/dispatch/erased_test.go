@@ -9,9 +9,9 @@ import (
 	"puntuale"
 )
 
-// TestErasedNumberGetsNothing blacklists a number that was then erased, so that only its mark is known. Messages to
-// the client's other recipients leave on time. This includes the first one, whose claim tells the dispatcher to use
-// marks.
+// TestErasedNumberGetsNothing blacklists a number that was then erased, so that the store has only its keyed hash.
+// Messages to the client's other recipients leave on time. This includes the first message, whose claim informs the
+// dispatcher that it must use keyed hashes.
 func TestErasedNumberGetsNothing(t *testing.T) {
 	t.Parallel()
 	const blocked, free = "+393470001000", "+393470002000"
@@ -53,7 +53,7 @@ func TestErasedNumberGetsNothing(t *testing.T) {
 	})
 }
 
-// TestNothingEmptyIsSent checks that a message without content becomes FAILED and is never handed over, whatever
+// TestNothingEmptyIsSent checks that a message without content becomes FAILED and never reaches the connector, whatever
 // removed the content.
 func TestNothingEmptyIsSent(t *testing.T) {
 	t.Parallel()

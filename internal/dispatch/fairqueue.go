@@ -2,23 +2,22 @@ package dispatch
 
 import "puntuale"
 
-// fairQueue takes messages from clients in rounds. Each round has one message of each client that has something to
-// send.
+// fairQueue takes messages from clients in rounds. In each round, each client with messages to send sends one.
 type fairQueue struct {
 	tenants map[puntuale.ClientID]*tenantQueue
 	round   fifo[*tenantQueue] // tenant queues with something to send
-	asking  bool               // a call that asks the store which clients may send again is running
+	asking  bool               // true: a call is running that asks the store which clients may send again
 }
 
-// tenantQueue is the part of one client in the fair queue.
+// tenantQueue is the part of the fair queue that belongs to one client.
 type tenantQueue struct {
 	client  puntuale.ClientID
 	queues  fifo[*sessionQueue] // session queues with something to send
-	listed  bool                // the tenant queue is in the round
+	listed  bool                // true: the tenant queue is in the round
 	owned   int                 // number of the client's session queues on this node
-	stopped bool                // the client may not send now
+	stopped bool                // true: the client may not send now
 	reason  puntuale.ReasonCode // why the client may not send; "" while this is unknown
-	erased  bool                // the client erased persons: claims need marks
+	erased  bool                // true: the client erased persons, so claims need keyed hashes
 }
 
 // join adds a session queue of the client, and returns the client's tenant queue.
@@ -32,14 +31,14 @@ func (f *fairQueue) join(client puntuale.ClientID) *tenantQueue {
 	return t
 }
 
-// leave removes a session queue of the client. With the last one, it forgets the client.
+// leave removes a session queue of the client. If it was the last one, leave also removes the client.
 func (f *fairQueue) leave(t *tenantQueue) {
 	if t.owned--; t.owned == 0 {
 		delete(f.tenants, t.client)
 	}
 }
 
-// activate puts a session queue into the round, if it has something to send.
+// activate puts a session queue into the round if it has messages to send.
 func (f *fairQueue) activate(q *sessionQueue) {
 	if q.active || q.lost() || q.ready.len()+q.campaign.ready.len()+q.repeats.len() == 0 {
 		return
@@ -52,7 +51,7 @@ func (f *fairQueue) activate(q *sessionQueue) {
 	}
 }
 
-// next removes and returns the next session queue of the round, or nil if none has anything to send.
+// next removes and returns the next session queue of the round, or returns nil if the round is empty.
 func (f *fairQueue) next() *sessionQueue {
 	for f.round.len() > 0 {
 		t := f.round.pop()

@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// memory is a Queue and a Fleet in memory, for tests of scheduling alone. Other tests use the real store.
+// memory is a Queue and a Fleet in memory, for tests of scheduling only. Other tests use the real store.
 type memory struct {
 	mu        sync.Mutex
 	rows      map[puntuale.MessageID]*row
@@ -27,10 +27,10 @@ type memory struct {
 	nodes     map[puntuale.NodeID]time.Time
 	lastNode  puntuale.NodeID
 	lastID    puntuale.MessageID
-	claims    []puntuale.Claim // the claims that the dispatcher asked for
+	claims    []puntuale.Claim // the claims that the dispatcher requested
 	reads     int
 	seen      int                       // number of rows that reads returned
-	scanned   []int                     // for each call of Retrying, how many rows it may have read
+	scanned   []int                     // for each call of Retrying: how many rows it may have read
 	fails     func(method string) error // returns the error of a call, or nil
 	commit    time.Duration             // how long a write takes
 }
@@ -40,7 +40,7 @@ type row struct {
 	state  puntuale.State
 	reason puntuale.Reason
 	done   time.Time
-	credit bool // a credit is reserved for the message
+	credit bool // true: a credit is reserved for the message
 }
 
 func newMemory() *memory {
@@ -53,7 +53,7 @@ func newMemory() *memory {
 	}
 }
 
-// enter locks the memory. A write first waits for the time commit. enter returns the error that the test set with
+// enter locks the memory. A write first waits for the duration commit. enter returns the error that the test set with
 // fails.
 func (m *memory) enter(method string, write bool) error {
 	if write && m.commit > 0 {
@@ -72,7 +72,7 @@ func (m *memory) session(id puntuale.SessionID, client puntuale.ClientID, perMin
 	m.sessions = append(m.sessions, puntuale.Session{ID: id, Client: client, Type: puntuale.Socket, Sandbox: true, Pace: puntuale.Pace{PerMinute: perMin}})
 }
 
-// add schedules messages of one run to a phone on a session. They are valid for a day.
+// add schedules messages of one run to a phone on a session. Each message is valid for a day.
 func (m *memory) add(session puntuale.SessionID, phone string, due ...time.Time) []puntuale.MessageID {
 	return m.addWith(session, phone, nil, 24*time.Hour, due...)
 }
@@ -456,7 +456,7 @@ func (n *network) sightings() []sighting {
 	return slices.Clone(n.seen)
 }
 
-// The method of returns all moments at which the message was handed over.
+// of returns the times of all sends of a message.
 func (n *network) of(id puntuale.MessageID) (at []time.Time) {
 	for _, s := range n.sightings() {
 		if s.Message == id {
@@ -466,7 +466,7 @@ func (n *network) of(id puntuale.MessageID) (at []time.Time) {
 	return at
 }
 
-// order returns the ids of the messages in the order in which they were handed over.
+// order returns the ids of the messages in the order in which they were sent.
 func (n *network) order() (ids []puntuale.MessageID) {
 	for _, s := range n.sightings() {
 		ids = append(ids, s.Message)
@@ -502,7 +502,7 @@ func config(m *memory, n *network) dispatch.Config {
 	}
 }
 
-// after lets the time d pass, and then waits until all goroutines of the bubble are idle.
+// after waits for the duration d, and then until all goroutines of the bubble are idle.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

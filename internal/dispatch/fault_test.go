@@ -40,7 +40,7 @@ func TestOrphanIsRepeated(t *testing.T) {
 	})
 }
 
-// TestOrphanWithoutRepeats checks the same for a network that does not recognise repeats. Nothing is sent again, and
+// TestOrphanWithoutRepeats checks an orphan in a network that does not recognise repeats. Nothing is sent again, and
 // the message ends as uncertain at its deadline.
 func TestOrphanWithoutRepeats(t *testing.T) {
 	t.Parallel()
@@ -66,8 +66,8 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 	})
 }
 
-// TestLostAnswers checks that there are three repeats, the first within 10 s. Then the message is given up. Later
-// messages do not wait.
+// TestLostAnswers checks that there are three repeats, the first within 10 s. After the third, the dispatcher gives the
+// message up. Later messages do not wait.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, _ *memory, n *network) {
@@ -117,7 +117,8 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 	})
 }
 
-// TestSilentConnector checks that a connector which ignores its timeout loses its slot. Its late answer still counts.
+// TestSilentConnector checks that a connector that ignores its timeout loses its slot. The connector's late answer is
+// still recorded.
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -166,7 +167,7 @@ func TestSendPanics(t *testing.T) {
 	})
 }
 
-// TestStoreAway checks that outcomes wait while the store does not answer. Meanwhile nothing is claimed, and nothing
+// TestStoreAway checks that outcomes wait while the store does not answer. In this time nothing is claimed, and nothing
 // is sent twice.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
@@ -183,7 +184,7 @@ func TestStoreAway(t *testing.T) {
 				return nil
 			}
 			if method == "Due" {
-				d.Wake(1, time.Now()) // this wakeup comes while a read fails
+				d.Wake(1, time.Now()) // this wakeup arrives while a read fails
 			}
 			return errAway
 		})
@@ -208,7 +209,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestReadHeldUp checks that after a read that the store delayed, the next read is not delayed, too.
+// TestReadHeldUp checks that after a read that the store delayed, the next read has no delay.
 func TestReadHeldUp(t *testing.T) {
 	t.Parallel()
 	slow := &slowReads{}
@@ -230,7 +231,7 @@ func TestReadHeldUp(t *testing.T) {
 	})
 }
 
-// slowReads is a queue whose reads take some time.
+// slowReads is a queue with slow reads.
 type slowReads struct {
 	puntuale.Queue
 	wait atomic.Int64
@@ -241,8 +242,8 @@ func (q *slowReads) Due(ctx context.Context, from []puntuale.QueueCursor, h time
 	return q.Queue.Due(ctx, from, h, limit)
 }
 
-// TestClaimWithoutAnswer has a claim that was committed and whose answer was lost. So none of its messages was sent.
-// They are opened again and sent once, not as repeats.
+// TestClaimWithoutAnswer commits a claim, but loses the answer. Therefore, none of its messages was sent. They become
+// pending again and are sent once, not as repeats.
 func TestClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostClaims
@@ -263,7 +264,7 @@ func TestClaimWithoutAnswer(t *testing.T) {
 	})
 }
 
-// lostClaims commits the first claim, but loses the answer.
+// lostClaims is a queue that commits the first claim, but loses the answer.
 type lostClaims struct {
 	*memory
 	once atomic.Bool
@@ -277,7 +278,8 @@ func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Cl
 	return g, err
 }
 
-// TestFenced checks that a node whose lease is gone stops sending. It joins again under another id and continues.
+// TestFenced checks that a node whose lease has ended stops sending. The node joins again under another id and
+// continues.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -299,8 +301,8 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// TestLeaseRunsLow checks that a node that cannot prolong its lease stops claiming before the lease ends. The node
-// uses its own clock for this.
+// TestLeaseRunsLow checks that a node that cannot renew its lease stops claiming before the lease ends. The node uses
+// its own clock for this.
 func TestLeaseRunsLow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -314,7 +316,7 @@ func TestLeaseRunsLow(t *testing.T) {
 		after(5900 * time.Millisecond)
 		m.mu.Lock()
 		for node := range m.nodes {
-			m.nodes[node] = time.Now().Add(time.Hour) // so that the fence does not stop the node: only its own clock can
+			m.nodes[node] = time.Now().Add(time.Hour) // the fence does not stop the node, so only the node's own clock can
 		}
 		m.mu.Unlock()
 		m.add(1, "+391", time.Now())
@@ -333,7 +335,8 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession checks that a new session gets its owner at once after a wakeup, and otherwise by the next beat.
+// TestNewSession checks that a new session gets its owner at once after a wakeup, and at the next beat without a
+// wakeup.
 func TestNewSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -348,7 +351,7 @@ func TestNewSession(t *testing.T) {
 		d.Wake(2, time.Now())
 		m.session(3, 3, 0)
 		m.add(3, "+392", time.Now())
-		d.Wake(3, time.Now()) // a start for a session that this node does not know yet
+		d.Wake(3, time.Now()) // the start of a session that this node does not know yet
 		synctest.Wait()
 		if len(n.of(id)) != 1 || len(n.sightings()) != 2 {
 			t.Errorf("%d handed over, want 2", len(n.sightings()))
@@ -401,7 +404,7 @@ func TestTwoNodes(t *testing.T) {
 			}
 		}
 		cut.off.Store(false)
-		after(20 * time.Second) // the node comes back and gets its part of the sessions again
+		after(20 * time.Second) // the node can reach the store again, and gets its part of the sessions again
 		clear(count)
 		for i := range 40 {
 			count[m.owner(puntuale.SessionID(i+1))]++
@@ -468,7 +471,7 @@ func (s *severed) Reap(ctx context.Context) (int, error) {
 	return s.memory.Reap(ctx)
 }
 
-// TestStop checks that Stop claims nothing more, waits for what is in flight, and leaves the fleet. Start and Stop
+// TestStop checks that Stop claims nothing more, waits for the attempts in flight, and leaves the fleet. Start and Stop
 // may be called twice.
 func TestStop(t *testing.T) {
 	t.Parallel()
@@ -538,7 +541,7 @@ func TestStopIsBounded(t *testing.T) {
 	})
 }
 
-// TestStartFails checks that a failed Start returns the error and leaves nothing running.
+// TestStartFails checks that a failed Start returns the error, and that no goroutine remains.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
 package dispatch
 
-// fifo is a queue that reuses its memory.
+// fifo is a first-in, first-out queue that reuses its memory.
 type fifo[T any] struct {
 	items []T
 	head  int

@@ -9,18 +9,18 @@ import (
 	"puntuale/internal/clock"
 )
 
-// health has what other goroutines may ask about the dispatcher. Many goroutines may call its methods at once.
+// health contains the state that other goroutines may read. It is safe for concurrent use.
 type health struct {
 	clock clock.Clock
 	stale time.Duration // after this time without a successful read, the node is unhealthy
 
-	lease atomic.Bool  // the lease was prolonged in time, by the monotonic clock
+	lease atomic.Bool  // true: the lease was renewed in time, by the monotonic clock
 	owner atomic.Int64 // id of the node that owns this dispatcher's sessions; 0: none
 
 	mu      sync.Mutex
 	member  bool
 	records bool
-	asked   bool      // at least one read has ended
+	asked   bool      // true: at least one read has ended
 	readAt  time.Time // when the last read succeeded
 
 	refused int       // number of failed claims since the last success
@@ -54,14 +54,14 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
-// A single claim may fail. The store counts as refusing claims after claimsRefuse failures in a row, over at least
-// claimsFail.
+// A single claim may fail. The store counts as refusing claims after claimsRefuse failures in a row, if at least
+// claimsFail lies between the first and the last.
 const (
 	claimsFail   = 10 * time.Second
 	claimsRefuse = 3
 )
 
-// claimed notes whether the store accepted a claim.
+// claimed records whether the store accepted a claim.
 func (h *health) claimed(ok bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *health) claimed(ok bool, now time.Time) {
 	h.lately = now
 }
 
-// claims reports whether the store accepts claims. If there were none recently, it returns true.
+// claims reports whether the store accepts claims. If there was no claim recently, it returns true.
 func (h *health) claims(now time.Time) bool {
 	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
 }

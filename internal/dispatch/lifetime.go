@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lifetime has the state of starting and stopping.
+// lifetime is the state of start and stop.
 type lifetime struct {
 	ctx context.Context // context of everything except sends
 	wg  *sync.WaitGroup
@@ -13,7 +13,7 @@ type lifetime struct {
 	sendCtx  context.Context
 	cutSends context.CancelFunc
 
-	retiring bool          // the dispatcher is stopping: it claims nothing more
+	retiring bool          // true: the dispatcher is stopping, and claims nothing more
 	idle     chan struct{} // closed when retiring is true and nothing is in flight
 }
 
@@ -23,7 +23,7 @@ func newLifetime() lifetime {
 	return l
 }
 
-// retired closes idle, when nothing is in flight any more. A second call does nothing.
+// retired closes idle when nothing is in flight any more. A second call does nothing.
 func (l *lifetime) retired() {
 	select {
 	case <-l.idle:

@@ -7,17 +7,17 @@ import (
 	"puntuale"
 )
 
-// mailbox is how all other goroutines reach the scheduler. They add mail and continue. The scheduler takes all mail
-// at once.
+// mailbox is how all other goroutines send work to the scheduler. They add mail and do not wait. The scheduler takes
+// all mail at once.
 type mailbox struct {
-	wake chan struct{} // has one token while there is mail
+	wake chan struct{} // contains one value while there is mail
 
 	mu   sync.Mutex
 	mail mail
 }
 
-// mail is what came since the scheduler last looked. The scheduler handles calls first. So it sees the answer to a
-// claim before the outcome of one of the claim's messages.
+// mail is everything that arrived since the scheduler last took mail. The scheduler handles calls first. Therefore, it
+// handles the answer to a claim before the outcomes of the claim's messages.
 type mail struct {
 	calls    []func()
 	prepared []*queuedMessage
@@ -31,7 +31,7 @@ func newMailbox() *mailbox {
 
 func newMail() mail { return mail{wakeups: map[puntuale.SessionID]wakeup{}} }
 
-// post asks the scheduler to call f.
+// post makes the scheduler call f.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	b.mail.calls = append(b.mail.calls, f)
@@ -76,8 +76,8 @@ func (b *mailbox) notify() {
 	}
 }
 
-// take moves all mail into spare and reuses the slices of spare. The caller must no longer use what an earlier take
-// returned.
+// take moves all mail into spare, and reuses the slices of spare for new mail. After that, the caller must not use the
+// result of an earlier take.
 func (b *mailbox) take(spare *mail) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

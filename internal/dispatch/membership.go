@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// membership is this node's part in the fleet. One goroutine keeps the lease, and another keeps the sessions. So a
-// slow read of the roster never endangers the lease.
+// membership is this node's part in the fleet. One goroutine renews the lease, and another manages the sessions.
+// Therefore, a slow read of the roster never endangers the lease.
 type membership struct {
 	cfg   *Config
 	sched *scheduler
@@ -19,15 +19,15 @@ type membership struct {
 
 	mu       sync.Mutex
 	node     puntuale.NodeID   // 0: the node is joining again
-	nodes    []puntuale.NodeID // nodes that were alive when the roster was last read
+	nodes    []puntuale.NodeID // nodes that were alive at the last read of the roster
 	nudged   bool
 	woken    map[puntuale.SessionID]bool // sessions that were created or changed here; this node takes them even if another node should own them
 	foreign  map[puntuale.SessionID]bool // woken sessions that belong to another node; nudge ignores them until the next beat
 	released map[puntuale.SessionID]bool // drained sessions that may go to their new owners
 
-	eager   time.Time                              // until this moment the node looks for dead nodes often; only keepSessions uses it
-	targets map[puntuale.SessionID]puntuale.NodeID // new owners of sessions that must leave; only keepSessions uses it
-	free    map[puntuale.SessionID]time.Time       // since when a session has no owner; only keepSessions uses it
+	eager   time.Time                              // until this time the node looks for dead nodes often; only keepSessions uses eager
+	targets map[puntuale.SessionID]puntuale.NodeID // new owners of sessions that must leave; only keepSessions uses targets
+	free    map[puntuale.SessionID]time.Time       // since when a session has no owner; only keepSessions uses free
 }
 
 func newMembership(cfg *Config, s *scheduler) *membership {
@@ -60,7 +60,8 @@ func (m *membership) join(ctx context.Context) error {
 	return nil
 }
 
-// leave frees the node's sessions and removes the node. It runs after all goroutines of the membership have ended.
+// leave frees the node's sessions and removes the node from the fleet. Call it after all goroutines of the membership
+// have ended.
 func (m *membership) leave(ctx context.Context) error {
 	m.sched.health.joined(false)
 	if m.node == 0 {
@@ -73,7 +74,7 @@ func (m *membership) leave(ctx context.Context) error {
 	return err
 }
 
-// giveUp frees sessions before the node leaves. It runs after all goroutines of the membership have ended.
+// giveUp frees sessions before the node leaves. Call it after all goroutines of the membership have ended.
 func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 	if m.node == 0 || len(sessions) == 0 {
 		return
@@ -85,7 +86,7 @@ func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) 
 	m.cfg.Elsewhere(0, time.Time{})
 }
 
-// rejoin makes the membership join again. Any goroutine may call it.
+// rejoin makes the membership join the fleet again. Any goroutine may call it.
 func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
@@ -95,9 +96,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 	notify(m.wake)
 }
 
-// nudge starts a read of the roster, because a session has something due or has changed. Session 0 means any free
-// session. If no node owns the session, only the node that should own it acts. With insist, this node always takes
-// the session, because it was created or changed here. Any goroutine may call nudge.
+// nudge starts a read of the roster, because the session has a due message or has changed. Session 0 means any free
+// session. If no node owns the session, only the node that should own it acts. If insist is true, this node always
+// takes the session, because it was created or changed here. Any goroutine may call nudge.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
@@ -113,7 +114,7 @@ func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	}
 }
 
-// release lets a drained session go to its new owner. Any goroutine may call it.
+// release allows a drained session to go to its new owner. Any goroutine may call it.
 func (m *membership) release(session puntuale.SessionID) {
 	m.mu.Lock()
 	m.released[session] = true
@@ -128,18 +129,18 @@ func notify(c chan struct{}) {
 	}
 }
 
-// current returns the node's id in the fleet, or 0 while it has none.
+// current returns the node's id in the fleet, or 0 if it has none.
 func (m *membership) current() puntuale.NodeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.node
 }
 
-// margin is how long before the end of its lease the node stops claiming, if it could not prolong the lease.
+// margin is how long before the end of its lease the node stops claiming, if it could not renew the lease.
 func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
-// keepLease prolongs the lease every Beat. The lease counts from before the call that prolonged it, by the monotonic
-// clock. When the lease runs low, nothing is claimed until a call succeeds.
+// keepLease renews the lease every Beat. The node counts the lease from the start of the last successful call, by the
+// monotonic clock. When the lease is about to end, nothing is claimed until a call succeeds.
 func (m *membership) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
 	wait := m.cfg.Beat
@@ -155,10 +156,10 @@ func (m *membership) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // the process may have been stopped for a while, so the next beat is due now
+			wait = 0 // the process may have been suspended for a while, so the next beat is due now
 			continue
 		case <-m.beat:
-			// The node joined again with a new lease. Prolong it at once, so that the count begins anew.
+			// The node joined again with a new lease. Renew it at once, so that the count starts again.
 		case <-fired:
 		}
 		release()
@@ -183,7 +184,7 @@ func (m *membership) keepLease(ctx context.Context) {
 		case errors.Is(err, puntuale.ErrFenced):
 			m.sched.mailbox.post(func() { m.sched.fenced(node) })
 		case ctx.Err() == nil:
-			wait = m.cfg.Beat / 4 // the lease runs low, so try again soon
+			wait = m.cfg.Beat / 4 // the lease is about to end, so try again soon
 			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
 		}
 		nextStop()
@@ -194,8 +195,8 @@ func (m *membership) keepLease(ctx context.Context) {
 // restart.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and at once after nudge. So a new
-// session has an owner within a Poll, even if a wakeup is lost.
+// keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and at once after nudge. Therefore, a
+// new session has an owner within a Poll, even if a wakeup is lost.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
@@ -208,7 +209,7 @@ func (m *membership) keepSessions(ctx context.Context) {
 		case <-m.wake:
 		case <-fired:
 			now := m.cfg.Clock.Now()
-			tick, beat = true, !now.Before(next) || next.Sub(now) > m.cfg.Beat // the second condition is true if the clock was set back, so that the beat does not stop
+			tick, beat = true, !now.Before(next) || next.Sub(now) > m.cfg.Beat // the second condition is true if the clock was set back, so that the beats do not stop
 		}
 		if m.current() == 0 {
 			if err := m.join(ctx); err != nil {
@@ -242,7 +243,7 @@ func (m *membership) keepSessions(ctx context.Context) {
 	}
 }
 
-// expect makes the next readRoster ask the store.
+// expect makes the next readRoster query the store.
 func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true
@@ -305,8 +306,8 @@ func (m *membership) readRoster(ctx context.Context) {
 	m.sched.mailbox.post(func() { m.sched.setSessions(node, owned, leaving) })
 }
 
-// sortSessions returns the node's own sessions, and those of them that another node should own. A session that is
-// being linked stays, because a move would end the pairing that a person sees. Connectors end each pairing within
+// sortSessions returns the node's own sessions, and which of them another node should own. A session in a pairing
+// stays, because a move would end the pairing while a person is busy with it. Connectors end each pairing within
 // minutes.
 func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (owned []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
@@ -324,9 +325,9 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 	return owned, leaving
 }
 
-// wanted returns the free sessions that this node should take, for one of three reasons. The hashing gives the
-// session to this node. It was created or changed here. Or it stayed free for a whole lease, because another node did
-// not take it.
+// wanted returns the free sessions that this node should take. There are three reasons. The hashing assigns the session
+// to this node. The session was created or changed here. Or the session was free for a whole lease, because another
+// node did not take it.
 func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
@@ -399,8 +400,8 @@ func (m *membership) handOver(ctx context.Context) {
 	}
 }
 
-// target returns the node that should own a session: the node with the highest hash of (session, node). So when a
-// node comes or goes, only sessions of this node move.
+// target returns the node that should own a session: the node with the highest hash of (session, node). Therefore, when
+// a node joins or leaves, only this node's sessions move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64
 	for _, n := range nodes {
@@ -411,7 +412,7 @@ func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.
 	return best
 }
 
-// mix is the finaliser of SplitMix64.
+// mix is the finaliser of the hash function SplitMix64.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

@@ -2,8 +2,8 @@
 
 package dispatch
 
-// This mutation gives messages to the connector before their intent is on disk, whatever the claim answers. Tests
-// must fail on it.
+// This mutation sends messages to the connector before their intent is on disk, even if the claim is refused later.
+// Tests must fail because of it.
 const sendsUnclaimed = true
 
 func (s *scheduler) beforeClaim(batch []*queuedMessage) {

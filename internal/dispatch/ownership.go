@@ -11,17 +11,17 @@ type ownership int8
 
 const (
 	sessionOwned   ownership = iota
-	sessionLeaving           // goes to another node when nothing is in flight
-	sessionLost              // this node does not own it any more: the session queue is not used
+	sessionLeaving           // the session goes to another node when nothing is in flight
+	sessionLost              // this node no longer owns the session, and the session queue is not used
 )
 
-// setSessions stores the result of the membership: own has all sessions that the node owns. Those in leaving go to
-// another node when none of their messages is in flight.
+// setSessions stores the result of the membership. own contains all sessions that the node owns. Sessions in leaving go
+// to another node when none of their messages is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
 	}
-	s.own(node, own, leaving) // first, because the session queues then ask whether they are online
+	s.own(node, own, leaving) // before the loop below, because the session queues check whether the sessions are online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(own))
 	for _, session := range own {
@@ -80,7 +80,7 @@ func (s *scheduler) dropQueue(q *sessionQueue) {
 	s.fair.leave(q.tenant)
 }
 
-// sessionsMoved drops the queues of sessions that went to another node.
+// sessionsMoved drops the queues of sessions that moved to another node.
 func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.SessionID) {
 	for _, id := range sessions {
 		if q := s.queues[id]; q != nil && node == s.node {
@@ -89,7 +89,7 @@ func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.Sess
 	}
 }
 
-// releaseLeaving gives a drained session to its new owner, after it is closed here.
+// releaseLeaving gives a drained session to its new owner after the session is closed on this node.
 func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	if q.ownership != sessionLeaving || q.unrecorded > 0 {
 		return

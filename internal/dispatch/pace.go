@@ -11,22 +11,22 @@ import (
 	"puntuale"
 )
 
-// pace limits how much a session sends. The connector itself limits messages to cold contacts.
+// pace limits how many messages a session sends. The limit for cold contacts is in the connector.
 type pace struct {
 	limits   puntuale.Pace
 	limiter  *rate.Limiter // nil: no limit
-	interval time.Duration // time between two messages, by the limiter
-	network  float64       // most messages a second that the network takes; 0: no limit
-	next     time.Time     // no message leaves before this moment, because of the jitter
-	departed []time.Time   // when the messages of the last 24 hours left, in order; at most as many as the daily limit needs
-	unknown  bool          // the node does not know yet which messages left before it got the session
-	asking   bool          // a call that asks the store for these messages is running
+	interval time.Duration // time between two messages according to the limiter
+	network  float64       // the largest number of messages in a second that the network accepts; 0: no limit
+	next     time.Time     // no message leaves before this time, because of the jitter
+	departed []time.Time   // when the messages of the last 24 hours left, in order; never more entries than the daily limit
+	unknown  bool          // true: the node does not know yet which messages left before it got the session
+	asking   bool          // true: a call is running that asks the store for these messages
 }
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly, as the limit for a minute says. Messages never leave faster than the network takes
-// them. PerMinute 0 means no limit of the session's own.
+// setPace spaces messages evenly, according to the limit for a minute. Messages never leave faster than the network
+// accepts them. PerMinute 0 means that the session itself has no such limit.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if limit := p.network; limit > 0 && (perSecond <= 0 || perSecond > limit) {
@@ -44,13 +44,13 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
 	if to.PerDay > p.limits.PerDay {
-		p.unknown = true // the new limit needs more moments than were kept
+		p.unknown = true // the new limit needs more times than departed contains
 	}
 	p.limits, p.next = to, time.Time{}
 }
 
-// take counts one message if it may leave now. If it may not, wait is the moment to ask again. A zero wait means that
-// an event will wake the session.
+// take counts one message if a message may leave now. If not, wait is the time to try again. A zero wait means that an
+// event will wake the session.
 func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	if p.limits.PerDay > 0 {
 		if p.unknown {
@@ -79,7 +79,7 @@ func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	return true, time.Time{}
 }
 
-// addDeparted notes that a message left.
+// addDeparted records that a message left.
 func (p *pace) addDeparted(now time.Time) {
 	if past := len(p.departed) - p.limits.PerDay + 1; past > 0 {
 		p.departed = slices.Delete(p.departed, 0, past)
@@ -87,15 +87,15 @@ func (p *pace) addDeparted(now time.Time) {
 	p.departed = append(p.departed, now)
 }
 
-// setBack moves back the moments for which the pace waits, because the clock was set back.
+// setBack moves back the times for which the pace waits, because the clock was set back.
 func (p *pace) setBack(jump time.Duration) {
 	if !p.next.IsZero() {
 		p.next = p.next.Add(-jump)
 	}
 }
 
-// askDeparted asks the store which messages left in the last 24 hours, if the pace does not know. The session waits
-// for the answer.
+// askDeparted asks the store which messages left in the last 24 hours, if this is unknown. The session waits for the
+// answer.
 func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	if !q.pace.unknown || q.pace.asking || q.pace.limits.PerDay == 0 {
 		return
@@ -121,7 +121,7 @@ func (s *scheduler) gotDeparted(q *sessionQueue, limit int, found []time.Time, e
 		if s.life.ctx.Err() == nil {
 			s.cfg.Logger.Warn("counting what a session sent failed", "session_id", int64(q.session.ID), "error", err)
 		}
-		return // the next poll asks again
+		return // the next poll asks the store again
 	}
 	if q.pace.limits.PerDay > limit {
 		return

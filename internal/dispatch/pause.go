@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pause is a time for which a connector asks the dispatcher to send nothing on a session.
+// pause is a time in which a session sends nothing, because its connector asked for this.
 type pause struct {
 	end     time.Time        // end of the pause; only set may change it
-	shared  atomic.Int64     // the same as end, in microseconds of the Unix epoch, for goroutines that prepare
-	waiting []*queuedMessage // messages to prepare when the pause has ended
+	shared  atomic.Int64     // the same time as end, in microseconds of the Unix epoch, for goroutines that prepare messages
+	waiting []*queuedMessage // messages to prepare after the end of the pause
 }
 
 func (p *pause) set(pauseEnd time.Time) {
@@ -19,10 +19,10 @@ func (p *pause) set(pauseEnd time.Time) {
 
 func (p *pause) active(now time.Time) bool { return now.Before(p.end) }
 
-// activeShared does the same as active. Any goroutine may call it.
+// activeShared returns the same as active. Any goroutine may call it.
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
-// pause makes the dispatcher send nothing on a session until a moment.
+// pause makes the dispatcher send nothing on a session until pauseEnd.
 func (s *scheduler) pause(q *sessionQueue, pauseEnd time.Time) {
 	if pauseEnd.After(q.pause.end) {
 		q.pause.set(pauseEnd)

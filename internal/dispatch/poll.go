@@ -6,16 +6,16 @@ import (
 	"puntuale"
 )
 
-// polls says when the next poll of all sessions is due, and counts the polls.
+// polls contains the time of the next poll of all sessions, and counts the polls.
 type polls struct {
 	next     time.Time
-	count    int64 // number of polls so far; it grows at the same rate even if the clock is set
+	count    int64 // number of polls so far; setting the clock does not change its rate
 	nextPart time.Time
-	part     int64 // the present part of the poll, from 0 to pollParts-1
+	part     int64 // the current part of the poll, from 0 to pollParts-1
 }
 
-// due reports whether a poll is due, and plans the next poll. It returns true if the clock was set back, so that
-// polls do not stop.
+// due reports whether a poll is due. If so, it sets the time of the next poll. If the clock was set back, it returns
+// true, so that polls do not stop.
 func (p *polls) due(every time.Duration, now time.Time) bool {
 	if now.Before(p.next) && p.next.Sub(now) <= every {
 		return false
@@ -25,7 +25,7 @@ func (p *polls) due(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// partDue reports whether the next part of a poll is due, and plans the part after it.
+// partDue reports whether the next part of a poll is due. If so, it sets the time of the part after that.
 func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	if now.Before(p.nextPart) && p.nextPart.Sub(now) <= every {
 		return false
@@ -35,7 +35,7 @@ func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// poll looks at all sessions once every Poll. It finds what lost wakeups and old reads missed.
+// poll checks all sessions once every Poll. It finds messages that lost wakeups and old reads missed.
 func (s *scheduler) poll(now time.Time) {
 	if !s.polls.due(s.cfg.Poll, now) {
 		return
@@ -69,11 +69,11 @@ func (s *scheduler) poll(now time.Time) {
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
 
-// pollParts is the number of parts of a poll's interval. A session with many messages in memory is read in one of
-// these parts. If all were read at once, messages that come due then would wait for a processor.
+// pollParts is the number of parts of a poll's interval. A session with many messages in memory is read in one of these
+// parts. If all such sessions were read at once, messages that become due at this time would wait for a processor.
 const pollParts = 32
 
-// pollPart reads those sessions with many messages in memory that belong to the present part.
+// pollPart reads the sessions with many messages in memory that belong to the current part.
 func (s *scheduler) pollPart(now time.Time) {
 	if !s.polls.partDue(s.cfg.Poll, now) {
 		return
@@ -85,13 +85,13 @@ func (s *scheduler) pollPart(now time.Time) {
 	}
 }
 
-// pollQueue asks for a read of a session on behalf of the poll.
+// pollQueue requests a read of a session for the poll.
 func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
 	s.requestRead(q, false)
 }
 
-// sweep closes messages that expired while they waited in memory, and forgets old retry barriers.
+// sweep closes messages that expired while they waited in memory, and deletes old retry barriers.
 func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	for _, m := range q.messages {
 		if (m.stage == ready || m.stage == loading) && !m.repeat() && m.expired(now) {
@@ -106,7 +106,7 @@ func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	}
 }
 
-// checkOnline notices whether a session came online or went offline.
+// checkOnline handles a session that came online or went offline.
 func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	if online := q.online(); online == q.offline {
 		q.offline = !online
@@ -118,7 +118,7 @@ func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	}
 }
 
-// resume asks for a read of a session that may send again.
+// resume requests a read of a session that may send again.
 func (s *scheduler) resume(q *sessionQueue) {
 	if !s.life.retiring {
 		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))

@@ -12,18 +12,18 @@ import (
 // There are two pools for preparing messages, so that a text never waits behind a slow download. Each session may use
 // only a part of a pool, so that a slow session does not delay others.
 const (
-	textWorkers     = 256 // the most workers; the pool stays small while preparations are quick
+	textWorkers     = 256 // the largest number of workers; the pool stays small while preparations are quick
 	textPerSession  = 32
 	mediaWorkers    = 64
 	mediaPerSession = 8
 	prepareWait     = 90 * time.Second
 	panicsAllowed   = 3
-	repeatTries     = 4 // a repeat that cannot be prepared waits as long as a message after this number of failures
+	repeatTries     = 4 // a repeat whose preparation fails waits as long as another message after this number of failures
 	loadsAtOne      = 1
 	loadMost        = 1000
 )
 
-// loader reads the contents of messages that came into memory.
+// loader reads the contents of messages that were added to memory.
 type loader struct {
 	waiting   []*queuedMessage
 	campaigns []*queuedMessage // messages of campaigns, which are read only if no other message waits
@@ -41,17 +41,17 @@ func (l *loader) add(all ...*queuedMessage) {
 	}
 }
 
-// errNoContent says that the content of the message is gone.
+// errNoContent means that the content of the message was removed.
 var errNoContent = errors.New("the message's content is gone")
 
-// errNotAgain says that the content of the message does not ask for another attempt, or not yet.
+// errNotAgain means that the message must not be sent again, or not yet.
 var errNotAgain = errors.New("an unanswered attempt is not repeated")
 
-// errPaused says that the connector asked for a pause before it was asked to prepare this message.
+// errPaused means that the connector asked for a pause before the dispatcher prepared this message.
 var errPaused = errors.New("the session is left alone for a while")
 
-// queueLoad queues a message to read its content and prepare it. If the session is paused, the message waits until
-// the end of the pause.
+// queueLoad queues a message, so that its content is read and it is prepared. If the session is paused, the message
+// waits until the end of the pause.
 func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
 	if q := m.queue; q.pause.active(now) {
@@ -62,7 +62,7 @@ func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	s.loader.add(m)
 }
 
-// load begins to read the contents of queued messages.
+// load starts to read the contents of queued messages.
 func (s *scheduler) load() {
 	for s.loader.running < loadsAtOne && len(s.loader.waiting)+len(s.loader.campaigns) > 0 {
 		list := &s.loader.waiting
@@ -93,8 +93,8 @@ func (s *scheduler) load() {
 	}
 }
 
-// readContents reads the contents of a batch of messages, and gives the messages to the pools. It runs in another
-// goroutine than the scheduler.
+// readContents reads the contents of a batch of messages, and gives the messages to the worker pools. It does not run
+// on the scheduler's goroutine.
 func (s *scheduler) readContents(batch []*queuedMessage) error {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -147,14 +147,14 @@ func (s *scheduler) gotContents(batch []*queuedMessage, err error) {
 	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
 	for _, m := range batch {
 		m.queue.lookahead.Delay(after)
-		s.forget(m) // the next poll finds it again
+		s.forget(m) // the next poll finds the message again
 	}
 }
 
-// gotPrepared takes back a message that was prepared.
+// gotPrepared handles a message after its preparation.
 func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	if m.stage != loading {
-		return // the message was dropped meanwhile
+		return // the message was removed from memory in the meantime
 	}
 	err := m.failed
 	if err == nil {
@@ -173,7 +173,8 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	}
 }
 
-// panicError is a panic in a connector. It is caught, so that one message does not end the whole process.
+// panicError is a panic in a connector. The dispatcher recovers from it, so that one message does not end the whole
+// process.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }

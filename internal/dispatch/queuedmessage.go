@@ -6,40 +6,40 @@ import (
 	"puntuale"
 )
 
-// stage says how far a message in memory has come.
+// stage is how far a queued message is.
 type stage int8
 
 const (
-	loading  stage = iota // the dispatcher reads its content and prepares it
-	ready                 // it may leave at its moment
-	claiming              // the dispatcher writes its intent
-	sending               // the connector is sending it
-	answered              // its outcome is known and not on disk yet
-	settling              // it is being closed or postponed without an attempt
-	gone                  // it is no longer in memory
+	loading  stage = iota // the dispatcher reads the message's content and prepares it
+	ready                 // the message may leave at its due time
+	claiming              // the dispatcher writes the message's intent
+	sending               // the connector is sending the message
+	answered              // the outcome is known and not on disk yet
+	settling              // the message is being closed or postponed without an attempt
+	gone                  // the message is no longer in memory
 )
 
 // queuedMessage is one message in memory. The scheduler owns it. The goroutine that loads, prepares, claims or sends
-// it may read it. The goroutine that loads it also writes the fields below that loading fills in.
+// the message may read it. The goroutine that loads the message also writes the fields under "Loading".
 type queuedMessage struct {
 	row   puntuale.DueMessage
 	queue *sessionQueue
 	stage stage
 
-	// Loading fills in these fields.
+	// Loading: the loading goroutine writes these fields.
 	content  puntuale.Content
 	window   *puntuale.Window
 	zone     *time.Location
 	prepared puntuale.Prepared
-	failed   error // why the message could not be prepared
+	failed   error // the error of the preparation
 
 	timer  timer
-	parked bool // it waits for an earlier message to its recipient
+	parked bool // true: the message waits for an earlier message to its recipient
 
-	token    int64     // token of its attempt
-	begun    time.Time // when its present attempt was claimed
-	sentPoll int64     // number of the last poll before it was handed over
-	late     bool      // it was given up without an answer; the answer may still come
+	token    int64     // token of the message's attempt
+	begun    time.Time // when the current attempt was claimed
+	sentPoll int64     // number of the last poll before the connector got the message
+	late     bool      // true: the attempt was given up without an answer, which may still come
 }
 
 // repeat reports whether the next attempt repeats an attempt that got no answer.

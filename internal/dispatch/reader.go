@@ -13,20 +13,20 @@ import (
 const (
 	memory      = 32_768 // messages of all sessions in memory
 	queueMost   = 16_384 // messages of one session in memory
-	queueLeast  = 32     // messages of one session in memory, even if many sessions are busy
+	queueLeast  = 32     // messages of one session in memory that are always allowed, even if many sessions are busy
 	sharedRows  = 128    // rows of each session, if several sessions are read together
 	smallQueue  = 32     // a session with at most this many messages in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
 
-	// takeoverRows is how many rows a read may look through for messages in retry, in sessions that this node just
-	// got. A session with more than its share is read alone. If even that is not enough, the remaining messages keep
-	// no recipient order.
+	// takeoverRows is how many rows one read may scan for messages in retry, in sessions that this node just got. A
+	// session with more than its part of these rows is read alone. If it has even more rows than takeoverRows, the
+	// remaining messages have no recipient order.
 	takeoverRows  = 16_384
-	takeoverLeast = 128 // rows of each session, at least
+	takeoverLeast = 128 // rows of each session that a read may always scan
 )
 
-// reader has the state of the reads.
+// reader is the state of the reads.
 type reader struct {
 	running int
 	urgent  fifo[*sessionQueue] // sessions with a wakeup, or with few messages left in memory
@@ -34,8 +34,8 @@ type reader struct {
 	blocked int                 // number of sessions that could not send at the last poll
 }
 
-// requestRead asks for a read of a session up to the horizon. A session with a backlog is read again only when it has few
-// messages left in memory.
+// requestRead requests a read of a session up to the horizon. A session with a backlog is read again only when it has
+// few messages in memory.
 func (s *scheduler) requestRead(q *sessionQueue, urgent bool) {
 	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
@@ -43,8 +43,8 @@ func (s *scheduler) requestRead(q *sessionQueue, urgent bool) {
 	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
-// act does what a lookahead decided. A session may be in both lists. Then the first list that is served starts the
-// read.
+// act executes the action that a lookahead chose. A session may be in both lists. In this case, the list that is served
+// first starts the read.
 func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	switch a.Kind {
 	case lookahead.List:
@@ -57,10 +57,10 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	}
 }
 
-// known returns how many rows of a read are probably in memory already.
+// known returns how many rows of a read are probably already in memory.
 func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
-// backlogged reports whether so much is overdue that a new message could not leave before the next refill.
+// backlogged reports whether so many messages are overdue that a new message could not leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
 	return q.lookahead.More() && q.ready.len() > capacity/4
 }
@@ -74,7 +74,7 @@ func (s *scheduler) capacity() int {
 	return min(max(memory/busy, queueLeast), queueMost)
 }
 
-// refill starts a read for a session that has few messages left in memory while the database has more.
+// refill starts a read for a session that has few messages in memory while the database has more.
 func (s *scheduler) refill(q *sessionQueue) {
 	if s.life.retiring || q.lookahead.Wanted() || !q.canSend() {
 		return
@@ -86,12 +86,12 @@ func (s *scheduler) refill(q *sessionQueue) {
 	}
 }
 
-// read starts the wanted reads.
+// read starts the requested reads.
 func (s *scheduler) read(now time.Time) {
 	for s.reader.urgent.len() > 0 && s.reader.running < readsAtOne {
 		s.readNext(&s.reader.urgent, now)
 	}
-	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // the poll leaves one read free, so that wakeups never wait for the poll
+	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // the poll leaves one read unused, so that wakeups never wait for the poll
 		s.readNext(&s.reader.polled, now)
 	}
 }
@@ -122,7 +122,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	}
 }
 
-// room returns how many rows that are not in memory yet a read of the session may return.
+// room returns how many new rows a read of the session may return. A row is new if it is not in memory yet.
 func (s *scheduler) room(q *sessionQueue) int {
 	if !q.canSend() {
 		return min(max(memory/max(1, s.reader.blocked), 2*sharedRows), queueMost)
@@ -130,7 +130,7 @@ func (s *scheduler) room(q *sessionQueue) int {
 	return max(s.capacity()-q.withoutCampaigns(), sharedRows)
 }
 
-// readResult is what a read found.
+// readResult is the result of a read.
 type readResult struct {
 	queues        []*sessionQueue
 	limit         int
@@ -139,19 +139,19 @@ type readResult struct {
 	due           []puntuale.DueMessage
 	campaigns     []puntuale.DueMessage // messages of campaign queues
 	campaignLimit int
-	behind        bool                  // the read also searched for messages that expire
-	expiring      []puntuale.DueMessage // the messages that expire
+	behind        bool                  // true: the read also searched for messages that expire
+	expiring      []puntuale.DueMessage // the messages that this search found
 	took          time.Duration
 	err           error
 }
 
-// begunRead is a session together with the read that begins for it.
+// begunRead is a session and the read that begins for it.
 type begunRead struct {
 	queue *sessionQueue
 	read  lookahead.Read
 }
 
-// startRead asks the store for the messages that the sessions need. A big session is read alone, and its read
+// startRead reads the messages that the sessions need from the store. A big session is read alone, and its read
 // continues at its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
@@ -190,14 +190,14 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	})
 }
 
-// readDue asks the store for due messages. For sessions that this node just got (fresh), it also asks for messages in
+// readDue reads due messages from the store. For sessions that this node just got (fresh), it also reads messages in
 // retry. Any goroutine may call it.
 func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// A message in retry is due again within retryReach. One that was due more than orderWait ago holds back no
-		// others any more.
+		// A message in retry is due again within retryReach. If it was due more than orderWait ago, it holds back no
+		// other messages any more.
 		maximum := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), maximum); r.err != nil {
 			return r
@@ -208,7 +208,7 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	return r
 }
 
-// readCampaigns asks the store for messages of campaign queues. Any goroutine may call it.
+// readCampaigns reads messages of campaign queues from the store. Any goroutine may call it.
 func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -216,14 +216,14 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, ho
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// behindRows is the most rows of one search for messages that expire behind the rows of a read.
+// behindRows bounds the rows of one search for messages that expire behind the rows of a read.
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// readExpiring asks the store for messages that expire before the next search. Any goroutine may call it.
+// readExpiring reads messages from the store that expire before the next search. Any goroutine may call it.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -231,7 +231,7 @@ func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now 
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// gotExpiring adds expiring messages to memory, so that they are closed, and plans the next search.
+// gotExpiring adds expiring messages to memory, so that they are closed, and sets the time of the next search.
 func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage, now time.Time) {
 	q.lookahead.GotBehind(expiring, len(expiring) == behindRows, s.cfg.Poll, now)
 	for i := range expiring {
@@ -239,7 +239,7 @@ func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage,
 	}
 }
 
-// retryReach is longer than the longest backoff, including its random part.
+// retryReach is longer than the longest backoff, including the backoff's random part.
 const retryReach = 15 * time.Minute
 
 func (s *scheduler) gotRead(r readResult) {
@@ -293,8 +293,8 @@ func (s *scheduler) gotRead(r readResult) {
 	}
 }
 
-// addTakeover adds a retry barrier for a message that the session's former owner tried. So later messages to its
-// recipient keep their order.
+// addTakeover adds a retry barrier for a message that the session's former owner tried to send. Therefore, later
+// messages to the message's recipient leave in their order.
 func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	q := s.queues[row.Session]
 	if q == nil || q.lookahead.TakeoverKnown() || row.Intent != 0 || !now.Before(row.IntentAt.Add(orderWait)) {
@@ -302,12 +302,12 @@ func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	}
 	since := row.IntentAt
 	if since.After(now) {
-		since = now // IntentAt comes from another node's clock, or from before this clock was set back
+		since = now // IntentAt is from another node's clock, or from before this clock was set back
 	}
 	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }
 
-// rowResult says what takeRow did with a row.
+// rowResult is what takeRow did with a row.
 type rowResult int8
 
 const (
@@ -322,13 +322,13 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 		return rowKnown
 	}
 	if q.lookahead.LeftMemory(row.ID) {
-		return rowKnown // if the row is still open, another read finds it, because Stray was called
+		return rowKnown // if the row is still open, another read finds it, because the dispatcher called Stray
 	}
 	m := &queuedMessage{row: *row, queue: q}
 	m.timer.message = m
 	if row.Intent > 0 {
 		if !s.recover(m, now) {
-			if m.stage == loading { // the message's moment has not come
+			if m.stage == loading { // the message is not due yet
 				if row.Next.After(now) {
 					q.lookahead.ExpireBy(row.Next)
 				}

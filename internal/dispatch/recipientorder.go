@@ -11,9 +11,9 @@ import (
 // orderWait is how long a message in retry holds back later messages to the same recipient.
 const orderWait = time.Minute
 
-// recipientOrder keeps the order of one session's messages to one recipient, by (due, run, step). A later message
-// waits while an earlier one is in flight. It also waits, for at most orderWait, while an earlier one is in retry.
-// Repeats do not take part.
+// recipientOrder contains the order of one session's messages to one recipient: by due time, run, step and id. A later
+// message waits while an earlier message is in flight. If an earlier message is in retry, a later message waits for at
+// most orderWait. Repeats are not part of the order.
 type recipientOrder struct {
 	queue    []*queuedMessage // messages in memory that are not claimed yet, in order
 	busy     *queuedMessage   // the message that is being claimed or sent
@@ -44,11 +44,11 @@ func (k orderKey) compare(o orderKey) int {
 	return cmp.Compare(k.id, o.id)
 }
 
-// retryBarrier stands for an earlier message in retry. It stays while the message itself is not in memory.
+// retryBarrier represents an earlier message in retry. It exists even while the message itself is not in memory.
 type retryBarrier struct {
 	key    orderKey
-	end    time.Time // after this moment it holds back no messages
-	next   time.Time // when the message is tried again, as the disk says
+	end    time.Time // from this time on, the barrier holds back no messages
+	next   time.Time // the time of the message's next attempt, as on disk
 	forget time.Time // when the barrier is deleted
 	tries  int       // number of failed preparations
 }
@@ -78,8 +78,8 @@ func (r *recipientOrder) remove(m *queuedMessage) {
 	}
 }
 
-// mayGo reports whether m is the next message. If it is not, wait is the moment to ask again. A zero wait means that
-// an event will wake the message.
+// mayGo reports whether m is the next message. If not, wait is the time to check again. A zero wait means that an event
+// will wake the message.
 func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait time.Time) {
 	if r.busy != nil {
 		return false, time.Time{}
@@ -105,9 +105,8 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	return wait.IsZero(), wait
 }
 
-// addBarrier notes that a message went into retry. since is when it did so, and next is its earliest next attempt. Later
-// messages wait from the first time that this message went into retry. prepare says that the message could not be
-// prepared.
+// addBarrier records that a message went into retry at the time since. next is the earliest time of its next attempt.
+// Later messages wait from the first time that this message went into retry. prepare is true if the preparation failed.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
@@ -125,20 +124,20 @@ func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.T
 	}
 }
 
-// removeBarrier notes that a message is no longer in retry.
+// removeBarrier records that a message is no longer in retry.
 func (r *recipientOrder) removeBarrier(id puntuale.MessageID) {
 	if len(r.barriers) > 0 {
 		r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == id })
 	}
 }
 
-// barred reports whether a message in retry holds back others now.
+// barred reports whether a message in retry holds back other messages now.
 func (r *recipientOrder) barred(now time.Time) bool {
 	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.end) })
 }
 
-// lift ends the barrier of a message in retry, if the message's next attempt is still at the moment next. Later
-// messages to the recipient may then leave. The count of failed preparations stays.
+// lift ends the barrier of a message in retry, if the time of the message's next attempt is still next. Later messages
+// to the recipient may then leave. The count of failed preparations does not change.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
 		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {
@@ -149,7 +148,7 @@ func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	return false
 }
 
-// tries returns how often the message could not be prepared.
+// tries returns how many preparations of the message have failed.
 func (r *recipientOrder) tries(id puntuale.MessageID) int {
 	for i := range r.barriers {
 		if r.barriers[i].key.id == id {

@@ -11,26 +11,27 @@ import (
 const (
 	recorders   = 2                     // number of goroutines
 	recordMost  = 1000                  // outcomes in one call
-	recordFirst = 50 * time.Millisecond // wait after a failure; it doubles up to recordLast
+	recordFirst = 50 * time.Millisecond // wait after a failure; the wait doubles up to recordLast
 	recordLast  = time.Second
 )
 
-// recorder writes outcomes to the store. Each of its goroutines takes the outcomes that came while its last call
-// committed. No outcome is ever dropped: while the store does not answer, outcomes wait and nothing new is claimed.
+// recorder writes outcomes to the store. Each of its goroutines takes all outcomes that arrived while the goroutine's
+// last call committed. No outcome is ever dropped. While the store does not answer, outcomes wait and nothing new is
+// claimed.
 type recorder struct {
 	s    *scheduler
 	wake chan struct{}
 
 	mu      sync.Mutex
 	pending []pendingOutcome
-	failing int // number of goroutines that cannot record now
+	failing int // number of goroutines that cannot record outcomes now
 }
 
 type pendingOutcome struct {
 	m       *queuedMessage
 	token   int64
 	outcome puntuale.Outcome
-	late    bool // the attempt was given up before, so nothing in memory waits for this outcome
+	late    bool // true: the attempt was given up before, so nothing in memory waits for this outcome
 }
 
 func newRecorder(s *scheduler) *recorder {
@@ -74,7 +75,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// next takes a batch of outcomes, and wakes another goroutine if there are more.
+// next takes a batch of outcomes. If there are more outcomes, it wakes another goroutine.
 func (r *recorder) next() []pendingOutcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch. If the store does not answer, it tries again until the store answers, or until ctx ends.
+// record writes the batch. If the store does not answer, record tries again until the store answers or ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
@@ -115,7 +116,7 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	}
 }
 
-// try writes the batch once. After a failure it writes each outcome alone, so that an outcome that the store refuses
+// try writes the batch once. If that fails, it writes each outcome alone, so that an outcome that the store refuses
 // does not block the others. It returns the outcomes that are not recorded.
 func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
@@ -169,14 +170,15 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 			}
 			r.s.finished(x.m)
 			if x.outcome.Verdict == puntuale.Retry {
-				r.s.retryChecks.known(retryCheck{x.m.queue, recipientKeyOf(&x.m.row)}) // the message may have been stopped meanwhile
+				r.s.retryChecks.known(retryCheck{x.m.queue, recipientKeyOf(&x.m.row)}) // the message may have been stopped in the meantime
 			}
 		}
 	})
 	return nil
 }
 
-// fails tells the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 or -1.
+// fails informs the scheduler when the store stops recording outcomes, and when it records them again. failures is 1 or
+// -1.
 func (r *recorder) fails(failures int) {
 	r.mu.Lock()
 	r.failing += failures

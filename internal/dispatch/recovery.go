@@ -7,16 +7,16 @@ import (
 	"puntuale"
 )
 
-// recover decides about a row with an attempt that has no known outcome. A crash left the attempt behind, or the
-// message is uncertain and its next check is due. It returns true if the attempt is to be repeated.
+// recover decides about a row with an attempt that has no known outcome. Either a crash left the attempt behind, or the
+// message is uncertain and its next check is due. recover returns true if the attempt is to be repeated.
 //
-//   - An attempt of this process whose claim got no answer was never sent. So the message is opened again. This does not
-//     apply to a repeat, because the attempt before it may have arrived.
-//   - If the network recognises repeats by the connector id, the attempt is repeated up to MaxRepeats times while the
-//     message is valid. Otherwise it is sent again up to MaxResends times, if its content asks for that. Its content is
-//     read first.
-//   - If the attempt is not repeated, and the connector can ask its network, inquire asks whether the message arrived. A
-//     message that did not arrive waits, because it may still be on its way.
+//   - An attempt of this process whose claim got no answer was never sent. Therefore, the message becomes pending again.
+//     This does not apply to a repeat, because the attempt before it may have arrived.
+//   - If the network recognises repeats by the connector id, the attempt is repeated up to MaxRepeats times, until the
+//     message's deadline. For any other network, the message is sent again up to MaxResends times, if its content allows
+//     this. In both cases, the content is read first.
+//   - If the attempt is not repeated, and the connector is a delivery checker, inquire asks the network whether the
+//     message arrived. A message that did not arrive waits, because it may still arrive.
 //   - At giveUpAt, a message without a receipt becomes FAILED with an uncertain outcome. This also happens to a message
 //     whose attempts crash the process, because the network may have it.
 func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
@@ -39,7 +39,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 
 var uncertainDetail = puntuale.Because(puntuale.ReasonMaybeArrived)
 
-// giveUpAt returns the moment at which an unanswered attempt is given up.
+// giveUpAt returns the time at which an unanswered attempt is given up.
 func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
 	return row.IntentAt.Add(s.cfg.UncertainAfter)
 }
@@ -53,19 +53,19 @@ func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now t
 	return q.conn != nil && row.Repeats < maximum && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
 }
 
-// mayRepeat reports whether a message may be repeated. Its content is known.
+// mayRepeat reports whether a message may be repeated. The message's content must be known.
 func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
 	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
-// mustWait reports whether an unanswered message must not be sent again now: its content does not ask for it, or a
-// receipt may still come. Any goroutine may call it.
+// mustWait reports whether an unanswered message must not be sent again now. Either its content does not allow a
+// resend, or a delivery receipt may still come. Any goroutine may call it.
 func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
 		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
 }
 
-// awaitReceipt makes an unanswered message wait. It is called if mustWait returns true.
+// awaitReceipt makes an unanswered message wait. Call it if mustWait returns true.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	if resendAt := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(resendAt) {
 		s.postpone(m, resendAt, puntuale.Reason{}, puntuale.Reason{})
@@ -87,9 +87,9 @@ func (s *scheduler) inFlight(m *queuedMessage) {
 	m.queue.unrecorded++
 }
 
-// inquire handles an unanswered message that must not be repeated. If the connector can ask its network, inquire asks
-// whether the message arrived. If it arrived, it is recorded as sent. If not, inquire asks once more after
-// ResendAfter. Then the message waits until it is given up.
+// inquire handles an unanswered message that must not be repeated. If the connector is a delivery checker, inquire asks
+// the network whether the message arrived. A message that arrived is recorded as sent. If it did not arrive, inquire
+// asks once more after ResendAfter. After that, the message waits until it is given up.
 func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
 	checker, can := m.queue.conn.(puntuale.DeliveryChecker)
@@ -117,14 +117,14 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 
 var arrivedDetail = puntuale.Because(puntuale.ReasonArrived)
 
-// giveUpRepeat makes an unanswered message wait until it is given up.
+// giveUpRepeat ends the repeats of an unanswered message. The message then waits until it is given up.
 func (s *scheduler) giveUpRepeat(m *queuedMessage) {
 	s.forget(m)
 	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail})
 }
 
-// postpone moves a message that is not in flight to a later moment, but never beyond its deadline, so that it expires
-// on time.
+// postpone moves a message that is not in flight to a later time. This time is never after the message's deadline, so
+// that the message expires on time.
 func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		giveUp := s.giveUpAt(&m.row)
@@ -144,12 +144,12 @@ func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail pu
 	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
 }
 
-// expire closes a message whose deadline has passed. The settler finds out why it could not leave.
+// expire closes a message whose deadline has passed. The settler finds the reason why the message did not leave.
 func (s *scheduler) expire(m *queuedMessage) {
 	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
 }
 
-// settle asks the settler to close or postpone a message without an attempt.
+// settle makes the settler close or postpone a message without an attempt.
 func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
 	m.stage = settling
 	st.MessageRef, st.Intent = m.ref(), m.row.Intent

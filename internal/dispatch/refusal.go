@@ -7,19 +7,20 @@ import (
 	"puntuale"
 )
 
-// A connector may refuse a message in Prepare or in Send. The same refusal has the same effect in both:
+// A connector may refuse a message in Prepare or in Send. A refusal has the same effect in both. The columns say what
+// happens to the message, to later messages for its recipient, and to the session's other messages:
 //
-//	kind                  message                    later ones to its recipient   the session's others
-//	Final                 FAILED                     go on                         go on
-//	Transient             again, after the backoff   wait a minute at most         go on
-//	Deferred              again, after the wait      wait a minute at most         go on
-//	SessionDown,Throttled again, after the wait      wait a minute at most         wait as long
-//	no proof, Prepare     as Transient
-//	no proof, Send        uncertain                  go on                         go on
+//	kind of error           the message                   its recipient           the session
+//	Final                   FAILED                        does not wait           does not wait
+//	Transient               again, after the backoff      waits up to a minute    does not wait
+//	Deferred                again, after the error's wait waits up to a minute    does not wait
+//	SessionDown, Throttled  again, after the error's wait waits up to a minute    waits for the same time
+//	no proof, in Prepare    as after Transient
+//	no proof, in Send       uncertain                     does not wait           does not wait
 //
-// Before Prepare, no attempt has begun. So prepareFailed closes or postpones the message, and nothing else is
-// written. A refused attempt goes through [puntuale.Decide] and the recorder (see send). If a repeat is refused, the
-// network may have the message from an earlier attempt. So the message stays uncertain, unless Send returns Final.
+// In Prepare, no attempt has begun yet. Therefore, prepareFailed only closes or postpones the message. The outcome of a
+// refused attempt comes from [puntuale.Decide] and goes to the recorder (see send). If a repeat is refused, the network
+// may have the message from an earlier attempt. Therefore, the message stays uncertain, unless Send returns Final.
 
 // prepareFailed handles the error of a connector's Prepare.
 func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
@@ -37,9 +38,8 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 	}
 }
 
-// putOff postpones a message that was refused only for now, and not because of itself. Later messages to its
-// recipient wait for it, as after a refused attempt. The message is prepared before its moment, and never leaves
-// before its moment.
+// putOff postpones a message that was refused only for now, and not because of itself. Later messages to its recipient
+// wait for it, as after a refused attempt. The message may be prepared before its due time, but never leaves before it.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {
@@ -51,15 +51,15 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 	s.postpone(m, next, refusal.Reason, refusal.Detail)
 }
 
-// retryPrepare postpones a message that could not be prepared. Later messages to its recipient wait for it for a
-// while.
+// retryPrepare postpones a message whose preparation failed. Later messages to its recipient wait for it for a limited
+// time.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
 	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
 	if refusal != nil {
 		reason, detail = refusal.Reason, refusal.Detail
 	}
 	var p *panicError
-	if m.repeat() { // a repeat takes no part in the recipient order, and is not urgent, because the network may have the message
+	if m.repeat() { // a repeat is not part of the recipient order, and is not urgent, because the network may already have the message
 		if errors.As(err, &p) {
 			s.giveUpRepeat(m)
 			return
@@ -84,8 +84,8 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	s.postpone(m, next, reason, detail)
 }
 
-// refuse makes a message FAILED that is not in flight. If the network may have the message, it waits until it is
-// given up.
+// refuse closes a message that is not in flight as FAILED. If the network may have the message from an earlier attempt,
+// the message waits until it is given up.
 func (s *scheduler) refuse(m *queuedMessage, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		s.giveUpRepeat(m)

@@ -11,20 +11,20 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refusalWait is the wait that the network asks for in the table below. It is longer than the dispatcher's own waits.
+// refusalWait is the wait that the network requests in the table below. It is longer than the dispatcher's own waits.
 const refusalWait = 20 * time.Second
 
 // errPanics makes the network of the test panic instead of returning this error.
 var errPanics = errors.New("the connector panics")
 
-// refusals has all ways in which a connector can fail once, and the effects of each. The effects are the same for
+// refusals contains all ways in which a connector can fail once, and the effects of each. The effects are the same for
 // Prepare and Send.
 var refusals = map[string]struct {
 	err         error
-	failed      bool          // the message becomes FAILED
-	wait        time.Duration // the message leaves later by at least this time
-	sessionWait time.Duration // the session's messages to other recipients leave later by at least this time
-	behind      bool          // the recipient's next message leaves after this message
+	failed      bool          // true: the message becomes FAILED
+	wait        time.Duration // the message leaves at least this much later
+	sessionWait time.Duration // the session's messages to other recipients leave at least this much later
+	behind      bool          // true: the recipient's next message leaves after this message
 }{
 	"final":         {err: refusal(puntuale.Final), failed: true},
 	"transient":     {err: refusal(puntuale.Transient), wait: 5 * time.Second, behind: true},
@@ -41,10 +41,10 @@ func refusal(kind puntuale.SendErrorKind) error {
 	return &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), Detail: puntuale.Quoted("test"), After: refusalWait}
 }
 
-// TestRefusals checks that the same refusal has the same effect in Prepare and in Send. It looks at the message, its
-// session, its recipient's order and the client's credit. There is one difference: if Send returns an error that
-// proves nothing, the attempt may have arrived. Then the message keeps its credit, and the recipient's next message
-// does not wait.
+// TestRefusals checks that a refusal has the same effect in Prepare and in Send. It checks the message, its session,
+// its recipient's order and the client's credit. There is one difference. If Send returns an error without proof, the
+// attempt may have arrived. In this case, the message's credit stays reserved, and the recipient's next message does
+// not wait.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusals {
@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAllKindsAreRefused checks that the table has every kind of send error.
+// TestAllKindsAreRefused checks that the table contains every kind of send error.
 func TestAllKindsAreRefused(t *testing.T) {
 	t.Parallel()
 	listed := map[puntuale.SendErrorKind]bool{}
@@ -108,14 +108,14 @@ func TestAllKindsAreRefused(t *testing.T) {
 	}
 }
 
-// refusedRepeats has the effects of an error from a repeat. A refusal proves nothing about the earlier attempt, so
-// the message stays uncertain. Only Final from Send is about both attempts. After an error of Prepare, the next
-// repeat is not urgent. After an error of Send, it comes after the usual interval.
+// refusedRepeats contains the effects of an error from a repeat. A refusal does not prove that the earlier attempt
+// failed, so the message stays uncertain. Only Final from Send concerns both attempts. After an error of Prepare, the
+// next repeat is not urgent. After an error of Send, the next repeat comes after the usual interval.
 var refusedRepeats = map[string]struct {
 	err           error
 	prepare, send time.Duration // wait until the next repeat; 0: there is none
 	sessionWait   time.Duration
-	failed        bool // Final from Send makes the message FAILED at once
+	failed        bool // true: Final from Send makes the message FAILED at once
 }{
 	"final":        {err: refusal(puntuale.Final), failed: true},
 	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},
@@ -126,9 +126,9 @@ var refusedRepeats = map[string]struct {
 	"panic":        {err: errPanics, send: 12 * time.Second},
 }
 
-// TestRefusedRepeats checks that a message whose repeat is refused stays uncertain and keeps its credit, in both
-// phases. Other messages wait only if the refusal concerns the session. A message that is not repeated again becomes
-// FAILED at its deadline.
+// TestRefusedRepeats checks that a message whose repeat is refused stays uncertain, and that its credit stays reserved,
+// in both phases. Other messages wait only if the refusal concerns the session. A message that is not repeated again
+// becomes FAILED at its deadline.
 func TestRefusedRepeats(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusedRepeats {
@@ -203,7 +203,7 @@ func loseFirst(n *network, id puntuale.MessageID) {
 	}
 }
 
-// refuseOnce makes the network return err the first time that a message is prepared, or sent.
+// refuseOnce makes the network return err at the first Prepare, or at the first Send, of a message.
 func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	done := false // needs no lock, because only one goroutine at a time prepares or sends a message
 	once := func(e puntuale.Envelope) error {
@@ -223,8 +223,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter checks when the last attempt of a message came. If wait is 0, it must come at once. Otherwise it must
-// come between wait and one and a half times wait.
+// leftAfter checks when the last attempt of a message was made. If wait is 0, the attempt must be at since. Otherwise,
+// it must be between wait and one and a half times wait after since.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -232,7 +232,7 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 		t.Errorf("message %d never left", id)
 		return
 	}
-	// If the message waits for its session, its wait counts from the refusal, which is a little before since.
+	// A wait for the session begins at the refusal, which is a little before since.
 	took := at[len(at)-1].Sub(since)
 	if took < wait-300*time.Millisecond || took > wait+wait/2+time.Second {
 		t.Errorf("message %d left %v late, want %v", id, took, wait)
@@ -289,7 +289,8 @@ func TestThrottledPreparationsStop(t *testing.T) {
 	})
 }
 
-// TestPutOffIsNotEarly checks that a message that Prepare refused before its moment does not leave before its moment.
+// TestPutOffIsNotEarly checks that a message that Prepare refused before its due time does not leave before its due
+// time.
 func TestPutOffIsNotEarly(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]puntuale.SendErrorKind{"throttled": puntuale.Throttled, "deferred": puntuale.Deferred} {

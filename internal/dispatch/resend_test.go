@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestSentAgainWhereAsked has a network that does not recognise repeats, and a lost answer. After ten minutes without
-// a receipt, the message is sent once more, but only if its content asks for that.
+// TestSentAgainWhereAsked uses a network that does not recognise repeats, and a lost answer. After ten minutes without
+// a receipt, the message is sent once more, but only if its content allows a resend.
 func TestSentAgainWhereAsked(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")
 	for name, test := range map[string]struct {
 		asks    bool
 		answers []error       // answers to the attempts, in order
-		left    time.Duration // how long ago an earlier process began an attempt; 0: there was none
+		left    time.Duration // how long ago an earlier process began an attempt; 0: there was no earlier attempt
 		wantAt  []time.Duration
 		want    puntuale.State
 	}{

@@ -7,17 +7,17 @@ import (
 	"puntuale"
 )
 
-// A message in retry holds back later messages to its recipient, but is itself not in memory. If a caller stops it,
-// nothing tells the dispatcher. So while it holds back a due message, the dispatcher asks the store whether it is
-// still open.
+// A message in retry holds back later messages to its recipient, but is not in memory itself. If a caller stops the
+// message in retry, nobody informs the dispatcher. Therefore, while such a message holds back a due message, the
+// dispatcher asks the store whether the message in retry is still open.
 
-// retryCheck names a recipient with a due message that waits for a message in retry.
+// retryCheck identifies a recipient with a due message that waits for a message in retry.
 type retryCheck struct {
 	queue     *sessionQueue
 	recipient recipientKey
 }
 
-const retryCheckMost = 1000 // recipients in one question to the store
+const retryCheckMost = 1000 // recipients in one call of the store
 
 type retryChecks struct {
 	asking bool
@@ -30,14 +30,14 @@ func (d *retryChecks) add(x retryCheck) {
 	d.fresh = append(d.fresh, x)
 }
 
-// known asks about a recipient again at once, if the store was asked about it before.
+// known requests a new check of a recipient at once, if there was a check of this recipient before.
 func (d *retryChecks) known(x retryCheck) {
 	if _, known := d.all[x]; known {
 		d.fresh = append(d.fresh, x)
 	}
 }
 
-// askAll asks about all recipients that still wait, if there are no new questions.
+// askAll requests a check of all recipients that still wait, if no checks are requested yet.
 func (d *retryChecks) askAll() {
 	if len(d.fresh) > 0 {
 		return
@@ -49,7 +49,7 @@ func (d *retryChecks) askAll() {
 	}
 }
 
-// checkRetries asks the store for the messages that hold back others. It reads one row for each.
+// checkRetries reads the messages that hold back others from the store, one row for each.
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
@@ -77,7 +77,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 	}
 }
 
-// underWay reports whether a message is in flight, or is being closed. Then its row on disk is about to change.
+// underWay reports whether a message is in flight, or is being closed. In both cases, its row on disk will change soon.
 func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	m := q.messages[id]
 	return s.attempts.has(id) || m != nil && m.stage == settling
@@ -91,14 +91,14 @@ func (s *scheduler) askRetryChecks(requested []retryCheck, from []puntuale.Queue
 		open, err := s.cfg.Queue.Due(ctx, from, horizon, 1)
 		s.mailbox.post(func() {
 			s.retryChecks.asking = false
-			if err == nil { // after an error, the next poll asks again
+			if err == nil { // after an error, the next poll asks the store again
 				s.gotRetryChecks(requested, from, open)
 			}
 		})
 	})
 }
 
-// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has another moment.
+// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has another time.
 func (s *scheduler) gotRetryChecks(requested []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refuseFirst makes the network refuse the first message for now, after the time takes. The network accepts all
-// others.
+// refuseFirst makes the network refuse the first message as Transient, after the duration takes. The network accepts
+// all others.
 func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
@@ -44,7 +44,7 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits checks the same if a later message already waits for the stopped one.
+// TestStoppedWhileOneWaits checks that a stopped message does not hold back a later message that already waits for it.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -67,7 +67,8 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	})
 }
 
-// TestStoppedDuringAttempt checks the same if the message was stopped during an attempt that ends in a retry.
+// TestStoppedDuringAttempt checks that a message does not hold back later messages if it was stopped during an attempt
+// that ends in a retry.
 func TestStoppedDuringAttempt(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {

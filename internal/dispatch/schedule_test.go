@@ -21,7 +21,8 @@ func transient() error {
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Quoted("Rete non disponibile"), Detail: puntuale.Quoted("test")}
 }
 
-// TestOnTime checks that a message that was read ahead leaves at its moment, to the microsecond, and never earlier.
+// TestOnTime checks that a message that was read ahead leaves at its due time, exact to the microsecond, and never
+// earlier.
 func TestOnTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -37,8 +38,8 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestWakeup checks that a message that is due at once leaves at once after a wakeup. Without a wakeup it leaves
-// within the poll's interval.
+// TestWakeup checks that a message that is due at once leaves at once after a wakeup. Without a wakeup, the message
+// leaves within the poll's interval.
 func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -85,7 +86,7 @@ func TestBusySessionIsPolled(t *testing.T) {
 	})
 }
 
-// TestWakeupOfFirstStep checks that one wakeup for a run's first moment also covers the steps that are due before the
+// TestWakeupOfFirstStep checks that one wakeup for a run's first due time also covers the steps that are due before the
 // next poll.
 func TestWakeupOfFirstStep(t *testing.T) {
 	t.Parallel()
@@ -107,7 +108,8 @@ func TestWakeupOfFirstStep(t *testing.T) {
 	})
 }
 
-// TestWakeupAmongMany checks that a message that is due at once does not wait behind thousands that were read ahead.
+// TestWakeupAmongMany checks that a message that is due at once does not wait behind thousands of messages that were
+// read ahead.
 func TestWakeupAmongMany(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -132,7 +134,7 @@ func TestWakeupAmongMany(t *testing.T) {
 }
 
 // TestWakeupsNeverLost sends many wakeups while a read is running. The dispatcher must find the message of the last
-// one.
+// wakeup.
 func TestWakeupsNeverLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -184,8 +186,8 @@ func TestFairQueue(t *testing.T) {
 	})
 }
 
-// TestOrder checks that messages to one recipient leave by (due, run, step), one after the other. Messages to others
-// do not wait.
+// TestOrder checks that messages to one recipient leave in the order of due time, run and step, one after the other.
+// Messages to other recipients do not wait.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, _ *memory, n *network) {
@@ -218,7 +220,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// b4 returns now plus d, minus one millisecond, because the first message leaves a millisecond earlier.
+// b4 returns now plus d, minus one millisecond, because the run's first message leaves a millisecond earlier.
 func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
 // TestRetryHoldsOrder checks that a message in retry holds back later messages to its recipient for at most a minute.
@@ -285,15 +287,15 @@ func TestRetryHoldsOrder(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded checks that a backlog that cannot leave is not all read into memory. When it can leave, all of
-// it does.
+// TestMemoryIsBounded checks that only a part of a backlog that cannot leave is read into memory. As soon as the
+// backlog can leave, all of it leaves.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const messages = 40_000
 	open := make(chan struct{})
 	var queued queueMeter
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
-		open = make(chan struct{}) // synctest needs a channel that is made inside the bubble
+		open = make(chan struct{}) // synctest needs a channel that is created inside the bubble
 		cfg.Meter = &queued
 		n.capabilities.Slots, n.capabilities.SendTimeout = 100, time.Hour
 		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
@@ -317,8 +319,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// backlog adds 60,000 overdue messages, of which about 20,000 leave in a second. send is the network's answer to
-// each.
+// backlog adds 60,000 overdue messages. About 20,000 of them leave in a second. send is the network's answer to each
+// message.
 func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, m *memory, n *network) {
 		n.capabilities.Slots = 1000
@@ -335,7 +337,7 @@ const (
 	queueHolds      = 16_384 + 1000 // messages in memory and in flight
 )
 
-// TestBacklogIsReadOnce checks that each read of a backlog begins where the read before it ended.
+// TestBacklogIsReadOnce checks that each read of a backlog begins where the previous read ended.
 func TestBacklogIsReadOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, backlog(func(puntuale.Prepared) error { return nil }), func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
@@ -343,8 +345,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 		if left := len(n.sightings()); left != backlogMessages {
 			t.Fatalf("%d of %d left", left, backlogMessages)
 		}
-		// When the rest is in memory, the session has no backlog any more. So the poll reads these messages a second
-		// time.
+		// When the rest is in memory, the session has no backlog any more. Therefore, the poll reads these messages a
+		// second time.
 		if limit := backlogMessages + queueHolds; m.seen > limit {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, limit)
 		}
@@ -352,7 +354,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 }
 
 // TestBacklogMissesNothing adds a message that is due earlier than messages that were already read. With a wakeup, the
-// scheduler finds it at once. Without a wakeup, it finds it within five seconds. It also finds a message in retry.
+// scheduler finds this message at once, and without a wakeup within five seconds. The scheduler also finds a message in
+// retry.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
@@ -380,8 +383,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
 			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The wakeup, the retry and the poll at the end each cause one more read of what is in memory. Usually a
-		// quarter of memory is in use.
+		// The wakeup, the retry and the poll at the end each read the messages in memory once more. Usually a quarter
+		// of the memory is in use.
 		if limit := backlogMessages + 3*queueHolds; m.seen > limit {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, limit)
 		}
@@ -395,7 +398,7 @@ type queueMeter struct {
 
 func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), int64(messages))) }
 
-// TestSlots checks that never more messages are in flight than the connector has slots.
+// TestSlots checks that the number of messages in flight never exceeds the connector's slots.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -418,7 +421,8 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestPace checks that at most PerMinute messages leave in a minute, evenly spaced. Other sessions are not slowed.
+// TestPace checks that at most PerMinute messages leave in a minute, evenly spaced. The pace does not slow other
+// sessions.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -450,11 +454,11 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// aDay reduces the number of polls, so that a test of a whole day is quick. With the default, a day has 86,400 polls.
+// aDay reduces the number of polls, so that a test of a whole day is quick. The default would be 86,400 polls in a day.
 func aDay(cfg *dispatch.Config) { cfg.Poll, cfg.Lease = 20*time.Second, 2*time.Minute }
 
-// TestPaceOfADay checks that at most PerDay messages leave in any 24 hours. Messages that left before this node got
-// the session count, too. The times between two messages differ, and are never shorter than PerMinute allows.
+// TestPaceOfADay checks that at most PerDay messages leave in any 24 hours. Messages that left before this node got the
+// session count, too. The intervals between messages differ, and are never shorter than PerMinute allows.
 func TestPaceOfADay(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -501,8 +505,8 @@ func TestPaceOfADay(t *testing.T) {
 	})
 }
 
-// TestSlowPrepare checks that a slow preparation delays only its own recipient. It delays no text to another
-// recipient, and no other session.
+// TestSlowPrepare checks that a slow preparation delays only its own recipient. It does not delay texts to other
+// recipients, or other sessions.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -536,7 +540,7 @@ func TestSlowPrepare(t *testing.T) {
 }
 
 // TestPrepareFails checks that a Final error from Prepare closes the message without an attempt. After a Transient
-// error, the message is prepared again and keeps its order.
+// error, the message is prepared again, and its order does not change.
 func TestPrepareFails(t *testing.T) {
 	t.Parallel()
 	tries := map[string]int{}
@@ -574,12 +578,12 @@ func TestPrepareFails(t *testing.T) {
 	})
 }
 
-// TestWindow checks that a message that is due outside its window moves into it. If the window opens too late, the
-// message expires on time.
+// TestWindow checks that a message that is due outside its window waits for the window. If the window opens too late,
+// the message expires on time.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
-		// A bubble begins on Saturday, 1 January 2000, at 01:00 in Rome.
+		// The fake time of a bubble begins on Saturday, 1 January 2000, at 01:00 in Rome.
 		w := &puntuale.Window{From: "09:00", To: "18:00"}
 		now := time.Now()
 		in := m.addWith(1, "+391", w, 24*time.Hour, now)[0]
@@ -595,7 +599,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// TestExpiry checks that an expired message has the reason why it did not leave.
+// TestExpiry checks that an expired message records the reason why it did not leave.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -609,7 +613,7 @@ func TestExpiry(t *testing.T) {
 		for s := range puntuale.SessionID(3) {
 			m.addWith(s+1, "+391", nil, 10*time.Minute, time.Now())
 		}
-		// A message that expires soon is closed on time, even behind a message that stays valid.
+		// A message that expires soon is closed on time, even behind a message with a later deadline.
 		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
 		d.Wake(2, time.Now())
 		began := time.Now()
@@ -632,8 +636,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestExpiryBehindBacklog has a session that cannot send, with more messages than a read returns. A message that
-// expires behind these rows must be closed soon, too.
+// TestExpiryBehindBacklog uses a session that cannot send, with more messages than one read returns. A message that
+// expires behind these rows must also be closed soon.
 func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
@@ -660,8 +664,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue checks that a message that expires while it waits is closed on time, at any position in the
-// queue.
+// TestExpiryInQueue checks that a message that expires while it waits is closed on time, at any position in the queue.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -731,8 +734,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// TestQuiet checks that nothing is sent for a while on a session that was throttled or went down, and that no failed
-// attempt counts.
+// TestQuiet checks that a session sends nothing for a limited time after it was throttled or went down. No attempt
+// counts as failed.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	var deadline time.Time

@@ -16,7 +16,7 @@ type scheduler struct {
 	health     *health
 	life       lifetime
 
-	node     puntuale.NodeID // 0: the node has no id, so nothing is claimed
+	node     puntuale.NodeID // 0: the node has no id, and nothing is claimed
 	queues   map[puntuale.SessionID]*sessionQueue
 	fair     fairQueue
 	timers   timers
@@ -60,8 +60,8 @@ func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() { s.run() })
 }
 
-// retire makes the scheduler stop claiming. The returned channel is closed when nothing is in flight. Any goroutine
-// may call it.
+// retire makes the scheduler stop claiming. The returned channel is closed when nothing is in flight. Any goroutine may
+// call it.
 func (s *scheduler) retire() <-chan struct{} {
 	s.mailbox.post(func() { s.life.retiring = true })
 	return s.life.idle
@@ -88,7 +88,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// readMail handles the mail that came since the last call.
+// readMail handles one batch of mail.
 func (s *scheduler) readMail(post *mail, now time.Time) {
 	for _, f := range post.calls {
 		f()
@@ -104,7 +104,7 @@ func (s *scheduler) readMail(post *mail, now time.Time) {
 	}
 }
 
-// wait sleeps until mail comes, or until the next moment at which something must be done.
+// wait sleeps until mail arrives, or until the next time at which the scheduler must act.
 func (s *scheduler) wait() {
 	next := s.polls.next
 	if first, ok := s.timers.first(); ok && first.Before(next) {

@@ -7,18 +7,17 @@ import (
 	"puntuale"
 )
 
-// unansweredGrace is how long after its SendTimeout a connector may still return. After that, overdue gives up the
-// attempt.
+// unansweredGrace is how long a connector may run after its SendTimeout. After that, overdue gives up the attempt.
 const unansweredGrace = 5 * time.Second
 
 // sendResult is the result of an attempt.
 type sendResult struct {
 	m       *queuedMessage
 	outcome puntuale.Outcome
-	pause   time.Duration // how long the connector wants a pause on the session; 0: no pause
+	pause   time.Duration // the pause that the connector requested for the session; 0: no pause
 }
 
-// startSend gives a claimed message to its connector in a new goroutine. Any goroutine may call it.
+// startSend sends a claimed message through its connector in a new goroutine. Any goroutine may call it.
 func (s *scheduler) startSend(m *queuedMessage) { s.life.wg.Go(func() { s.send(m) }) }
 
 func (s *scheduler) send(m *queuedMessage) {
@@ -36,7 +35,7 @@ func (s *scheduler) send(m *queuedMessage) {
 	}
 }
 
-// decide turns a connector's answer into an outcome. Any goroutine may call it, because it reads only fields that do
+// decide converts a connector's answer into an outcome. Any goroutine may call it, because it reads only fields that do
 // not change while the message is in flight.
 func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, now time.Time) puntuale.Outcome {
 	a := puntuale.Attempt{
@@ -67,8 +66,8 @@ func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error)
 	return m.queue.conn.Send(ctx, p)
 }
 
-// ended handles the outcome of an attempt. It frees the slot, lets the recipient's next message go, and gives the
-// outcome to the recorder.
+// ended handles the outcome of an attempt. It frees the slot, so that the recipient's next message may leave, and gives
+// the outcome to the recorder.
 func (s *scheduler) ended(r *sendResult, now time.Time) {
 	m := r.m
 	if m.late || m.stage == gone {
@@ -95,7 +94,7 @@ func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) 
 }
 
 // overdue gives up attempts whose connector ignores its timeout, because their slots are needed. If an answer comes
-// later, it is recorded, too. overdue counts time in polls and does not use the clock, because someone may set the
+// later, it is recorded, too. overdue measures time in polls instead of by the clock, because a person may set the
 // clock forward.
 func (s *scheduler) overdue(now time.Time) {
 	for _, m := range s.attempts.open {

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// sessionQueue has the messages of one session that this node owns.
+// sessionQueue contains the messages of one session that this node owns.
 type sessionQueue struct {
 	session      puntuale.Session
 	conn         puntuale.Connector // nil: the session has no connector
@@ -16,20 +16,20 @@ type sessionQueue struct {
 
 	messages   map[puntuale.MessageID]*queuedMessage // messages in memory that are not claimed yet
 	recipients map[recipientKey]*recipientOrder
-	ready      fifo[*queuedMessage] // prepared messages that are due, in the order in which they came due
+	ready      fifo[*queuedMessage] // prepared messages that are due, in the order in which they became due
 	campaign   campaignQueue        // messages of campaigns
-	repeats    fifo[*queuedMessage] // repeats of unanswered attempts; the pace has counted their first attempts
-	inFlight   int                  // messages that are being claimed or sent; each uses a slot
+	repeats    fifo[*queuedMessage] // repeats of unanswered attempts; the pace counted them at their first attempts
+	inFlight   int                  // messages that are being claimed or sent; each of them uses a slot
 	unrecorded int                  // claimed messages whose outcome is not on disk yet
 
 	timer   timer // wakes the session when the pace allows the next message, or at the end of a pause
 	pace    pace
 	pause   pause
 	offline bool
-	active  bool // the session queue is in the list of its tenant queue
+	active  bool // true: the session queue is in the list of its tenant queue
 
 	lookahead lookahead.Lookahead
-	readTimer timer // timer of the lookahead
+	readTimer timer // the timer that the lookahead sets
 
 	drain     drain
 	ownership ownership
@@ -51,7 +51,8 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 	return q
 }
 
-// online asks the connector whether the session is online. Without a connector, a session is never online.
+// online reports whether the session is online, according to its connector. A session without a connector is never
+// online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
 // blocked reports whether the session itself cannot send now: it is offline, leaving, lost or drained.
@@ -73,8 +74,8 @@ func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
 	return r
 }
 
-// mayLeave reports whether the session may send one more message now. If so, the pace has counted this message. If
-// not, wait is the moment to ask again. A zero wait means that an event will wake the session.
+// mayLeave reports whether the session may send one more message now. If it returns true, the pace has already counted
+// this message. If not, wait is the time to try again. A zero wait means that an event will wake the session.
 func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
@@ -85,8 +86,8 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	return q.pace.take(now)
 }
 
-// take returns the session's next message that may leave now. It returns nil if there is none; then a timer or an
-// event activates the session again.
+// take returns the session's next message that may leave now, or nil if there is none. In the second case, a timer or
+// an event activates the session again.
 func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if !q.offline && !q.online() {
 		s.checkOnline(q, now)
@@ -101,8 +102,8 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	return m
 }
 
-// takeFrom does the same as take, for one of the session's lists. wait says that the first message of the list must
-// wait for the session.
+// takeFrom is take for one of the session's lists. wait is true if the first message of the list must wait for the
+// session.
 func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
 	for queue.len() > 0 {
 		m := queue.peek()
@@ -153,14 +154,14 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 	return nil
 }
 
-// enqueueDue adds a prepared message that is due to its list.
+// enqueueDue adds a prepared due message to its list.
 func (s *scheduler) enqueueDue(m *queuedMessage) {
 	m.queue.readyList(m).push(m)
 	s.fair.activate(m.queue)
 }
 
-// overtaken handles a due message that must not leave now: it has expired, its window is closed, or another message
-// to its recipient comes first. It reports whether it handled the message.
+// overtaken handles a due message that must not leave now. The message has expired, its window is closed, or another
+// message to its recipient comes first. overtaken returns true if it handled the message.
 func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	if m.expired(now) && !m.repeat() {
 		s.expire(m)
@@ -188,7 +189,7 @@ func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	return !ok
 }
 
-// makeReady marks a message as prepared. A due message is listed now, and any other at its moment.
+// makeReady marks a message as prepared. It adds a due message to its list now, and sets a timer for any other message.
 func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
 	m.stage = ready
 	if m.due(now) {
@@ -198,7 +199,7 @@ func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
 	s.timers.set(&m.timer, m.row.Next)
 }
 
-// advance lets the recipient's next message go.
+// advance allows the recipient's next message to leave.
 func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 	r := q.recipients[p]
 	if r == nil {
@@ -216,7 +217,7 @@ func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 	}
 }
 
-// forget removes a message from memory. The next read may bring it back.
+// forget removes a message from memory. The next read may add it again.
 func (s *scheduler) forget(m *queuedMessage) {
 	if m.stage == gone {
 		return
@@ -238,11 +239,11 @@ func (s *scheduler) forget(m *queuedMessage) {
 	s.refill(q)
 }
 
-// clear removes all messages of a session from memory that are not in flight.
+// clear removes all messages of a session from memory, except messages in flight.
 func (s *scheduler) clear(q *sessionQueue) {
 	for _, m := range q.messages {
 		if m.stage == settling {
-			continue // it is being closed or postponed
+			continue // the message is being closed or postponed
 		}
 		s.forget(m)
 	}

@@ -11,8 +11,8 @@ import (
 
 const settleMost = 1000 // settlements in one call
 
-// settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from
-// memory. Their rows have not changed, so the poll finds them again.
+// settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from memory.
+// Their rows have not changed, so the poll finds the messages again.
 type settler struct {
 	s    *scheduler
 	wake chan struct{}
@@ -78,8 +78,8 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
 }
 
-// explain finds out why expired messages did not leave: because of their client, or because of their session, or only
-// because time ran out. It checks in this order.
+// explain finds out why expired messages did not leave. It checks three causes in this order: the client, the session,
+// and only the time.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID

@@ -14,7 +14,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSandboxEndToEnd uses each magic ending of a phone number with the real store, in the fake time of a bubble.
+// TestSandboxEndToEnd uses each special ending of a sandbox phone number, with the real store, in the fake time of a
+// bubble.
 func TestSandboxEndToEnd(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -61,7 +62,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 	})
 }
 
-// TestStoreExpiry checks that a message that could not leave in time has the reason.
+// TestStoreExpiry checks that the reason is stored if a message could not leave in time.
 func TestStoreExpiry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -84,7 +85,7 @@ func TestStoreExpiry(t *testing.T) {
 	})
 }
 
-// TestBlacklist checks that a number that is in the blacklist at the due moment gets nothing.
+// TestBlacklist checks that a number gets nothing if it is in the blacklist at the due time.
 func TestBlacklist(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -108,8 +109,8 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// TestCreditRescues checks that messages of a client without credits wait. Each new credit lets one message leave.
-// The others expire, and have the reason.
+// TestCreditRescues checks that messages of a client without credits wait. Each new credit allows one message to leave.
+// The others expire, and their reason is stored.
 func TestCreditRescues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -141,7 +142,8 @@ func TestCreditRescues(t *testing.T) {
 	})
 }
 
-// TestStoreOrder checks that messages to one recipient arrive in order, whatever happens to messages to others.
+// TestStoreOrder checks that messages to one recipient arrive in order, whatever happens to messages to other
+// recipients.
 func TestStoreOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -166,7 +168,7 @@ func TestStoreOrder(t *testing.T) {
 				got[m.Phone] = append(got[m.Phone], m.Message)
 			}
 			for phone, ids := range want {
-				// The recipient has three runs: first come the first messages of all runs, then their second
+				// The recipient has three runs. The first messages of all runs come first, and then their second
 				// messages.
 				order := []puntuale.MessageID{ids[0], ids[2], ids[4], ids[1], ids[3], ids[5]}
 				if fmt.Sprint(got[phone]) != fmt.Sprint(order) {
@@ -177,8 +179,8 @@ func TestStoreOrder(t *testing.T) {
 	})
 }
 
-// TestCancelledIsNeverSent checks that a message in the answer to a cancellation never reaches the network. All other
-// messages do. The cancellations come before, at and after the moment of the claims.
+// TestCancelledIsNeverSent cancels messages before, at and after the time of their claims. A message in the answer to a
+// cancellation must never reach the network. All other messages must.
 func TestCancelledIsNeverSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -197,8 +199,8 @@ func TestCancelledIsNeverSent(t *testing.T) {
 		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
-				// One third of the cancellations come after everything was read and prepared. Only the claim, which
-				// reads the disk, can notice them.
+				// One third of the cancellations happen after everything was read and prepared. Only the claim, which
+				// reads the disk, can notice these cancellations.
 				at := due.Add(-800 * time.Millisecond)
 				if i%3 > 0 {
 					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)
@@ -258,8 +260,8 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestStoppedInFlight checks that a message that was stopped while it was being sent is not sent again. If the
-// network refuses it for now, it becomes CANCELLED. If its answer is lost, it is not repeated. If the network took
+// TestStoppedInFlight stops a message while it is being sent. The message must not be sent again. If the network
+// refuses the message for now, it becomes CANCELLED. If its answer is lost, it is not repeated. If the network accepts
 // it, it becomes COMPLETED.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestManyAtTakeover checks that a new owner keeps a recipient's order if the former owner tried an earlier message.
-// This must hold even in a session with more messages than one read looks through. Other sessions must not wait for
-// that.
+// TestManyAtTakeover checks that a new owner respects a recipient's order if the former owner tried to send an earlier
+// message. This must be true even in a session with more messages than one read scans. The large read must not delay
+// other sessions.
 func TestManyAtTakeover(t *testing.T) {
 	t.Parallel()
 	var first, second puntuale.MessageID

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// timer wakes its owner at a moment. The owner is a message that is not due yet, or a session that waits.
+// timer wakes its owner at a certain time. The owner is a message that is not due yet, or a session that waits.
 type timer struct {
 	at    int64 // microseconds of the Unix epoch
 	index int   // position in the heap, from 1; 0: not set
 
-	// Exactly one of these is set. It says what the timer wakes.
+	// Exactly one of these fields is set. It is what the timer wakes.
 	message *queuedMessage // the message may leave now, or stops being parked
 	queue   *sessionQueue  // the session may send again
-	reading *sessionQueue  // the session may be read again: the timer of its lookahead
+	reading *sessionQueue  // the session may be read again; this is the timer of its lookahead
 }
 
-// timers is a heap of timers; the earliest comes first.
+// timers is a heap of timers; the earliest timer is first.
 type timers []*timer
 
 func (h timers) Len() int           { return len(h) }
@@ -67,7 +67,7 @@ func (h *timers) next(now time.Time) *timer {
 	return heap.Pop(h).(*timer)
 }
 
-// first returns the moment of the earliest timer. It returns false if there is no timer.
+// first returns the time of the earliest timer. It returns false if there is no timer.
 func (h timers) first() (time.Time, bool) {
 	if len(h) == 0 {
 		return time.Time{}, false

@@ -6,15 +6,15 @@ import (
 	"puntuale"
 )
 
-// wakeup collects the wakeups of one session that came since the scheduler last looked.
+// wakeup collects the wakeups of one session that arrived since the scheduler last handled mail.
 type wakeup struct {
-	here       bool      // at least one of the wakeups comes from this node
-	changed    bool      // sessions changed
-	first      time.Time // earliest moment at which something is due; zero: the wakeups name no moment
-	horizonEnd time.Time // latest moment at which something is due
+	here       bool      // true: at least one of the wakeups comes from this node
+	changed    bool      // true: sessions changed
+	first      time.Time // the earliest due time in the wakeups; zero: no wakeup contains a due time
+	horizonEnd time.Time // the latest due time in the wakeups
 }
 
-// wakeUp acts on a wakeup.
+// wakeUp handles a wakeup.
 func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) {
 	q := s.queues[session]
 	if q == nil && w.here {
@@ -33,18 +33,18 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 		q.lookahead.StrayBefore(w.first)
 	}
 	if s.life.retiring || q.backlogged(s.capacity()) {
-		return // the message is behind those in memory, so a refill will find it
+		return // the message is behind the messages in memory, so a refill will find it
 	}
 	horizonEnd := latest(w.horizonEnd, now)
 	if len(q.messages) < queueMost/4 {
-		// One wakeup may stand for several messages, and it names only the first moment. So look a little further.
-		// The poll is in time for messages that are due later.
+		// One wakeup may be for several messages, but contains only the first due time. Therefore, the read goes a
+		// little further. The poll finds messages with later due times in time.
 		horizonEnd = latest(horizonEnd, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	s.act(q, q.lookahead.Wakeup(horizonEnd, w.changed, s.cfg.Clock.Now()))
 }
 
-// passOn gives a wakeup to other nodes, because its session is not on this node.
+// passOn sends a wakeup to other nodes, because its session is not on this node.
 func (s *scheduler) passOn(session puntuale.SessionID, w wakeup) {
 	if w.changed {
 		s.cfg.Elsewhere(session, time.Time{})

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// pair is two nodes on one PostgreSQL, with a session that the second node owns.
+// pair is two nodes on one PostgreSQL database, with a session that the second node owns.
 type pair struct {
 	first, second *world
 	waker         *dispatch.Dispatcher // dispatcher of the first node
@@ -63,7 +63,7 @@ func (p *pair) scan(t *testing.T, into any, text string) {
 	}
 }
 
-// call starts a message at the first node, and returns how long it took until the second node sent it.
+// call starts a message at the first node, and returns the time until the second node sent it.
 func (p *pair) call(t *testing.T, i int) time.Duration {
 	t.Helper()
 	tenant := p.first.store.Tenant(p.client)
@@ -80,8 +80,8 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode checks that a message that starts at one node is sent at once by another. The poll's
-// interval is an hour, so only a wakeup can explain this.
+// TestWakeupReachesOtherNode checks that a message that was started at one node is sent at once by another. The poll's
+// interval is an hour, so only a wakeup can be the cause.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
@@ -94,8 +94,8 @@ func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Logf("%d messages left after %v on average, %v at most", calls, sum/calls, longest)
 }
 
-// TestWakeupsMayBeLost cuts every connection that listens for wakeups as soon as it is open. The poll then finds the
-// messages, and they leave.
+// TestWakeupsMayBeLost closes every connection that listens for wakeups as soon as it is open. The poll then finds the
+// messages, and the messages leave.
 func TestWakeupsMayBeLost(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Second)
@@ -137,8 +137,8 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// TestWakeupsGivenAway checks that a node keeps wakeups for its own sessions, and passes the others on if they are
-// due soon. It does not pass on wakeups that came from other nodes. Such a wakeup makes it read the roster only if it
+// TestWakeupsGivenAway checks that a node handles wakeups for its own sessions, and passes on other wakeups that are
+// due soon. It does not pass on wakeups from other nodes. Such a wakeup causes a read of the roster only if the node
 // should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 			}
 			return nil
 		})
-		after(time.Minute) // afterwards the first node knows the other node
+		after(time.Minute) // after this time, the first node knows the other node
 		const mine = 1
 		if m.owner(mine) == other || m.owner(mine) == 0 {
 			t.Fatal("the session went to the other node")
@@ -195,7 +195,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		if looks == 0 || looks > len(taken) {
 			t.Errorf("%d looks at the roster for %d sessions", looks, len(taken))
 		}
-		// A session that is created here is taken at once, and the other nodes are told.
+		// A session that is created here is taken at once, and the other nodes get a wakeup.
 		m.session(50, 3, 0)
 		d.Wake(50, time.Time{})
 		synctest.Wait()

@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// insideWindow reports whether a message may leave now. If it may not, next is the first moment when it may. A zero
-// next means never.
+// insideWindow reports whether a message may leave now. If not, next is the first time when it may. A zero next means
+// never.
 func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next time.Time, inside bool) {
 	if w == nil || w.Contains(now, zone) {
 		return time.Time{}, true
@@ -19,7 +19,7 @@ func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next 
 
 var locations sync.Map // name → *time.Location
 
-// location loads a zone, only once for each name. An unknown zone counts as UTC; no run should have one.
+// location returns a zone, and loads each zone only once. An unknown zone counts as UTC, but no run should have one.
 func location(name string) *time.Location {
 	if found, ok := locations.Load(name); ok {
 		return found.(*time.Location)

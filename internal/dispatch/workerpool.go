@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// workerPools has the pools that prepare messages.
+// workerPools contains the pools that prepare messages.
 type workerPools struct{ text, media *workerPool }
 
 func newWorkerPools(s *scheduler) workerPools {
@@ -20,22 +20,22 @@ func (p workerPools) submit(m *queuedMessage) {
 	}
 }
 
-// workerPool prepares messages with a limited number of goroutines, taking the sessions in turn. It begins with one
-// goroutine. While preparations are slow, relief doubles the number of goroutines. So quick preparations use few
-// goroutines, and do not delay messages that are due now.
+// workerPool prepares messages with a limited number of goroutines, one session after the other in turn. It begins with
+// one goroutine. While preparations are slow, relief doubles the number of goroutines. Quick preparations therefore use
+// few goroutines, and do not delay messages that are due now.
 type workerPool struct {
 	s                 *scheduler
 	limit, perSession int
 
 	mu       sync.Mutex
 	running  int // number of goroutines
-	done     int // number of preparations since relief last looked
+	done     int // number of preparations since relief last checked
 	relieved bool
 	jobs     map[*sessionQueue]*sessionJobs
 	waiting  fifo[*sessionJobs] // sessions with work for which another goroutine may start
 }
 
-// sessionJobs has the waiting work of one session in a pool.
+// sessionJobs contains the waiting work of one session in a pool.
 type sessionJobs struct {
 	queue     *sessionQueue
 	messages  fifo[*queuedMessage]
@@ -80,7 +80,8 @@ func (p *workerPool) submit(m *queuedMessage) {
 	}
 }
 
-// list puts the session into the pool's queue, if it has work and another goroutine may serve it. The pool is locked.
+// list puts the session into the pool's queue, if it has work and may have another goroutine. The caller must hold the
+// pool's lock.
 func (p *workerPool) list(j *sessionJobs) {
 	if !j.listed && j.waiting() > 0 && j.workers < p.perSession {
 		j.listed = true
@@ -88,7 +89,7 @@ func (p *workerPool) list(j *sessionJobs) {
 	}
 }
 
-// grow starts n more goroutines, up to the limit of the pool. The pool is locked.
+// grow starts n more goroutines, up to the limit of the pool. The caller must hold the pool's lock.
 func (p *workerPool) grow(n int) {
 	for range min(n, p.limit-p.running) {
 		p.running++
@@ -96,7 +97,7 @@ func (p *workerPool) grow(n int) {
 	}
 }
 
-// relief adds goroutines while work waits and all goroutines are busy. It ends when no work waits.
+// relief adds goroutines while work waits and all goroutines are busy. It returns when no work waits.
 func (p *workerPool) relief() {
 	for p.s.cfg.Clock.Sleep(p.s.life.ctx, reliefEvery) == nil {
 		p.mu.Lock()
@@ -118,7 +119,7 @@ func (p *workerPool) relief() {
 
 const reliefEvery = time.Millisecond
 
-// work prepares messages until none is left.
+// work prepares messages until no message waits.
 func (p *workerPool) work() {
 	p.mu.Lock()
 	for p.waiting.len() > 0 {

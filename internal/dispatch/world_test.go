@@ -23,14 +23,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// postgresEnv is the environment variable with the address of a PostgreSQL server on which tests may create
-// databases.
+// postgresEnv is the environment variable with the address of a PostgreSQL server. Tests may create databases on this
+// server.
 const postgresEnv = "PUNTUALE_TEST_POSTGRES"
 
 // world is a real store with one client. The client's default session is a sandbox.
 type world struct {
 	store    *store.Store
-	raw      *sql.DB // for statements that no role of the store offers
+	raw      *sql.DB // for statements that the store has no method for
 	tenant   puntuale.Tenant
 	client   puntuale.ClientID
 	session  puntuale.SessionID
@@ -96,7 +96,7 @@ func newKey() puntuale.Key {
 	return puntuale.Key{Name: "test", Prefix: "xx", Hash: sha256.Sum256(fmt.Append(nil, "key", keys.Add(1))), Created: time.Now()}
 }
 
-// newClient creates a partner with one client without limits.
+// newClient creates a partner with one client that has no limits.
 func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) {
 	t.Helper()
 	now := clock.System().Now()
@@ -118,7 +118,7 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	return created.Client, created.Session
 }
 
-// start stores a run to a phone, with one message for each moment in due. Each message is valid for the time valid.
+// start stores a run to a phone, with one message for each due time. Each message is valid for the duration valid.
 func (w *world) start(t testing.TB, phone string, valid time.Duration, due ...time.Time) []puntuale.MessageID {
 	t.Helper()
 	ids, err := w.begin(t.Context(), phone, valid, due...)
@@ -198,7 +198,7 @@ func (w *world) ledger(t testing.TB) (all []puntuale.SandboxMessage) {
 	}
 }
 
-// copies returns, for each message in the ledger, the number of its rows and of its copies.
+// copies returns the number of rows and the number of copies of each message in the ledger.
 func (w *world) copies(t testing.TB) (rows, copies map[puntuale.MessageID]int) {
 	t.Helper()
 	rows, copies = map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
@@ -209,7 +209,7 @@ func (w *world) copies(t testing.TB) (rows, copies map[puntuale.MessageID]int) {
 	return rows, copies
 }
 
-// config returns a configuration that sends to the world's sandbox and has short times.
+// config returns a configuration that sends to the world's sandbox and has short intervals.
 func (w *world) config() dispatch.Config {
 	c := sandbox.New(w.store, clock.System(), 0)
 	return dispatch.Config{
@@ -232,7 +232,7 @@ func (w *world) dispatch(t testing.TB, cfg dispatch.Config) *dispatch.Dispatcher
 	return d
 }
 
-// eventually waits until the function so returns true. It waits long enough for a slow machine.
+// eventually waits until condition returns true. The limit is long enough for a slow machine.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

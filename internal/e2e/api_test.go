@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// transport keeps connections alive for many workers at once.
+// web is the HTTP client of the tests. It keeps connections open for many workers at once.
 var web = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 
-// answer is a response, read to its end.
+// answer is a response whose body was read to its end.
 type answer struct {
 	status int
 	header http.Header
@@ -31,7 +31,7 @@ func (a answer) into(t *testing.T, v any) {
 	}
 }
 
-// call sends one request. An error means that nobody knows what the server did.
+// call sends one request. If it returns an error, nobody knows what the server did.
 func call(method, address, key string, body any, header ...string) (answer, error) {
 	return callWith(web, method, address, key, body, header...)
 }
@@ -74,7 +74,7 @@ func callWith(client *http.Client, method, address, key string, body any, header
 	return a, err
 }
 
-// must is call, but any error fails the test.
+// must does the same as call, but fails the test on an error, or if the status is not 200.
 func must(t *testing.T, method, address, key string, body any, header ...string) answer {
 	t.Helper()
 	a, err := call(method, address, key, body, header...)
@@ -87,12 +87,12 @@ func must(t *testing.T, method, address, key string, body any, header ...string)
 	return a
 }
 
-// tenant is one client of the service with one sequence.
+// tenant is one client of the service, with one sequence.
 type tenant struct {
 	id, key, sequence string
 }
 
-// createTenant makes a client and a sequence from its steps.
+// createTenant makes a client, and a sequence with the given steps.
 func createTenant(t *testing.T, base, partnerKey, accountType string, steps ...any) tenant {
 	t.Helper()
 	var created struct {
@@ -112,7 +112,7 @@ func createTenant(t *testing.T, base, partnerKey, accountType string, steps ...a
 	return tenant{created.ID, created.Key, sequence.ID}
 }
 
-// step is a step with a text, which leaves at the given time after the call.
+// step returns a step with a text, which leaves at the given time after the call.
 func step(text string, amount int, unit string) map[string]any {
 	offset := map[string]any{"amount": amount, "direction": "after"}
 	if unit != "" {
@@ -122,7 +122,7 @@ func step(text string, amount int, unit string) map[string]any {
 	return map[string]any{"text": text, "timing": timing}
 }
 
-// String lists the moments of a message's life.
+// String lists a message's state and the times of its history.
 func (d detail) String() string {
 	left := "never"
 	if d.Left != nil {
@@ -142,7 +142,7 @@ type detail struct {
 	Accepted string  `json:"ricezione"`
 }
 
-// details reads messages in chunks, by id.
+// details reads messages by id, in chunks.
 func details(t *testing.T, base, key string, ids []string) map[string]detail {
 	t.Helper()
 	all := make(map[string]detail, len(ids))
@@ -170,7 +170,7 @@ type received struct {
 	Received string `json:"received_at"`
 }
 
-// ledger reads all that the simulated network received of the client.
+// ledger returns everything that the simulated network received from the client.
 func ledger(t *testing.T, base, key string) []received {
 	t.Helper()
 	var all []received

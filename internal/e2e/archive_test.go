@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestArchive: messages that ended long ago move from the database into files. An operator finds them in the files.
-// After a person is erased, the files have nothing about this person either.
+// TestArchive: messages that ended long ago move from the database into files. An operator finds them in the files. If
+// a person is erased, the files contain nothing about this person any more.
 func TestArchive(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -88,7 +88,7 @@ func TestArchive(t *testing.T) {
 
 		must(t, "POST", s.base+"/api/contacts/erase", x.key, map[string]any{"phone": "+393471110001"})
 		s.terminate(25 * time.Second)
-		s.start() // the new server's archiver looks at once
+		s.start() // the new server's archiver starts its first pass at once
 		eventually(t, 20*time.Second, "the file is rewritten", func() bool {
 			_, err := os.Stat(filepath.Join(folder, "00000001-2.gz"))
 			return err == nil && number(t, database, "select count(*) from archive_erasure") == 0

@@ -15,8 +15,9 @@ import (
 )
 
 // TestAssistedPhone uses the phone's page on the built server. Four messages are due: one is sent, one is skipped, one
-// is cancelled before it is tapped, and one is returned. The person declares some outcomes without a network, and each
-// arrives once. On PostgreSQL there are two servers: the phone talks to one, and all other callers talk to the other.
+// is cancelled before it is tapped, and one is returned. The person declares some outcomes while the network is away.
+// Each outcome reaches the server once. On PostgreSQL there are two servers: the phone talks to one, and all other
+// callers talk to the other.
 func TestAssistedPhone(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		p := newDevicePost(t, database)
@@ -61,7 +62,7 @@ func TestAssistedPhone(t *testing.T) {
 		b.until(`!` + onPhoneCard(phones[0], "h2"))
 		b.answers(phones[1], answersSkipped)
 		b.until(`!document.querySelector(".assisted-held")`)
-		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // the page also works without a network, and has kept the declared outcomes
+		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // the page also works without a network, and still has the declared outcomes
 		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
 		b.screenshot("phone-away")
 		for _, id := range ids[:2] {
@@ -110,8 +111,8 @@ func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// takes taps a message with a real input event, because only a user's input may open a browser window. Cards move while
-// other cards are answered, so a tap that missed its card is repeated.
+// The method takes sends a real tap to the button of a message's card, because the browser opens a window only for a
+// user's input. Cards move when other cards are answered. Therefore a tap that misses its card is repeated.
 func (b *browser) takes(phone string, effect string) {
 	b.t.Helper()
 	find := onPhoneCard(phone, ".btn-primary")
@@ -140,7 +141,7 @@ func (b *browser) takes(phone string, effect string) {
 	b.t.Fatalf("%s was tapped, and nothing happened", phone)
 }
 
-// answers presses one of the answers on the card of a message that the phone holds. It uses a script, because the card
+// answers presses one of the buttons on the card of a message that the phone holds. It uses a script, because the card
 // may move during an input event.
 func (b *browser) answers(phone, answer string) {
 	b.t.Helper()
@@ -162,5 +163,6 @@ func (b *browser) away(away bool) {
 	b.until(fmt.Sprintf(reached, !away))
 }
 
-// reached checks whether the page reaches its server. The browser's network service notices the change a little later than the page.
+// reached is a script that checks whether the page reaches its server. The browser's network service notices the change
+// a little later than the page does.
 const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`

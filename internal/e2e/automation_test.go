@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// automated is a client of a server whose rules act.
+// automated is a client with rules, on a server of the test.
 type automated struct {
 	t         *testing.T
 	base, key string
@@ -31,7 +31,7 @@ func newAutomated(t *testing.T, s *server, steps ...any) *automated {
 	return &automated{t, s.base, who.key, who.sequence}
 }
 
-// rule makes a rule. body is JSON.
+// rule creates a rule from the JSON body. It returns the rule's id, and its hook's path if it has one.
 func (a *automated) rule(body string) (id, path string) {
 	a.t.Helper()
 	var made struct{ ID, Path string }
@@ -39,13 +39,13 @@ func (a *automated) rule(body string) (id, path string) {
 	return made.ID, made.Path
 }
 
-// answers lets a person write to the default session, from the sandbox's phone.
+// answers makes a person write to the default session, through the sandbox.
 func (a *automated) answers(phone, text string) {
 	a.t.Helper()
 	must(a.t, "POST", a.base+"/api/sandbox/replies", a.key, map[string]any{"phone": phone, "text": text})
 }
 
-// gets waits until a person got a message with the text, and returns how long that took.
+// gets waits until a person got a message with the text. It returns how long that took.
 func (a *automated) gets(phone, text string) time.Duration {
 	a.t.Helper()
 	begun := time.Now()
@@ -53,7 +53,7 @@ func (a *automated) gets(phone, text string) time.Duration {
 	return time.Since(begun)
 }
 
-// got is what a person got, in order.
+// got returns the texts that a person got, in order.
 func (a *automated) got(phone string) (texts []string) {
 	a.t.Helper()
 	for _, m := range ledger(a.t, a.base, a.key) {
@@ -77,7 +77,7 @@ func (a *automated) log(rule string) []firing {
 	return log.Firings
 }
 
-// origins are the origins of a person's messages.
+// origins counts a person's messages by their origin.
 func (a *automated) origins(phone string) map[string]int {
 	a.t.Helper()
 	var list struct {
@@ -94,7 +94,7 @@ func (a *automated) origins(phone string) map[string]int {
 	return found
 }
 
-// TestAutomationTriggers has one rule for each trigger, and sees each act.
+// TestAutomationTriggers has one rule for each trigger, and checks that each rule acts.
 func TestAutomationTriggers(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -156,7 +156,7 @@ func states(a *automated, phone string) map[string]int {
 	return found
 }
 
-// hook posts to a hook and compares the answer.
+// hook posts a body to a hook. It checks the answer's status and the beginning of the answer.
 func (a *automated) hook(path, kind string, body []byte, key string, status int, begins string) {
 	a.t.Helper()
 	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.base+path, bytes.NewReader(body))
@@ -179,8 +179,8 @@ func (a *automated) hook(path, kind string, body []byte, key string, status int,
 	}
 }
 
-// TestAutomationsAnswerEachOther: two installations have a rule that answers anything, and each answers the other's messages. Both stop by
-// themselves.
+// TestAutomationsAnswerEachOther: each of two installations has a rule that answers every reply. The test passes the
+// messages of each installation to the other one. The answers end without any action of a person.
 func TestAutomationsAnswerEachOther(t *testing.T) {
 	const phone = "+393331250001"
 	left := newAutomated(t, serve(t, t.TempDir()+"/puntuale.db"), step("x", 0, ""))
@@ -193,7 +193,7 @@ func TestAutomationsAnswerEachOther(t *testing.T) {
 	left.answers(phone, "ciao")
 	told := map[*automated]int{}
 	quiet := 0
-	for quiet < 20 { // each message of one is written to the other
+	for quiet < 20 { // passes each installation's messages to the other as replies
 		moved := false
 		for from, to := range map[*automated]*automated{left: right, right: left} {
 			if all := from.got(phone); len(all) > told[from] {
@@ -225,7 +225,7 @@ func TestAutomationsAnswerEachOther(t *testing.T) {
 
 var recipeHeading = regexp.MustCompile(`(?m)^## (.*)$`)
 
-// recipes are the rules in docs/automations.md, by the headings over them.
+// recipes returns the rules in docs/automations.md, by the heading above each rule.
 func recipes(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/automations.md")
@@ -248,7 +248,8 @@ func recipes(t *testing.T) map[string]string {
 	return found
 }
 
-// TestAutomationRecipes posts what other programs send to the rules of docs/automations.md, and sees what starts. A repeat does nothing.
+// TestAutomationRecipes posts the requests of other programs to the rules of docs/automations.md, and checks which
+// sequences start. A repeated request starts nothing.
 func TestAutomationRecipes(t *testing.T) {
 	s := serve(t, t.TempDir()+"/puntuale.db")
 	a := newAutomated(t, s, map[string]any{"text": "Ciao {{nome}}, ci vediamo il {{data_appuntamento:data}}",
@@ -264,7 +265,7 @@ func TestAutomationRecipes(t *testing.T) {
 		{"Typeform", "typeform.json", "+393331230004", "Ciao Dario, grazie delle risposte! (autunno)", ""},
 	} {
 		id, path := a.rule(rules[c.name])
-		if c.name == "WooCommerce" { // what it sends when the webhook is saved
+		if c.name == "WooCommerce" { // WooCommerce sends this when a webhook is saved
 			ping, err := os.ReadFile(filepath.Join("testdata", "hook", "woocommerce-ping.txt"))
 			if err != nil {
 				t.Fatal(err)
@@ -275,7 +276,7 @@ func TestAutomationRecipes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		soon := time.Now().AddDate(0, 1, 0).Format("2006-01-02") // sequences look five years ahead
+		soon := time.Now().AddDate(0, 1, 0).Format("2006-01-02") // sequences accept dates up to five years ahead
 		body = bytes.ReplaceAll(body, []byte("2035-05-25"), []byte(soon))
 		a.hook(path, "application/json", body, c.key, http.StatusOK, `{"accepted":true}`)
 		a.hook(path, "application/json", body, c.key, http.StatusOK, `{"accepted":true,"repeated":true}`)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestAutomationsKilled kills the server with SIGKILL while rules act. People write, programs call hooks, and calls start
-// sequences. At the end each occurrence that was acknowledged acted exactly once.
+// TestAutomationsKilled kills the server with SIGKILL while rules act. Meanwhile people write, programs call hooks, and
+// callers start sequences. At the end, the rules have acted exactly once for each occurrence that was acknowledged.
 func TestAutomationsKilled(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		r := newRuled(t, database, 1)
@@ -31,7 +31,7 @@ func TestAutomationsKilled(t *testing.T) {
 	})
 }
 
-// TestAutomationsTakenOver kills one of two servers while rules act. The other server does the rest alone.
+// TestAutomationsTakenOver kills one of two servers while rules act. The other server does the rest of the work alone.
 func TestAutomationsTakenOver(t *testing.T) {
 	r := newRuled(t, postgres(t), 2)
 	for i := range pick(1, 5) {
@@ -47,7 +47,7 @@ func TestAutomationsTakenOver(t *testing.T) {
 	r.verify()
 }
 
-// ruled is a client with rules, and the ledger of what happened to its people.
+// ruled is a client with rules. It has a ledger of what must happen to each person.
 type ruled struct {
 	*automated
 	database string
@@ -55,29 +55,29 @@ type ruled struct {
 	random   *rand.Rand
 	tellers  *tellers
 
-	sequences map[string]string // ids, by the text of the only step
-	rules     map[string]string // ids, by what their ledger is about: the text that a person gets, or a tag
-	hooks     string            // the path of the rule's secret address
+	sequences map[string]string // ids of sequences, by the text of their only step
+	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
+	hooks     string            // path of the rule's hook
 	people    []*ruledPerson
-	passes    []time.Time // when the hours passed that silence takes
+	passes    []time.Time // times at which the test made all silences long enough
 	kills     int
-	waiting   int // triggers that waited when a server was killed
-	taken     int // of these, the triggers that a runner had taken
+	waiting   int // sum over all kills: triggers that waited when the server was killed
+	taken     int // sum over all kills: those of the waiting triggers that a runner had taken
 }
 
-// ruledPerson is one person, and what the rules do for the person.
+// ruledPerson is one person, with the effects that the rules must have for the person.
 type ruledPerson struct {
 	phone string
-	wants map[string]int // how often, by text or tag
+	wants map[string]int // how often the person must get each text or tag
 
 	mu       sync.Mutex
-	message  string // the id of the message that the person answers
-	unsure   bool   // the only call got no answer: it may have happened once or not at all
+	message  string // id of the message that the person answers
+	unsure   bool   // the only call about the person got no answer, so it may have had its effect or not
 	begun    time.Time
 	answered time.Time
 }
 
-// Texts that people get, and tags.
+// Texts and tags that people get.
 const (
 	textWelcome  = "benvenuto"
 	textThanks   = "grazie"
@@ -131,7 +131,8 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 	return r
 }
 
-// happens adds n new people of each kind. Then it causes the events that the rules react to.
+// happens adds n new people of each kind, and causes the events that rules react to. It returns at a random time, while
+// some events are still being delivered.
 func (r *ruled) happens(n int) {
 	var all [][]told
 	for range n {
@@ -155,13 +156,13 @@ func (r *ruled) happens(n int) {
 	case <-time.After(time.Minute):
 		r.t.Errorf("the calls got too few answers")
 	}
-	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // the moment of a kill is random; a runner looks ten times a second
+	time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond) // the time of a kill must be random; a runner looks for triggers ten times a second
 }
 
-// address is the address of a path at any of the servers.
+// address returns the address of a path on a random server.
 func (r *ruled) address(path string) string { return r.nodes[rand.IntN(len(r.nodes))].base + path }
 
-// done makes a call, and reports whether it was answered 200.
+// done makes a call, and reports whether the status was 200.
 func (r *ruled) done(method, path string, body, answered any, header ...string) bool {
 	a, err := callWith(impatient, method, r.address(path), r.key, body, header...)
 	if err == nil && a.status >= 400 && a.status < 500 && !busy(a) {
@@ -170,14 +171,14 @@ func (r *ruled) done(method, path string, body, answered any, header ...string) 
 	return err == nil && a.status == http.StatusOK && (answered == nil || json.Unmarshal(a.body, answered) == nil)
 }
 
-// writes is a reply. The network repeats it, with the same id.
+// writes returns a function that delivers a reply. The network repeats this function, with the same id for the reply.
 func (r *ruled) writes(p *ruledPerson, id, text string) func() bool {
 	return func() bool {
 		return r.done("POST", "/api/sandbox/replies", map[string]any{"phone": p.phone, "text": text, "network_id": p.phone + id}, nil)
 	}
 }
 
-// starts is a call that starts a sequence. Its caller repeats it, with the same key.
+// starts returns a function that starts a sequence. The caller repeats this function, with the same idempotency key.
 func (r *ruled) starts(p *ruledPerson, sequence string) func() bool {
 	return func() bool {
 		var made struct{ ID []string }
@@ -191,7 +192,7 @@ func (r *ruled) starts(p *ruledPerson, sequence string) func() bool {
 	}
 }
 
-// once makes a call that nobody repeats.
+// once returns a function that makes the call only at the first time. Nobody repeats the call after a lost answer.
 func (p *ruledPerson) once(call func() bool) func() bool {
 	var once sync.Once
 	return func() bool {
@@ -244,7 +245,7 @@ func (r *ruled) isSilent(p *ruledPerson) []func() bool {
 	return []func() bool{r.starts(p, textQuestion)}
 }
 
-// answersQuestion is a person who answers once the question has arrived.
+// answersQuestion is a person who answers a question after the question has arrived.
 func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textQuestion: 1, textReply: 1, textThanks: 1, tagFirst: 1}
 	return []func() bool{r.starts(p, textQuestion), func() bool {
@@ -266,7 +267,7 @@ func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	}}
 }
 
-// isBorn is a contact with a date. What the rule sends for it is due at once.
+// isBorn is a contact with a date. The rule's message for the date is due at once.
 func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textBirthday: 1}
 	day := time.Now().AddDate(-30, 0, 1).Format("2006-01-02")
@@ -275,7 +276,7 @@ func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	}}
 }
 
-// kill kills a server, and counts what its runner left.
+// kill kills a server, and counts the triggers that its runner left.
 func (r *ruled) kill(s *server) {
 	s.kill()
 	r.kills++
@@ -283,7 +284,7 @@ func (r *ruled) kill(s *server) {
 	r.taken += number(r.t, r.database, `select count(*) from automation_trigger where next_at > at`)
 }
 
-// hoursPass makes each silence long enough.
+// hoursPass makes all timers due, as if the hours of each silence had passed.
 func (r *ruled) hoursPass() {
 	r.t.Helper()
 	db := open(r.t, r.database)
@@ -294,10 +295,11 @@ func (r *ruled) hoursPass() {
 	}
 }
 
-// notDone counts what rules and sessions still have to do, but for silences.
+// notDone counts the work that rules and sessions still have to do. It leaves out timers.
 const notDone = `select (select count(*) from automation_trigger) + (select count(*) from message where state = 0) + (select count(*) from automation_date where run_id = 0)`
 
-// quiet waits until nothing is left to do. It takes up to the lease of a trigger that a killed server had taken.
+// quiet waits until the query left returns 0. If a killed server had taken a trigger, this lasts until the trigger's
+// lease ends.
 func (r *ruled) quiet(what, left string) {
 	r.t.Helper()
 	eventually(r.t, 90*time.Second, what, func() bool {
@@ -305,7 +307,8 @@ func (r *ruled) quiet(what, left string) {
 	})
 }
 
-// verify lets everything end, and compares what the simulated network received, and the logs of the rules, with the ledger.
+// verify waits until all work is done. Then it compares the test's ledger with the simulated network's ledger and with
+// the rules' logs.
 func (r *ruled) verify() {
 	r.t.Helper()
 	r.tellers.end()
@@ -325,7 +328,7 @@ func (r *ruled) verify() {
 	for of, rule := range r.rules {
 		acted[of] = r.actedOf(known, of, rule)
 	}
-	arrived[tagFirst] = acted[tagFirst] // a tag that is added twice looks as if it was added once; the log tells
+	arrived[tagFirst] = acted[tagFirst] // a tag that was added twice looks the same as a tag that was added once, so the log decides
 	unsure, total := 0, 0
 	for _, p := range r.people {
 		for text, all := range arrived {
@@ -337,7 +340,7 @@ func (r *ruled) verify() {
 				least = 0
 			case text == textSilence && r.passedBefore(p):
 				want = 1
-			case text == textReply && r.passedBefore(p): // the person may have answered what the rule sent after the silence
+			case text == textReply && r.passedBefore(p): // the person may have answered the message that the rule sent after the silence
 				least = 0
 			}
 			if n < least || n > want {
@@ -364,18 +367,19 @@ func (r *ruled) verify() {
 		r.kills, r.waiting, r.taken, len(r.people), unsure, total, r.tellers.calls.Load(), r.tellers.lost.Load())
 }
 
-// alive is the address of a server that runs.
+// alive returns the address of a running server.
 func (r *ruled) alive() string {
 	i := slices.IndexFunc(r.nodes, func(s *server) bool { return s.cmd != nil })
 	return r.nodes[i].base
 }
 
-// passedBefore reports whether a silence may have become long enough before the person answered.
+// passedBefore reports whether the hours of a silence may have passed before the person answered.
 func (r *ruled) passedBefore(p *ruledPerson) bool {
 	return !p.answered.IsZero() && slices.ContainsFunc(r.passes, func(at time.Time) bool { return at.After(p.begun) && at.Before(p.answered) })
 }
 
-// actedOf counts how often a rule acted for each person. No occurrence stands in the log twice, and the rule's own count is the same.
+// actedOf counts in a rule's log how often the rule acted for each person. It checks that the log has no occurrence
+// twice, and that the rule's own count is the same.
 func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
 	r.t.Helper()
 	acted, seen, n := map[string]int{}, map[string]bool{}, 0
@@ -402,8 +406,8 @@ func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
 	return acted
 }
 
-// TestRestoreRepeatsNoAutomation makes a backup before a silence is long enough, lets the rule act, and restores the backup. The rule does not act
-// a second time, and its log says so. It acts on what comes later.
+// TestRestoreRepeatsNoAutomation makes a backup before a silence is long enough. It lets the rule act, and then
+// restores the backup. The rule does not act a second time, and its log says why. It still acts on later facts.
 func TestRestoreRepeatsNoAutomation(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		r := newRuled(t, database, 1)

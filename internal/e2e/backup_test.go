@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// TestRestoreDoublesNothing makes a backup under 300 starts a second, lets everything leave, and restores the backup.
-// No message leaves again. The unknown messages are exactly those that are due and not ended in the backup. On a busy
-// machine there are fewer starts, but the checks are the same.
+// TestRestoreDoublesNothing makes a backup during 300 starts a second. It lets all due messages leave, and restores the
+// backup. No message leaves again. The unknown messages are exactly those that were due and had not ended in the
+// backup. On a busy machine there are fewer starts, but the checks are the same.
 func TestRestoreDoublesNothing(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -27,7 +27,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		old := serve(t, database)
 		tenants := loadTenants(t, old.base, createPartner(t, database), 3)
 		l := newLoadOf(manyStarts, seed, tenants, old.base)
-		l.await(t, 1200) // about as many starts as come in four seconds
+		l.await(t, 1200) // about as many starts as four seconds bring
 		file := filepath.Join(t.TempDir(), "backup.zip")
 		began, before := time.Now(), l.acknowledged()
 		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))
@@ -36,7 +36,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 			float64(during)/took.Seconds(), float64(before)/began.Sub(l.begun).Seconds())
 		l.await(t, l.acknowledged()+300)
 		l.end()
-		l.verify(t, old.base, 90*time.Second) // all due messages have left the old installation, which is not used any more
+		l.verify(t, old.base, 90*time.Second) // all due messages have left the old installation, which the test does not use after this
 		old.kill()
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the backup: %v, %v", info, err)
@@ -49,8 +49,9 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		command(t, "restore", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(to))
 		held := readBackup(t, file)
 		fresh := serve(t, to)
-		// A session's messages leave in the order in which they are due. So the test sends one new message, and then
-		// another. After both have arrived, every older message that leaves by itself has left.
+		// A session's messages leave in the order in which they are due. So the test sends a new message, and then
+		// another new message. After both have arrived, all older messages have left, unless they wait for a person's
+		// decision.
 		made := map[string]bool{}
 		for range 2 {
 			for _, who := range tenants {
@@ -77,7 +78,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 	})
 }
 
-// decided sends the unknown messages of one client again, and closes those of another client.
+// decided sends one client's unknown messages again, and closes another client's unknown messages.
 func decided(t *testing.T, s *server, tenants []tenant, held *backup) {
 	t.Helper()
 	var again struct {
@@ -107,7 +108,7 @@ func decided(t *testing.T, s *server, tenants []tenant, held *backup) {
 	}
 }
 
-// sent sends a message and waits until it arrived.
+// sent sends a message and waits until it has arrived.
 func sent(t *testing.T, base string, who tenant) (id string) {
 	t.Helper()
 	var made struct {
@@ -125,7 +126,7 @@ func (l *load) acknowledged() int {
 	return l.starts
 }
 
-// await waits until at least starts starts were acknowledged.
+// await waits until at least the given number of starts were acknowledged.
 func (l *load) await(t *testing.T, starts int) {
 	t.Helper()
 	eventually(t, time.Minute, "enough starts were acknowledged", func() bool { return l.acknowledged() >= starts })
@@ -133,11 +134,11 @@ func (l *load) await(t *testing.T, starts int) {
 
 // backup has the contents of a backup, by client.
 type backup struct {
-	open map[string][]string        // messages that were due by now and had not ended
+	open map[string][]string        // messages that were due and had not ended
 	had  map[string]map[string]bool // messages that the simulated network had received
 }
 
-// left returns the messages that the network received, and that the backup does not count as received.
+// left returns the messages that the network has received, except those that the backup lists as received.
 func (b *backup) left(t *testing.T, base string, who tenant) (ids []string) {
 	t.Helper()
 	for _, r := range ledger(t, base, who.key) {

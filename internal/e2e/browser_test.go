@@ -42,7 +42,7 @@ func newBrowser(t *testing.T) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		// Pages can load nothing from other servers.
+		// Pages cannot load anything from other servers.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -67,7 +67,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// note keeps an event. It runs in the browser's event loop.
+// note stores an event. The browser's event loop calls it.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// do carries out steps. Each must succeed.
+// do executes steps in the browser. Each step must succeed.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -98,7 +98,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns the result of a script in the page.
+// evaluate runs a script in the page and returns its result.
 func evaluate[T any](b *browser, script string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
@@ -108,7 +108,7 @@ func evaluate[T any](b *browser, script string) T {
 	return value
 }
 
-// screenshot keeps a picture of the visible page, if PUNTUALE_SCREENSHOTS names a folder.
+// screenshot stores a picture of the visible page, if PUNTUALE_SCREENSHOTS names a folder.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PUNTUALE_SCREENSHOTS")
@@ -124,7 +124,8 @@ func (b *browser) screenshot(name string) {
 	}
 }
 
-// keepsToItself fails the test if the page broke its policy, sent a request to another server, or wrote an error.
+// keepsToItself fails the test if the page broke its content security policy, sent a request to another server, or
+// wrote an error.
 func (b *browser) keepsToItself(base string) {
 	b.t.Helper()
 	if broken := evaluate[[]string](b, "violations"); len(broken) > 0 {

@@ -34,7 +34,7 @@ type campaignState struct {
 	} `json:"counts"`
 }
 
-// patient is an HTTP client that waits longer than the server waits for a check.
+// patient is an HTTP client whose timeout is longer than the server's wait for a check.
 var patient = &http.Client{Timeout: 30 * time.Second}
 
 func newMass(t *testing.T, s *server) *mass {
@@ -44,13 +44,13 @@ func newMass(t *testing.T, s *server) *mass {
 	return &mass{t: t, s: s, key: key, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// phone returns the number of the ith recipient of the present campaign. No number has a special ending of the
-// simulated network.
+// phone returns the number of the i-th recipient of the present campaign. No number has an ending that the simulated
+// network treats specially.
 func (m *mass) phone(i int) string { return fmt.Sprintf("+3932%d%03d%04d", m.sent%10, i/9000, i%9000) }
 
-// wait waits for a short random time.
+// wait waits for a random time of at most maxWait.
 func (m *mass) wait(maxWait time.Duration) {
-	time.Sleep(time.Duration(m.random.Int64N(int64(maxWait)))) // the moment of a kill is random
+	time.Sleep(time.Duration(m.random.Int64N(int64(maxWait)))) // the time of a kill must be random
 }
 
 // again kills the server and starts it again.
@@ -126,7 +126,7 @@ func (m *mass) check(id string) (digest string) {
 	return digest
 }
 
-// draft makes a campaign with a complete list. If kills is true, the server is killed meanwhile.
+// draft makes a campaign with a complete list. If kills is true, it kills the server during the upload.
 func (m *mass) draft(recipients int, kills bool) (id string) {
 	m.t.Helper()
 	m.sent++
@@ -155,8 +155,8 @@ func (m *mass) start(id, digest string) {
 	must(m.t, "POST", m.s.base+"/api/campaigns/"+id+"/start", m.key, map[string]any{"digest": digest})
 }
 
-// done waits for the campaign's end, and compares its counts with the simulated network's ledger: each recipient is
-// there exactly once.
+// done waits for the campaign's end, and compares its counts with the simulated network's ledger. The ledger must have
+// each recipient exactly once.
 func (m *mass) done(id string, recipients int, within time.Duration) {
 	m.t.Helper()
 	var last campaignState
@@ -185,8 +185,8 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 	}
 }
 
-// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions.
-// Each recipient gets exactly one message. After a pause was answered, only messages that were already in flight leave.
+// TestCampaignKilled kills the server during a campaign's upload, check, feeding, two pauses and two resumptions. Each
+// recipient gets exactly one message. After the answer to a pause, only messages that were in flight before it leave.
 func TestCampaignKilled(t *testing.T) {
 	recipients, latency, rounds := 7000, "1s", 1 // up to 1,000 messages of a session are in flight at once
 	if long {
@@ -220,7 +220,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages leave to recipients after the first 20.
+// leaving waits until messages after the first 20 leave.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState
@@ -228,8 +228,8 @@ func (m *mass) leaving(id string) {
 	eventually(m.t, time.Minute, "messages leave", func() bool { return m.state(id).Counts.Completed > before.Counts.Completed })
 }
 
-// TestCampaignTakenOver kills one of two servers while it feeds a campaign. The other server goes on, and no recipient
-// gets two messages.
+// TestCampaignTakenOver kills one of two servers while it feeds a campaign. The other server continues, and no
+// recipient gets two messages.
 func TestCampaignTakenOver(t *testing.T) {
 	recipients := 3000
 	if long {
@@ -251,9 +251,8 @@ func TestCampaignTakenOver(t *testing.T) {
 	m.done(id, recipients, 2*time.Minute)
 }
 
-// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some leave by the campaign's own
-// session, and some belong to another client. All leave within two seconds of their calls, long before the campaign
-// ends.
+// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some use the campaign's session,
+// and some belong to another client. All leave within two seconds of their calls, long before the campaign ends.
 func TestCampaignYields(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -386,7 +385,7 @@ func workbook(t *testing.T, sheet string) *bytes.Buffer {
 	return &out
 }
 
-// repeated reads a text again and again.
+// repeated returns a reader that repeats the text without end.
 func repeated(text string) io.Reader { return &repeater{text: text} }
 
 type repeater struct {

@@ -21,7 +21,7 @@ func (m *mass) campaign(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// says runs the command to its end, checks its exit code, and returns its output.
+// says runs the command until it ends, checks its exit code, and returns its output.
 func (m *mass) says(code int, args ...string) string {
 	m.t.Helper()
 	out, err := m.campaign(args...).CombinedOutput()
@@ -37,8 +37,8 @@ func (m *mass) says(code int, args ...string) string {
 	return string(out)
 }
 
-// TestCampaignCommand: the command sends a list, each recipient once. This also holds if the command is killed and run
-// again.
+// TestCampaignCommand: the command sends to each recipient of a list once. This is also true if the command is killed
+// and run again.
 func TestCampaignCommand(t *testing.T) {
 	const recipients = 300
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
@@ -101,7 +101,7 @@ func TestCampaignCommand(t *testing.T) {
 	m.everybody(recipients)
 }
 
-// everybody checks that each number of the present list is once in the simulated network's ledger.
+// everybody checks that the simulated network's ledger has each number of the present list exactly once.
 func (m *mass) everybody(recipients int) {
 	m.t.Helper()
 	times := map[string]int{}
@@ -115,9 +115,9 @@ func (m *mass) everybody(recipients int) {
 	}
 }
 
-// TestCampaignCommandInterrupted: Ctrl-C ends the command, but not the campaign. The command says how to watch the
-// campaign again. It can pause and resume the campaign, and keeps watching while the server restarts. Each recipient of
-// the workbook gets one message.
+// TestCampaignCommandInterrupted: Ctrl-C ends the command, but not the campaign. The command prints how to watch the
+// campaign again. It can pause and resume the campaign. It continues to watch while the server restarts. Each recipient
+// of the workbook gets one message.
 func TestCampaignCommandInterrupted(t *testing.T) {
 	const recipients = 60
 	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))

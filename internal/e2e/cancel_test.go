@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// TestManyCancelled cancels more messages than fit into the answer's memory. The answer names each of them once, in the
-// contract's form, and the server needs no more memory than for a few messages.
+// TestManyCancelled cancels many messages: the answer is larger than the memory that an answer may use. The answer
+// names each message once, in the contract's form. The server uses no more memory than for a few messages.
 func TestManyCancelled(t *testing.T) {
 	const many = 150_000
 	databases(t, func(t *testing.T, database string) {
 		s := prepare(t, database)
-		s.env = []string{"GODEBUG=gctrace=1"} // at each collection, the log says how much memory was alive
+		s.env = []string{"GODEBUG=gctrace=1"} // at each garbage collection, the log says how much memory is still used
 		s.start()
 		who := createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
 		var made struct{ ID []string }
@@ -44,7 +44,7 @@ func TestManyCancelled(t *testing.T) {
 		if n != many {
 			t.Errorf("%d messages were named, of %d", n, many)
 		}
-		if live > 12 { // with the answer in memory, an earlier version had 37 MB and 19 MB
+		if live > 12 { // an earlier version had the whole answer in memory, and used 37 MB and 19 MB
 			t.Errorf("%d MB were alive", live)
 		}
 		if left := number(t, database, "select count(*) from message where state = 0"); left != 0 {
@@ -53,7 +53,7 @@ func TestManyCancelled(t *testing.T) {
 	})
 }
 
-// readCancelled reads an answer while it arrives, and returns how many messages it names.
+// readCancelled reads an answer while it arrives, and returns how many messages the answer names.
 func readCancelled(t *testing.T, d *json.Decoder) (n int) {
 	t.Helper()
 	token := func(want any) any {
@@ -109,10 +109,11 @@ func mustRead(t *testing.T, path string) []byte {
 	return text
 }
 
-// collected matches the runtime's log line about a collection. Its group is the memory that is still alive, in MB.
+// collected matches the runtime's log line about a garbage collection. Its group is the memory that is still used, in
+// MB.
 var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
 
-// mostAlive returns the most memory, in MB, that was alive at any collection in the log.
+// mostAlive returns the largest memory in use, in MB, at any garbage collection in the log.
 func mostAlive(t *testing.T, log []byte) (highest int) {
 	t.Helper()
 	all := collected.FindAllSubmatch(log, -1)

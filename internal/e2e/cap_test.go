@@ -12,7 +12,7 @@ import (
 )
 
 // TestCapIsExact: 128 callers call two servers until each caller is refused. The daily cap is 1,000. Exactly 1,000
-// calls are accepted. Their counters are the numbers 1 to 1,000, each once.
+// calls are accepted. Their answers have the counters 1 to 1,000, each once.
 func TestCapIsExact(t *testing.T) {
 	database := postgres(t)
 	one, two := serve(t, database), serve(t, database)
@@ -33,9 +33,9 @@ func TestCapIsExact(t *testing.T) {
 	}
 }
 
-// noonZone is a time zone where it is about noon now, because counters begin anew at midnight.
+// noonZone returns a time zone in which it is about noon now, because counters start again at midnight.
 func noonZone() string {
-	behind := time.Now().UTC().Hour() - 12 // in these names of zones, the sign is reversed
+	behind := time.Now().UTC().Hour() - 12 // the sign in these zones' names is reversed
 	return fmt.Sprintf("Etc/GMT%+d", behind)
 }
 
@@ -44,7 +44,7 @@ type capCallers struct {
 	bases []string
 
 	mu       sync.Mutex
-	used     map[int]int // for each counter: how many accepted calls had it
+	used     map[int]int // how many accepted calls got each counter
 	accepted int
 	refused  int
 	wrong    []string

@@ -23,8 +23,8 @@ type cluster struct {
 	port    string
 }
 
-// newCluster starts a cluster, which ends with the test. If the test's process is killed, the cluster ends, too,
-// because scripts/with-postgres ends it when the input of its command is closed.
+// newCluster starts a cluster, which ends with the test. If the test's process is killed, scripts/with-postgres ends
+// the cluster, because the input of its command is closed.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getenv("PUNTUALE_TEST_POSTGRES") == "" {
@@ -65,7 +65,7 @@ func newCluster(t *testing.T) *cluster {
 // crash stops the cluster without a checkpoint, as a power cut would: pg_ctl -m immediate.
 func (c *cluster) crash() { c.pgCtl("-m", "immediate", "-w", "stop") }
 
-// start starts the cluster again. When it returns, the cluster has recovered and takes connections.
+// start starts the cluster again. When it returns, the cluster has recovered and accepts connections.
 func (c *cluster) start() {
 	c.pgCtl("-o", "-p "+c.port, "-l", filepath.Join(filepath.Dir(c.data), "again.log"), "-w", "-t", "60", "start")
 }
@@ -80,7 +80,7 @@ func (c *cluster) pgCtl(args ...string) {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = "/"
-	// The output goes into a file, because the started server would keep a pipe open.
+	// The output goes into a file. With a pipe, the started server would keep the pipe open.
 	log, err := os.CreateTemp(c.t.TempDir(), "pg_ctl")
 	if err != nil {
 		c.t.Fatal(err)

@@ -38,8 +38,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestDemo does what a newcomer does. It starts the demo, sees messages leave, pastes the curl line, and sees its
-// message leave.
+// TestDemo does what a new user does. It starts the demo, waits for its messages, pastes the curl line, and waits for
+// the new message.
 func TestDemo(t *testing.T) {
 	cmd := exec.Command(binary, "demo", "--addr", freeAddr(t))
 	cmd.Dir = t.TempDir()
@@ -101,8 +101,8 @@ func curlLine(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestPartnerCreatedBesideServer uses a printed key at once, on both databases. Then it does the same with a rotated
-// key.
+// TestPartnerCreatedBesideServer creates a partner while a server runs, and uses the printed key at once. Then it
+// rotates the key and uses the new key. It runs on both databases.
 func TestPartnerCreatedBesideServer(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -129,7 +129,7 @@ func TestPartnerCreatedBesideServer(t *testing.T) {
 	})
 }
 
-// passwords returns the password hashes of all logins. There are at least those of the partner and its client.
+// passwords returns the password hashes of all logins. There are at least two: the partner's and its client's.
 func passwords(t *testing.T, database string) (hashes []string) {
 	t.Helper()
 	db := open(t, database)
@@ -165,7 +165,7 @@ func TestFaultsOfConfigurationAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestKeyIsNeverLogged sends valid and invalid keys in every way, at the log level that writes most.
+// TestKeyIsNeverLogged sends valid and invalid keys in every form, at the most detailed log level.
 func TestKeyIsNeverLogged(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database, "--log-level", "debug")

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestHistoriesAreLinearizable: several callers start, stop and cancel messages to the same recipient, near the moments
-// when the messages are due. Meanwhile the three servers are killed and stopped. The test then judges the history of
-// each message.
+// TestHistoriesAreLinearizable: several callers start, stop and cancel messages to the same recipient, at about the
+// times when the messages are due. Meanwhile the three servers are killed and stopped. At the end the test checks the
+// history of each message.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -61,7 +61,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	r.judge(f)
 }
 
-// race has everything that several callers did.
+// race has everything that the callers did.
 type race struct {
 	*load
 
@@ -73,15 +73,15 @@ type race struct {
 type matter struct {
 	tenant tenant
 	phone  string
-	target time.Duration // the callers meet at the moment of this step, so that the messages of earlier steps are already sent
+	target time.Duration // due time of one step, after the start; the callers act at this time, when messages of earlier steps are already sent
 
 	mu      sync.Mutex
 	started []deed
 	taken   []deed
-	meet    time.Time // set after a message was started: the moment at which the callers meet
+	meet    time.Time // the time at which the callers act; set when a message was started
 }
 
-// deed is one call.
+// deed is one call and its answer.
 type deed struct {
 	single, stop bool
 	event
@@ -140,7 +140,7 @@ func (c *caller) begin(m *matter) {
 	}
 }
 
-// aim waits until about the moment when a message is due, because mistakes are most likely then.
+// aim waits until about the time when a message is due, because mistakes are most likely then.
 func (c *caller) aim(m *matter) {
 	m.mu.Lock()
 	at := m.meet.Add(time.Duration(c.random.IntN(60_000)-20_000) * time.Microsecond)
@@ -173,7 +173,7 @@ func (c *caller) end(m *matter) {
 	}
 }
 
-// judge makes each message's history and checks it.
+// judge builds each message's history and checks it.
 func (r *race) judge(f *fleet) {
 	f.t.Helper()
 	for _, w := range r.wrong {
@@ -220,7 +220,7 @@ func (r *race) judge(f *fleet) {
 	}
 }
 
-// promises adds the recipient's messages to a verifier.
+// promises adds the messages to the recipient to a verifier.
 func (m *matter) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {
@@ -233,9 +233,10 @@ func (m *matter) promises(v *verifier) {
 	}
 }
 
-// history lists what was done about one message. If the message was sent, the moment of its claim is known. It is the
-// moment of the last attempt, because a message that is stopped in flight is not tried again. A message may be
-// CANCELLED or uncertain although no answer named it. Then one of the calls since its moment stopped it in flight.
+// history returns everything that was done about one message. If the message was sent, the history includes the time of
+// its claim. This is the time of the last attempt, because a message that is stopped in flight is not tried again. A
+// message may be CANCELLED or uncertain although no answer named it. Then one of the calls after its due time stopped
+// it in flight.
 func (m *matter) history(v *verifier, start deed, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
 	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
@@ -243,7 +244,7 @@ func (m *matter) history(v *verifier, start deed, id string) (h history, inFligh
 	h = append(h, start.event)
 	for _, d := range m.taken {
 		if d.stop && start.single {
-			continue // a stop only ends runs of its own sequence
+			continue // a stop ends only runs of its own sequence
 		}
 		e := d.event
 		switch {
@@ -276,7 +277,7 @@ func (m *matter) named(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d deed) bool { return slices.Contains(d.ids, id) })
 }
 
-// contested reports whether some effect and another call could have taken place in either order.
+// contested reports whether an effect and another call overlap in time, so that either may have been first.
 func (h history) contested() bool {
 	for i, a := range h {
 		for j, b := range h {

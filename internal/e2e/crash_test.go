@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestKilledUnderLoad kills the server with SIGKILL again and again. Meanwhile callers make calls, and messages leave.
+// TestKilledUnderLoad kills the server with SIGKILL several times, while callers make calls and messages leave.
 func TestKilledUnderLoad(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -28,7 +28,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	})
 }
 
-// TestTerminatedUnderLoad stops the server with SIGTERM. The server exits with 0, and no message is left uncertain.
+// TestTerminatedUnderLoad stops the server with SIGTERM. The server's exit code is 0, and no message becomes uncertain.
 func TestTerminatedUnderLoad(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// dbServer is a PostgreSQL that belongs to one test. It can have settings, be replicated, killed and promoted. (A
-// cluster can only be stopped and started.)
+// dbServer is a PostgreSQL that belongs to one test. It can have settings, and can be replicated, killed and promoted.
+// A cluster, in contrast, can only be stopped and started.
 type dbServer struct {
 	t       *testing.T
 	owner   *syscall.Credential // the user that runs the server, because PostgreSQL refuses to run as root
@@ -53,7 +53,7 @@ func newServerFolder(t *testing.T, options ...string) *dbServer {
 		}
 	}
 	c.port = freeAddr(t)[len("127.0.0.1:"):]
-	// A test that is killed cannot clean up. This process does it after the test's process has ended.
+	// A test that is killed cannot clean up. This process cleans up after the test's process has ended.
 	watch := exec.Command("sh", "-c", `while kill -0 "$1" 2>/dev/null; do sleep 1; done
  kill -QUIT "$(head -n 1 "$2/data/postmaster.pid")"; sleep 1; rm -rf "$2"`, "sh", strconv.Itoa(os.Getpid()), c.dir)
 	watch.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -72,7 +72,7 @@ func newServerFolder(t *testing.T, options ...string) *dbServer {
 	return c
 }
 
-// newDBServer makes and starts a server with further settings, "name=value".
+// newDBServer makes and starts a server with additional settings. Each option has the form "name=value".
 func newDBServer(t *testing.T, options ...string) *dbServer {
 	t.Helper()
 	c := newServerFolder(t, options...)
@@ -86,7 +86,7 @@ func (c *dbServer) initdb(more ...string) {
 	c.must("initdb", append([]string{"-D", c.data(), "-U", "puntuale", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, more...)...)
 }
 
-// standby makes and starts a standby server that replicates c.
+// standby makes and starts a standby server that replicates the server c.
 func (c *dbServer) standby(options ...string) *dbServer {
 	c.t.Helper()
 	s := newServerFolder(c.t, options...)
@@ -120,12 +120,13 @@ func (c *dbServer) start() {
 	c.must("pg_ctl", "-D", c.data(), "-l", filepath.Join(c.dir, "log"), "-w", "-t", "60", "-o", "-c "+strings.Join(all, " -c "), "start")
 }
 
-// stop ends the server. mode is "fast", or "immediate", which is like a crash.
+// stop ends the server. mode is "fast", or "immediate", which acts like a crash.
 func (c *dbServer) stop(mode string) {
 	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // the server may be down already
 }
 
-// kill ends the server with SIGKILL, as the kernel does when memory runs out. Its children need a moment to notice.
+// kill ends the server with SIGKILL, as the kernel does when memory runs out. The server's children notice this a
+// little later.
 func (c *dbServer) kill() {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
@@ -140,13 +141,13 @@ func (c *dbServer) kill() {
 		c.t.Fatal(err)
 	}
 	eventually(c.t, 20*time.Second, "the killed PostgreSQL is gone", func() bool {
-		// As long as a backend lives, it uses the shared memory, and a new server refuses to start.
+		// While a backend lives, it uses the shared memory, and a new server refuses to start.
 		out, _ := exec.Command("pgrep", "-f", c.data()).Output()
 		children, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 		return len(out) == 0 && len(children) == 0
 	})
-	// If no parent process reaps the dead server, its process number still looks alive. Then a new server would refuse
-	// to start, so the lock files are removed.
+	// If no parent process reaps the dead server, its process id still looks alive. A new server would then refuse to
+	// start. Therefore the lock files are removed.
 	for _, lock := range []string{filepath.Join(c.data(), "postmaster.pid"), filepath.Join(c.dir, ".s.PGSQL."+c.port+".lock")} {
 		if err := os.Remove(lock); err != nil {
 			c.t.Fatal(err)
@@ -159,7 +160,7 @@ func (c *dbServer) promote() {
 	c.must("pg_ctl", "-D", c.data(), "-w", "-t", "60", "promote")
 }
 
-// address returns an address with several servers of one database. The driver finds the server that takes writes.
+// address returns an address with several servers of one database. The driver finds the server that accepts writes.
 func address(all ...*dbServer) string {
 	var hosts []string
 	for _, c := range all {
@@ -190,7 +191,7 @@ func (c *dbServer) exec(statement string) {
 	}
 }
 
-// follows waits until the standby has replayed all that c has written.
+// follows waits until the standby has replayed everything that c has written.
 func (c *dbServer) follows(standby *dbServer) {
 	c.t.Helper()
 	var at string

@@ -12,8 +12,8 @@ import (
 )
 
 // TestDevicesKilled kills servers with SIGKILL while three devices take messages and report them. Each device calls any
-// server that it can reach. If an answer is lost, it repeats the call, as docs/device.md says. Each message is shown
-// once, by only one device. Each message ends as its device declared it.
+// server that it can reach. If an answer is lost, the device repeats the call, as docs/device.md says. Each message is
+// shown once, by only one device. Each message gets the outcome that its device declared.
 func TestDevicesKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {
@@ -54,7 +54,7 @@ type devicePost struct {
 	working  sync.WaitGroup
 }
 
-// postDevice is a device with its own ledger.
+// postDevice is a device with its own record of what it did.
 type postDevice struct {
 	p     *devicePost
 	n     int
@@ -63,8 +63,8 @@ type postDevice struct {
 	takes int
 
 	mu       sync.Mutex
-	shown    map[string]int    // how many times each message was shown
-	outcomes map[string]string // for each message: the outcome that was declared and answered
+	shown    map[string]int    // how many times the device showed each message
+	outcomes map[string]string // the outcome of each message that the device declared and the server acknowledged
 }
 
 type takenMessage struct {
@@ -106,8 +106,7 @@ func (p *devicePost) link() {
 		shown: map[string]int{}, outcomes: map[string]string{}})
 }
 
-// begin makes a message that is due at once. It repeats the call, because a server that was just killed does not
-// answer.
+// begin makes a message that is due at once. It repeats the call until a server answers, because servers are killed.
 func (p *devicePost) begin(i int) {
 	p.t.Helper()
 	body := map[string]any{"phone": fmt.Sprintf("+39347%07d", i%50), "text": "ciao", "id_sessione": p.session}
@@ -127,7 +126,7 @@ func (p *devicePost) stop() {
 	p.working.Wait()
 }
 
-// declared returns how many messages have a declaration that was answered.
+// declared returns for how many messages a server acknowledged an outcome.
 func (p *devicePost) declared() (n int) {
 	for _, d := range p.devices {
 		d.mu.Lock()
@@ -161,7 +160,7 @@ func (d *postDevice) run() {
 	}
 }
 
-// show acts as the person who reads the message. It repeats the person's declaration until a server answers.
+// show acts as the person who reads the message. It repeats the declared outcome until a server answers.
 func (d *postDevice) show(m takenMessage) {
 	d.mu.Lock()
 	d.shown[m.ID]++
@@ -174,7 +173,7 @@ func (d *postDevice) show(m takenMessage) {
 	if !d.call("/device/report", map[string]any{"reports": []any{map[string]any{"attempt": m.Attempt, "outcome": outcome}}}, &answer) {
 		return
 	}
-	if r := answer.Results[0].Result; r != "recorded" && r != "known" { // "known" means that the first answer was lost
+	if r := answer.Results[0].Result; r != "recorded" && r != "known" { // "known" means that the answer to an earlier report was lost
 		d.p.t.Errorf("message %s, %s: %s", m.ID, outcome, r)
 	}
 	d.mu.Lock()
@@ -203,7 +202,7 @@ func (d *postDevice) call(path string, body, into any) bool {
 	}
 }
 
-// compare compares what the devices showed with what the client's API shows.
+// compare compares the devices' records with the answers of the client's API.
 func (p *devicePost) compare() {
 	p.t.Helper()
 	declared := map[string]string{}

@@ -14,9 +14,9 @@ import (
 	"puntuale/internal/deviceclient"
 )
 
-// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. The command for a message may be
-// half done then. No message is sent twice. Each kill leaves at most one outcome unknown. All other messages were sent
-// and are COMPLETED.
+// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. At that time the command for a
+// message may be half done. No message is sent twice. Each kill leaves at most one unknown outcome. All other messages
+// were sent and are COMPLETED.
 func TestDeviceProgramKilled(t *testing.T) {
 	kills, each := 6, 15
 	if long {
@@ -36,7 +36,7 @@ func TestDeviceProgramKilled(t *testing.T) {
 				<-time.After(time.Duration(p.random.IntN(60)) * time.Millisecond)
 				d.kill()
 				if dedupes && kill == 0 {
-					<-time.After(11 * time.Second) // the holds end, and messages without a report are offered again
+					<-time.After(11 * time.Second) // after this time the holds have ended, and messages without a report are offered again
 				}
 			}
 			d.start()
@@ -45,7 +45,7 @@ func TestDeviceProgramKilled(t *testing.T) {
 	}
 }
 
-// deviceProgram is a `puntuale device run` whose command writes the message's id into a ledger.
+// deviceProgram is a running `puntuale device run`. Its command writes the message's id into a ledger.
 type deviceProgram struct {
 	p      *devicePost
 	folder string
@@ -92,7 +92,7 @@ func (d *deviceProgram) start() {
 	}
 }
 
-// kill sends SIGKILL to the program. A command that the program started goes on.
+// kill sends SIGKILL to the program. A command that the program started continues.
 func (d *deviceProgram) kill() {
 	if d.cmd != nil {
 		_ = d.cmd.Process.Kill()
@@ -107,7 +107,7 @@ func (d *deviceProgram) sent() []string {
 	return strings.Fields(string(text))
 }
 
-// compare waits until every message has an outcome. Then it compares the ledger with what the client's API shows.
+// compare waits until every message has an outcome. Then it compares the ledger with the answers of the client's API.
 func (d *deviceProgram) compare(kills int) {
 	t := d.p.t
 	t.Helper()
@@ -115,7 +115,7 @@ func (d *deviceProgram) compare(kills int) {
 	eventually(t, 30*time.Second, "every message has an outcome", func() bool {
 		now = details(t, d.p.nodes[0].base, d.p.key, d.p.ids)
 		for _, m := range now {
-			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // the detail of an uncertain message has the words of the device or of the server
+			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // an uncertain message has a detail, which the device or the server wrote
 				return false
 			}
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestDocsPage reads the page on a desktop and on a phone, and tries a call with a key. The page lists every operation,
-// breaks no rule of its policy, sends requests to its own server only, and fits the screen.
+// TestDocsPage reads the page of the API's documentation on a desktop and on a phone, and tries a call with a key. The
+// page lists every operation and fits the screen. It breaks no rule of its content security policy, and sends requests
+// only to its own server.
 func TestDocsPage(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	b := newBrowser(t)
@@ -72,7 +73,7 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
-// openEach opens calls of each kind, and checks that none is wider than the page.
+// openEach opens the description of one call of each kind, and checks that none is wider than the page.
 func (b *browser) openEach(screen string) {
 	b.t.Helper()
 	for _, id := range []string{"client-sendMessage", "client-pairSession", "client-getMessageDetails", "partner-changeClient"} {
@@ -86,7 +87,7 @@ func (b *browser) openEach(screen string) {
 	}
 }
 
-// beyond is a script that lists elements which reach beyond the page's right edge, and so make the page wider.
+// beyond is a script that lists elements that extend beyond the page's right edge, and so make the page wider.
 const beyond = `(() => {
 	const page = document.documentElement;
 	if (page.scrollWidth <= page.clientWidth) return [];
@@ -94,7 +95,7 @@ const beyond = `(() => {
 		.map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right));
 })()`
 
-// tryCall gives the page a key and makes it call the list of sequences.
+// tryCall gives the page a key, and makes the page call the list of sequences.
 func (b *browser) tryCall(key, screen string) {
 	b.t.Helper()
 	const operation = `#operations-client-listSequences`
@@ -107,7 +108,7 @@ func (b *browser) tryCall(key, screen string) {
 		chromedp.SendKeys(chromedp.CSS("#auth-bearer-value"), key+"\r"),
 		chromedp.Click(chromedp.CSS(".auth-btn-wrapper .btn-done")),
 		chromedp.Click(chromedp.CSS(operation+" .opblock-summary-control")),
-		chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")), // the page builds this part only when it is opened
+		chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")), // the page builds this part only after it was opened
 		chromedp.Click(chromedp.CSS(operation+" .execute")),
 		chromedp.WaitVisible(chromedp.CSS(operation+" .live-responses-table .response-col_status")),
 	)

@@ -25,23 +25,23 @@ import (
 // documentPath is the repository's copy of the document that the binary serves (TestServedDocument).
 var documentPath = filepath.Join("..", "httpapi", "testdata", "openapi.json")
 
-// document compares every call of these tests, and its answer, with the OpenAPI document. Some calls are made by
-// goroutines that belong to no test. So the differences are collected, and fail the whole run.
+// document compares every call of these tests, and its answer, with the OpenAPI document. Goroutines that belong to no
+// test make some calls. Therefore document collects the differences, and they fail the whole run.
 var document comparison
 
 type comparison struct {
 	once   sync.Once
 	router routers.Router
 
-	others sync.Map // hosts of servers of other versions, which have other documents
+	others sync.Map // hosts of servers of other versions; these servers have other documents
 
 	mu    sync.Mutex
-	seen  map[string]int // how many calls were made, by operation and status
+	seen  map[string]int // number of calls, by operation and status
 	wrong []string
 }
 
-// Tests under load make the same call thousands of times. The first calls of each kind are compared, and after that
-// only some of them.
+// Tests under load make the same call thousands of times. document compares the first calls of each kind, and then only
+// some calls.
 const (
 	comparedFirst = 100
 	comparedEvery = 25
@@ -59,8 +59,8 @@ func (c *comparison) open() {
 	c.seen = map[string]int{}
 }
 
-// compare notes an answer that the document does not describe. It also notes an accepted request that the document does
-// not describe.
+// compare stores a difference if the document does not describe the answer. It also stores one if the server accepted a
+// request that the document does not describe.
 func (c *comparison) compare(sent *http.Request, body []byte, a answer) {
 	c.once.Do(c.open)
 	if _, other := c.others.Load(sent.URL.Host); other || c.router == nil {
@@ -123,7 +123,7 @@ func (c *comparison) report(w io.Writer) bool {
 	return len(c.wrong) > 0
 }
 
-// TestServedDocument: the binary serves the document that calls are compared with.
+// TestServedDocument: the binary serves the document with which calls are compared.
 func TestServedDocument(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"))
 	copied, err := os.ReadFile(documentPath)

@@ -19,12 +19,12 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// eventSteps is how many messages one start makes. Each makes an event when it is sent.
+// eventSteps is how many messages one start makes. Each message makes an event when it is sent.
 const eventSteps = 10
 
 // TestEventsKilled kills the server with SIGKILL ten times. Meanwhile calls are made, messages leave, and events go to
-// two webhooks: a client's, and its partner's. At the end, each event has come to both at least once, and always with
-// the same id. The long run has 100,000 events.
+// two webhooks: a client's, and its partner's. At the end, each webhook has got each event at least once. All copies of
+// an event have the same id. The long run has 100,000 events.
 func TestEventsKilled(t *testing.T) {
 	starts, kills := 200, 10
 	if long {
@@ -84,7 +84,7 @@ func TestEventsKilled(t *testing.T) {
 	})
 }
 
-// startedCalls are calls that start runs. Each is repeated under its idempotency key until it is answered.
+// startedCalls are calls that start runs. Each call is repeated under its idempotency key until it is answered.
 type startedCalls struct {
 	all sync.WaitGroup
 	mu  sync.Mutex
@@ -95,7 +95,7 @@ func startMany(base string, who tenant, starts int) *startedCalls {
 	return startSome([]string{base}, who, 0, starts)
 }
 
-// startSome makes the starts with the numbers after from, up to to, on any of the servers.
+// startSome makes the starts with the numbers from+1 to to. Each start goes to any of the servers.
 func startSome(bases []string, who tenant, from, to int) *startedCalls {
 	c := &startedCalls{}
 	var next atomic.Int64
@@ -129,7 +129,7 @@ func (c *startedCalls) wait() []string {
 	return c.ids
 }
 
-// toldEvent is an event, as its receiver got it.
+// toldEvent is an event as its receiver got it.
 type toldEvent struct {
 	kind    string
 	message string
@@ -138,7 +138,7 @@ type toldEvent struct {
 	first   time.Time
 }
 
-// eventReceiver keeps a ledger of events. It refuses some events when they come for the first time.
+// eventReceiver stores a ledger of the events that it got. It refuses some events when they come for the first time.
 type eventReceiver struct {
 	t     *testing.T
 	url   string
@@ -170,7 +170,7 @@ func newEventReceiver(t *testing.T, seed uint64) *eventReceiver {
 
 func (r *eventReceiver) subscribe(base, key string) {
 	var made struct{ Secret string }
-	r.mu.Lock() // the receiver waits here until the test has told it the secret
+	r.mu.Lock() // waits until the test has set the secret
 	defer r.mu.Unlock()
 	must(r.t, "POST", base+"/api/webhooks", key, map[string]any{"url": r.url}).into(r.t, &made)
 	library, err := standardwebhooks.NewWebhook(made.Secret)
@@ -232,7 +232,7 @@ func (r *eventReceiver) told(id string, m detail) bool {
 	return r.ids[kind+" "+id] != ""
 }
 
-// whole reports whether every number up to the highest has come, because a client's events are numbered without gaps.
+// whole reports whether every number up to the highest has come. A killed server leaves no gaps in the numbers.
 func (r *eventReceiver) whole() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,15 +13,17 @@ import (
 )
 
 const (
-	// mostTwice bounds the deliveries that a receiver took and whose results a killed node had not stored. A receiver has
-	// at most a 16th of 256 places in flight, and at most 256 results wait for the disk (internal/outbox).
+	// mostTwice is the largest number of deliveries that may come twice: a receiver accepted them, but the killed node
+	// had not stored their results. A receiver has at most a 16th of 256 deliveries in flight. At most 256 results wait
+	// for the disk (internal/outbox).
 	mostTwice = 256/16 + 256
-	// twiceWithin bounds how long before a kill such a delivery may have come.
+	// twiceWithin is how long before a kill the first copy of such a delivery may have come.
 	twiceWithin = 5 * time.Second
 )
 
-// TestEventsTakenOver delivers the events of two nodes to one webhook. As long as both live, each event comes once.
-// Then the node that owns the webhook is killed, and the other one delivers. Only what was in flight comes twice.
+// TestEventsTakenOver delivers the events of two nodes to one webhook. While both nodes live, each event comes once.
+// Then the node that owns the webhook is killed, and the other node delivers. Only events that were in flight come
+// twice.
 func TestEventsTakenOver(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -52,7 +54,7 @@ func TestEventsTakenOver(t *testing.T) {
 			}
 			return own.whole()
 		})
-		time.Sleep(time.Second) // so that a repeat would come, too
+		time.Sleep(time.Second) // if an event came twice, the second copy would come in this time
 	}
 	const starts = 60
 	ids = append(ids, startSome(bases, who, 0, starts).wait()...)
@@ -90,7 +92,7 @@ func TestEventsTakenOver(t *testing.T) {
 	own.verify(details(t, bases[0], who.key, ids))
 }
 
-// twice returns the events that were taken more than once, in the order in which they came first.
+// twice returns the events that the receiver accepted more than once, in the order of their first copies.
 func (r *eventReceiver) twice() (all []toldEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +107,7 @@ func (r *eventReceiver) twice() (all []toldEvent) {
 
 var joined = regexp.MustCompile(`"joined the fleet","node":(\d+)`)
 
-// nodeOf is the node as which a server joined last.
+// nodeOf returns the id with which a server last joined.
 func nodeOf(t *testing.T, s *server) (node int) {
 	t.Helper()
 	log, err := os.ReadFile(s.log)

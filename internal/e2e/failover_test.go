@@ -24,12 +24,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// peer is a network that remembers all that it received. It does so outside any database, so it still knows what a
+// peer is a network that remembers everything that it received. It uses no database. Therefore it still knows what a
 // failover loses.
 type peer struct {
 	recovery puntuale.Recovery
 	mu       sync.Mutex
-	given    map[puntuale.MessageID]map[string]int // how many times the message came, by connector id
+	given    map[puntuale.MessageID]map[string]int // how many times each message came, by connector id
 }
 
 func (n *peer) Capabilities() puntuale.Capabilities {
@@ -52,8 +52,8 @@ func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Acceptance
 	return puntuale.Acceptance{Detail: puntuale.Quoted("preso")}, nil
 }
 
-// shown returns how many copies of a message people see. A network that recognises repeats shows one copy for each
-// connector id. Any other network shows one copy for each attempt.
+// shown returns how many copies of a message the recipient sees. A network that recognises repeats shows one copy for
+// each connector id. Any other network shows one copy for each attempt.
 func (n *peer) shown(id puntuale.MessageID) (copies int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,8 +80,8 @@ type meter struct {
 
 func (m *meter) Quarantined(n int) { m.setAside.Add(int64(n)) }
 
-// house is a store and a dispatcher in this process. One client sends through a network that recognises repeats, and
-// the other through a network that does not.
+// house is a store and a dispatcher in this process. One client sends through a network that recognises repeats. The
+// other client sends through a network that does not.
 type house struct {
 	t     *testing.T
 	store *store.Store
@@ -151,7 +151,7 @@ func openHouse(t *testing.T, database string) *house {
 	return h
 }
 
-// plan stores one message for each moment, and repeats the call until it is answered, as a careful caller does.
+// plan stores one message for each due time. It repeats the call until it is answered, as a careful caller does.
 func (h *house) plan(s *side, due ...time.Time) (ids []puntuale.MessageID) {
 	for _, at := range due {
 		s.serial++
@@ -196,7 +196,7 @@ func (h *house) detail(s *side, id puntuale.MessageID) (puntuale.MessageDetail, 
 	return found[0], true
 }
 
-// arrives waits until a message is COMPLETED and shown once.
+// arrives waits until each message is COMPLETED and was shown once.
 func (h *house) arrives(s *side, what string, ids ...puntuale.MessageID) {
 	h.t.Helper()
 	for _, id := range ids {
@@ -221,8 +221,9 @@ func spread(from time.Time, n int, every time.Duration) (all []time.Time) {
 	return all
 }
 
-// TestFailoverAsynchronous: a standby that lags behind is promoted. Messages that the network got meanwhile are not
-// shown twice. If the network does not recognise repeats, these messages are not sent again.
+// TestFailoverAsynchronous: a standby that lags behind is promoted. It does not know that the old server had sent some
+// messages. If the network recognises repeats, these messages are sent again and shown once. If it does not, they are
+// not sent again.
 func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)
@@ -289,7 +290,7 @@ func (h *house) shownOnce() {
 	}
 }
 
-// TestFailoverSynchronous: a standby that confirmed every commit is promoted under load. Nothing is lost, doubled or
+// TestFailoverSynchronous: a standby that confirmed every commit is promoted under load. No message is lost, doubled or
 // quarantined.
 func TestFailoverSynchronous(t *testing.T) {
 	t.Parallel()
@@ -331,7 +332,7 @@ func TestFailoverSynchronous(t *testing.T) {
 }
 
 // settles waits until every acknowledged message is COMPLETED. If the network does not recognise repeats, a message may
-// also be uncertain, because the answer to its attempt may be lost. Even then it was shown once.
+// also be uncertain, because the answer to its attempt may be lost. Even an uncertain message was shown once.
 func (h *house) settles(s *side) {
 	h.t.Helper()
 	unsure := 0
@@ -351,7 +352,7 @@ func (h *house) settles(s *side) {
 			h.t.Errorf("message %d was shown %d times: %+v", id, s.shown(id), d.Message)
 		}
 	}
-	if unsure > 8 { // not more than this can be in flight at one moment
+	if unsure > 8 { // at most this many messages can be in flight at one time
 		h.t.Errorf("%d messages are uncertain", unsure)
 	}
 }

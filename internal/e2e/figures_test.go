@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The tests of this file print figures (make figures), and most of them have no bounds. Servers, database and callers
-// share the machine.
+// The tests in this file print figures (make figures). Most of them have no bounds. Servers, database and callers share
+// the machine.
 
 func conditions(t *testing.T) {
 	t.Helper()
@@ -87,7 +87,7 @@ func newStream(t *testing.T, database string) *stream {
 				c.until("POST", "/api/start/"+who.sequence, map[string]any{"phone": fmt.Sprintf("+39347%02d%05d", i, n), "n": key}, "Idempotency-Key", key)
 				rest := 250 * time.Millisecond
 				if n%4 == 3 {
-					rest = 49*time.Second + 250*time.Millisecond // the first four runs of a session last until then
+					rest = 49*time.Second + 250*time.Millisecond // the first four runs of a session last this long
 				}
 				if !c.rest(rest) {
 					return
@@ -101,7 +101,7 @@ func newStream(t *testing.T, database string) *stream {
 	return &stream{f, l}
 }
 
-// takeover kills a node. It returns how long it took until every session of the node had sent again.
+// takeover kills a node. It returns how long it took until every session of that node had sent again.
 func (f *stream) takeover() (took time.Duration) {
 	f.t.Helper()
 	s := f.any()
@@ -122,7 +122,7 @@ func (f *stream) takeover() (took time.Duration) {
 	})
 	s.start()
 	f.settled()
-	time.Sleep(shipped) // so that the node gets its sessions back
+	time.Sleep(shipped) // in this time, the restarted node gets its sessions back
 	return took
 }
 
@@ -135,7 +135,7 @@ func (f *stream) other(s *server) *server {
 	return nil
 }
 
-// silence returns how long after the kill a client's session sent again. over is false if it has not sent yet.
+// silence returns how long after the kill a client's session sent again. over is false if the session has not sent yet.
 func (f *stream) silence(s *server, who tenant, killed time.Time) (took time.Duration, over bool) {
 	f.t.Helper()
 	for _, r := range ledger(f.t, s.base, who.key) {
@@ -150,7 +150,7 @@ func (f *stream) silence(s *server, who tenant, killed time.Time) (took time.Dur
 	return 0, false
 }
 
-// TestFigureRollingRestart restarts three nodes under load, one after the other. It does this ten times.
+// TestFigureRollingRestart restarts three nodes under load, one after the other, ten times.
 func TestFigureRollingRestart(t *testing.T) {
 	conditions(t)
 	f := newFleet(t, postgres(t), 3, 0, shipped)
@@ -166,8 +166,8 @@ func TestFigureRollingRestart(t *testing.T) {
 		took.Round(time.Second), len(late), quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1))
 }
 
-// TestFigureThroughput: callers start runs as fast as they are answered. All messages are due at the same moment, and
-// the test prints how fast they leave.
+// TestFigureThroughput: callers start runs as fast as the server answers. All messages are due at the same time. The
+// test prints how fast the runs are started and how fast the messages leave.
 func TestFigureThroughput(t *testing.T) {
 	conditions(t)
 	t.Run("1 node on SQLite", func(t *testing.T) { throughput(t, filepath.Join(t.TempDir(), "puntuale.db"), 1) })

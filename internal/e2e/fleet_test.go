@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// long says that this is the long run (make long). The long run uses the default lease, and the bounds that are
-// promised with it. It causes each fault several times. Other runs use short leases, and bounds that are wide enough
-// for a busy machine.
+// long says that this is the long run (make long). The long run uses the default lease, and checks the bounds that are
+// promised for this lease. It causes each fault several times. Other runs use short leases, and bounds that are wide
+// enough for a busy machine.
 var long = os.Getenv("PUNTUALE_LONG") == "1"
 
 // pick returns the first value for "make check", and the second for the long run.
@@ -45,8 +45,8 @@ type fleet struct {
 	lease    time.Duration
 }
 
-// newFleet starts servers, and runs a load on all of them except the last ones. spare is the number of these. It
-// returns once all servers own sessions. The simulated network answers slowly, so some message is always in flight.
+// newFleet starts servers, and runs a load on all of them except the last spare servers. It returns after all servers
+// own sessions. The simulated network answers slowly, so there are always messages in flight.
 func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()
@@ -57,7 +57,7 @@ func newFleet(t *testing.T, database string, nodes, spare int, lease time.Durati
 	}
 	clients := 3
 	if nodes > 1 {
-		clients = 12 // each client has one session, so it is unlikely that a node has none
+		clients = 12 // each client has one session, so it is unlikely that a node gets none
 	}
 	var bases []string
 	for _, s := range f.nodes[:nodes-spare] {
@@ -100,7 +100,7 @@ func (f *fleet) open() *sql.DB {
 	return db
 }
 
-// number returns the number that a query on the database gives.
+// number returns the number that a query on the database returns.
 func (f *fleet) number(query string) (n int) {
 	f.t.Helper()
 	db := f.open()
@@ -131,19 +131,19 @@ type fault struct {
 	name   string
 	on     []string // databases: "sqlite", "postgres", or "cluster", which is a PostgreSQL that the test may stop
 	nodes  []int
-	spare  int // how many nodes no caller uses, because they will end
+	spare  int // number of nodes that get no calls, because they will end
 	times  int // how many times it happens in the long run
 	clean  bool
 	happen func(f *fleet)
-	late   time.Duration // how late a message may be at most; if happen stops everything, this time is added
+	late   time.Duration // how late a message may be; if happen stops everything, the time that it takes is added
 }
 
 var faults = []fault{
 	{name: "killed", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: killed, late: pick(15*time.Second, 17*time.Second)},
 	{name: "stopped past its lease", on: []string{"sqlite", "postgres"}, nodes: []int{1}, times: 3, happen: stopped, late: pick(20*time.Second, 20*time.Second)},
 	{name: "stopped past its lease", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: stopped, late: pick(15*time.Second, 17*time.Second)},
-	// The simulated network's ledger is in the same database. So both an attempt and its repeat may lose their answers.
-	// The waits for the answers are 3 s and 12 s.
+	// The simulated network's ledger is in the same database. Therefore an attempt and its repeat may both lose their
+	// answers. The waits for the answers are 3 s and 12 s.
 	{name: "database crashes", on: []string{"cluster"}, nodes: []int{1, 3}, times: 5, happen: databaseCrashes, late: 20 * time.Second},
 	{name: "rolling restart", on: []string{"postgres"}, nodes: []int{3}, times: 3, clean: true, happen: rollingRestart, late: pick(10*time.Second, 5*time.Second)},
 	{name: "a node joins", on: []string{"postgres"}, nodes: []int{2}, times: 1, clean: true, happen: joins, late: pick(10*time.Second, 5*time.Second)},
@@ -200,7 +200,7 @@ func killed(f *fleet) {
 	s.start()
 }
 
-// stopped pauses a node until its lease is over and the other nodes have its sessions. When the node goes on, it does
+// stopped pauses a node until its lease is over and the other nodes own its sessions. When the node continues, it does
 // not know this yet.
 func stopped(f *fleet) {
 	s := f.any()
@@ -216,7 +216,7 @@ func databaseCrashes(f *fleet) {
 	f.pg.start()
 }
 
-// rollingRestart restarts the nodes one after the other. It waits until a node is ready before it restarts the next.
+// rollingRestart restarts the nodes one after the other. Each node must be ready before the next one is restarted.
 func rollingRestart(f *fleet) {
 	for _, s := range f.nodes {
 		if code := s.terminate(25 * time.Second); code != 0 {

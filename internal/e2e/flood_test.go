@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// flood makes calls at a fixed rate, even if earlier calls have not ended. Each call uses any free connection of many.
-// flood keeps its own record of the answers.
+// flood makes calls at a fixed rate, even if earlier calls have not ended. It has many connections, and each call uses
+// any free one. flood stores the answers in its own record.
 type flood struct {
 	t       *testing.T
 	base    string
-	prefix  string // the beginning of the recipients' numbers and of the texts; each flood has its own
+	prefix  string // beginning of the recipients' numbers and of the texts; different for each flood
 	tenants []tenant
 	rate    int // calls a second
 	calls   sync.WaitGroup
@@ -40,7 +40,7 @@ type flood struct {
 	broken   []error
 }
 
-// newFlood begins to call.
+// newFlood starts a flood.
 func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants ...tenant) *flood {
 	t.Helper()
 	f := &flood{t: t, base: base, prefix: prefix, tenants: tenants, rate: rate, halted: make(chan struct{}),
@@ -64,7 +64,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 				case due <- struct{}{}:
 				case <-f.halted:
 					return
-				default: // every connection waits for an answer, so this call is left out
+				default: // every connection waits for an answer, so the flood skips this call
 				}
 			}
 			select {
@@ -77,7 +77,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 	return f
 }
 
-// end ends the flood, after every call under way was answered.
+// end ends the flood after every call in progress was answered.
 func (f *flood) end() {
 	close(f.halted)
 	f.calls.Wait()

@@ -30,17 +30,17 @@ type killedGateway struct {
 	random   *rand.Rand
 
 	ids     map[string]string // ids of messages, by recipient
-	known   int               // how many entries of begunFor are settled
-	settled int               // uncertain messages that an echo settled
+	known   int               // how many entries of begunFor settle has handled
+	settled int               // how many uncertain messages an echo settled
 
 	mu    sync.Mutex
-	asked []string        // recipients, in the order of the calls
-	left  int             // how many more calls are answered
-	hold  *heldCall       // the call after these, which is held; nil: no call is held
+	asked []string        // recipients, in the order in which the gateway got their messages
+	left  int             // how many more calls the gateway answers at once
+	hold  *heldCall       // the call after these calls, which the gateway holds; nil: it holds no call
 	never map[string]bool // recipients whose messages the gateway did not send
 }
 
-// heldCall is the call that is under way when the server is killed.
+// heldCall is the call in progress when the server is killed.
 type heldCall struct {
 	how  int           // one of the constants below
 	to   string        // the recipient of the call
@@ -52,13 +52,14 @@ const (
 	sendsBefore = iota // the gateway sends the message; the server is killed before it gets the answer
 	sendsAfter         // the server is killed, and then the gateway sends the message
 	sendsNever         // the server is killed, and the gateway does not send the message
-	answers            // the gateway answers, and the server is killed at some moment after that
+	answers            // the gateway answers, and the server is killed at a random time after that
 	ways
 )
 
 // TestGatewayKilled kills the server with SIGKILL while it sends through a gateway: a hundred times in the long run.
-// Some answers are lost or say nothing. The gateway's ledger has no message twice. A message whose call was answered is
-// COMPLETED. Every other message that was begun is uncertain. It becomes COMPLETED if, and only if, an echo comes.
+// Some answers are lost, and some say nothing. The gateway's ledger has no message twice. A message whose call was
+// answered is COMPLETED. Every other message with an attempt is uncertain. An uncertain message becomes COMPLETED only
+// if its echo comes.
 func TestGatewayKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {
@@ -139,7 +140,7 @@ func (g *killedGateway) answer(s gatewaytest.Sent) gatewaytest.Reply {
 	return gatewaytest.Reply{}
 }
 
-// answerHeld answers the call that is under way during the kill. The caller holds the lock.
+// answerHeld decides the answer to the call in progress during the kill. The caller of answerHeld holds the lock.
 func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	held := g.hold
 	g.hold, held.to = nil, to
@@ -156,7 +157,7 @@ func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	return gatewaytest.Reply{Wait: held.end, Break: true}
 }
 
-// arm answers some of the next calls, and holds the call after them.
+// arm makes the gateway answer some of the next calls, and hold the call after them.
 func (g *killedGateway) arm(each int) *heldCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +175,8 @@ func (g *killedGateway) waitFor(held *heldCall) {
 	}
 }
 
-// release ends the call that was held. If the gateway then sends the message, its ledger has the message afterwards.
+// release lets the gateway finish the held call. If the gateway sends the message then, release waits until the
+// gateway's ledger has it.
 func (g *killedGateway) release(held *heldCall) {
 	g.t.Helper()
 	close(held.end)
@@ -190,7 +192,7 @@ func (g *killedGateway) begin(phone string) {
 	g.ids[phone] = made.ID[0]
 }
 
-// begunFor lists the recipients of the gateway's calls.
+// begunFor returns the recipients of the gateway's calls.
 func (g *killedGateway) begunFor() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +227,8 @@ func (g *killedGateway) details(phones []string) map[string]gatewayMessage {
 	return all
 }
 
-// settle waits until each message for which the gateway was called has an outcome. Then the gateway reports what it sent.
+// settle waits until each message for which the gateway was called is COMPLETED or uncertain. Then the gateway reports
+// the uncertain messages that it sent.
 func (g *killedGateway) settle() {
 	g.t.Helper()
 	begun := g.begunFor()[g.known:]
@@ -270,8 +273,8 @@ func (g *killedGateway) report(event string, payload any) {
 	}
 }
 
-// compare compares all messages with the ledger, after an ack for each. It returns how many were never sent: the
-// gateway gave them up, or the server was killed right before the call.
+// compare compares all messages with the ledger, after the gateway reported an ack for each sent message. It returns
+// how many were never sent: the gateway did not send them, or the server was killed right before the call.
 func (g *killedGateway) compare() (unsent int) {
 	g.t.Helper()
 	sent := map[string]bool{}

@@ -13,10 +13,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history has all that was done about one message. Each event took effect between its two moments. The history is
-// right if the effects can have an order that the state machine below allows. A message exists after a start was
-// answered with it. The next stop or cancel must name the message. After an answer named it as cancelled, it never
-// leaves. It is sent at most once.
+// A history contains everything that was done about one message. Each event took effect at some time between its from
+// and its to. The history is right if the effects have an order that the state machine below allows. A message exists
+// after the answer to a start named it. The next stop or cancel must name the message. After an answer named it as
+// cancelled, it never leaves. It is sent at most once.
 //
 //	absent ──start──▶ open ──named by a stop or cancel──▶ cancelled
 //	                   └──sent──▶ sent
@@ -25,7 +25,7 @@ type history []event
 // event is one thing that was done about a message.
 type event struct {
 	kind     eventKind
-	from, to int64 // in microseconds since 1970; to is the greatest value if no answer showed the end
+	from, to int64 // in microseconds since 1970; to is the largest value if no answer came
 }
 
 type eventKind string
@@ -43,7 +43,7 @@ const (
 
 const endless = math.MaxInt64
 
-// steps has, for each event, the states in which it is allowed, with the states that may follow.
+// steps has, for each kind of event, the states in which it is allowed, and the states that may follow.
 var steps = map[eventKind]map[string][]any{
 	starts:     {"absent": {"open"}},
 	takes:      {"open": {"cancelled"}},
@@ -82,7 +82,8 @@ func (h history) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestHistoriesAreJudged: the checker finds wrong histories. Each row is a history that a broken mechanism would make.
+// TestHistoriesAreJudged: the checker finds wrong histories. Each row has a history that a broken mechanism would
+// cause.
 func TestHistoriesAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		history history
@@ -116,5 +117,5 @@ func TestHistoriesAreJudged(t *testing.T) {
 	}
 }
 
-// moment is a time in a history.
+// moment returns a time in the form of a history.
 func moment(t time.Time) int64 { return t.UnixMicro() }

@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// hostileMix is a number of connections. Each repeats its own attack until the mix ends.
+// hostileMix is a number of connections. Each connection repeats its own attack until the mix ends.
 type hostileMix struct {
 	Addr        string
 	Connections int
 	Attacks     []hostileAttack
 }
 
-// hostileAttack is what one connection sends. If it drips, the connection sends one more byte from time to time. Only
-// some attacks read the answer.
+// hostileAttack describes what one connection sends. If Drips is true, the connection sends one more byte from time to
+// time. Only attacks with Reads read the answer.
 type hostileAttack struct {
 	Name, Request string
 	Drips, Reads  bool
 }
 
-// hostileCount is what the attackers have seen so far.
+// hostileCount has what the attackers have counted so far.
 type hostileCount struct {
-	Open    int            // the most connections that were open at once
+	Open    int            // the largest number of connections that were open at once
 	Refused int            // how many dials were refused
 	Made    map[string]int // how many connections were made, by attack
 }
@@ -46,11 +46,11 @@ func (c hostileCount) String() string {
 	return fmt.Sprintf("%d connections at most, %d in all, %d dials failed", c.Open, made, c.Refused)
 }
 
-// attackersEnv names an environment variable. It makes the test's binary act as the attackers.
+// attackersEnv is the name of an environment variable. If it is set, the test's binary acts as the attackers.
 const attackersEnv = "PUNTUALE_ATTACKERS"
 
-// attackers are a separate process. Real attackers use the processors of other machines, so this process has the lowest
-// priority.
+// attackers is a separate process. Real attackers use the processors of other machines. Therefore this process has the
+// lowest priority.
 type attackers struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -82,7 +82,7 @@ func (m hostileMix) begin(t *testing.T) *attackers {
 	return a
 }
 
-// seen asks the attackers what they have seen so far.
+// seen returns what the attackers have counted so far.
 func (a *attackers) seen() (count hostileCount) {
 	if err := a.asks.Encode("count"); err == nil {
 		_ = a.reply.Decode(&count) // if the count is missing, the test fails later
@@ -90,7 +90,7 @@ func (a *attackers) seen() (count hostileCount) {
 	return count
 }
 
-// end ends the attackers, and returns what they have seen.
+// end ends the attackers, and returns their final count.
 func (a *attackers) end(t *testing.T) hostileCount {
 	t.Helper()
 	count := a.seen()
@@ -101,9 +101,9 @@ func (a *attackers) end(t *testing.T) hostileCount {
 	return count
 }
 
-// attack runs in the attackers' process. It ends when its input ends.
+// attack runs in the attackers' process. It ends when its standard input ends.
 func attack() int {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // if this is refused, the test is only harder
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // if the system refuses this, the test is only harder
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	r := &raid{ended: make(chan struct{}), count: hostileCount{Made: map[string]int{}}}
 	if err := in.Decode(&r.mix); err != nil {
@@ -121,7 +121,7 @@ func attack() int {
 	return 0
 }
 
-// raid is a mix under way.
+// raid is a running mix.
 type raid struct {
 	mix   hostileMix
 	ended chan struct{}
@@ -143,7 +143,7 @@ func (r *raid) seen() hostileCount {
 func (r *raid) begin() {
 	for i := range r.mix.Connections {
 		r.done.Go(func() {
-			r.pause(time.Duration(i) * time.Millisecond) // so that connections do not come all at once, because the kernel's queue of new connections is short
+			r.pause(time.Duration(i) * time.Millisecond) // the kernel's queue of new connections is short, so the connections must not all come at once
 			for n := i; !r.over(); n++ {
 				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
 				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
@@ -152,7 +152,7 @@ func (r *raid) begin() {
 	}
 }
 
-// attack keeps one connection open as long as the server allows, but at most 14 seconds.
+// attack keeps one connection open as long as the server allows, at most 14 seconds.
 func (r *raid) attack(a *hostileAttack) {
 	conn, err := net.DialTimeout("tcp", r.mix.Addr, 5*time.Second)
 	if err != nil {

@@ -21,13 +21,13 @@ const (
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // how many connections the server keeps
-	hostileConnections = 5300 // a fifth of them pause between two attacks, and the server closes those above its limit
+	hostileConnections = 5300 // a fifth of the connections pause between two attacks, and the server closes those above its limit
 )
 
-// TestHostileMix opens more connections than the server keeps. Each connection tries in its own way to take memory or a
-// slot. Some send bodies that never end, for every kind of route. Some do not read the answers. Some send imports, or
-// webhooks of sessions that do not exist. The server stays below its memory bound, and another client's starts are
-// answered in time.
+// TestHostileMix opens more connections than the server keeps. Each connection tries in its own way to use up memory or
+// a permit. Some send bodies that never end, for every kind of route. Some do not read the answers. Some send imports,
+// or webhook requests for sessions that do not exist. The server stays below its memory bound, and answers another
+// client's starts in time.
 func TestHostileMix(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
@@ -45,7 +45,7 @@ func TestHostileMix(t *testing.T) {
 		}
 		attackers := mix.begin(t)
 		var delays []time.Duration
-		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // the bound of memory must hold at the first try
+		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // the highest memory never falls, so the bound of memory must hold at the first try
 			took := hostTook(func() { delays = startDelays(t, s, victim, window) })
 			seen := attackers.seen()
 			t.Logf("%d starts, p50 %v, p99 %v, max %v; %d MB at most; %v; the host took %.0f %%", len(delays),
@@ -82,7 +82,7 @@ func TestHostileMix(t *testing.T) {
 	})
 }
 
-// startDelays makes one start after the other, as a usual client does. It returns how long each start took.
+// startDelays makes one start after the other, as a normal client does. It returns how long each start took.
 func startDelays(t *testing.T, s *server, who tenant, within time.Duration) (delays []time.Duration) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < within; {
@@ -115,7 +115,7 @@ func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 		steps = append(steps, step(text, 1, "hours"))
 	}
 	attacker := createTenant(t, s.base, partner, "full", steps...)
-	for range 79 { // the longest sequences that a client may make
+	for range 79 { // makes the longest sequences that a client may have
 		must(t, "POST", s.base+"/api/sequences", attacker.key, map[string]any{"name": "x", "steps": steps})
 	}
 	var started struct {
@@ -157,7 +157,8 @@ func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 	return m
 }
 
-// signedIn returns the cookie header of a user who signed in to the partner's dashboard and entered a client's.
+// signedIn returns the cookie header of a user. The user signed in to the partner's dashboard, and from there entered a
+// client's dashboard.
 func signedIn(t *testing.T, s *server, client string) string {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -13,7 +13,7 @@ import (
 const stamp = "2006-01-02T15:04:05.000000Z"
 
 // TestStartReachesSandboxAtOnce measures the time from just before the call until the simulated network has the
-// message. The machine does nothing else. The test makes a thousand calls, so that the percentile is meaningful.
+// message. The machine does nothing else. With a thousand calls, the percentile is meaningful.
 func TestStartReachesSandboxAtOnce(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
@@ -25,7 +25,7 @@ func TestStartReachesSandboxAtOnce(t *testing.T) {
 			who := createTenant(t, s.base, partner, "full", step("{{n}}", 0, "seconds"))
 			arrivals(t, s.base, who, "warm", 20)
 			var took []time.Duration
-			host := hostTook(func() { took = arrivals(t, s.base, who, "measured", 980) }) // together with the calls for warming up, these fill one page of the ledger
+			host := hostTook(func() { took = arrivals(t, s.base, who, "measured", 980) }) // together with the calls for warming up, these calls fill one page of the ledger
 			slices.Sort(took)
 			p99 = took[len(took)*99/100]
 			t.Logf("call to sandbox: p50 %v, p99 %v, max %v; the host took %.0f %%", took[len(took)/2], p99, took[len(took)-1], 100*host)
@@ -39,7 +39,8 @@ func TestStartReachesSandboxAtOnce(t *testing.T) {
 	})
 }
 
-// arrivals makes calls one after the other. It returns how long each message took until the simulated network had it.
+// arrivals makes calls one after the other. For each call, it returns how long it took until the simulated network had
+// the message.
 func arrivals(t *testing.T, base string, who tenant, round string, calls int) []time.Duration {
 	t.Helper()
 	begun := map[string]time.Time{}

@@ -15,9 +15,9 @@ import (
 )
 
 // A load has callers that start, send, repeat, stop and cancel on one or several servers. It also has the ledger of
-// their answers. If a call may have an idempotency key, the caller repeats it with the same key until it is answered. A
-// careful integrator does the same. So at the end the ledger has every call that had an effect. verify compares the
-// ledger with the simulated network's ledger and with the rows.
+// their answers. If a call may have an idempotency key, the caller repeats it with the same key until it is answered,
+// as a careful integrator does. So at the end the ledger has every call that had an effect. verify compares the ledger
+// with the simulated network's ledger and with the rows.
 type load struct {
 	mix
 	bases   []string
@@ -34,22 +34,22 @@ type load struct {
 	repeat int // how many requests repeated a call that was already answered
 }
 
-// promise is one message, as the caller knows it from the answer.
+// promise is one message, as the caller knows it from the answer to its call.
 type promise struct {
 	id        string
 	tenant    tenant
 	text      string
-	after     time.Duration // the message is due this long after its call was accepted
-	at        time.Time     // the moment at which the message is due; zero: after decides
-	asked     bool          // true: a stop or cancel may concern the message
-	cancelled bool          // true: an answer with status 200 named the message as cancelled
-	doubted   bool          // true: a stop or cancel that may concern the message was never answered
+	after     time.Duration // the message is due this long after the server accepted its call
+	at        time.Time     // due time of the message; zero: the field after decides
+	asked     bool          // a stop or cancel may concern the message
+	cancelled bool          // an answer with status 200 named the message as cancelled
+	doubted   bool          // a stop or cancel that may concern the message was never answered
 }
 
-// far is so long that every test ends earlier.
+// far is longer than any test takes.
 const far = time.Hour
 
-// loadSteps are the times, after a start, at which the messages of a load's sequence are due.
+// loadSteps has the due times of the messages of a load's sequence, after the start.
 var loadSteps = []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, far}
 
 // loadTenants makes clients, each with a session of its own and a sequence with loadSteps.
@@ -65,19 +65,19 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 	return tenants
 }
 
-// callers is how many callers call at once. They keep several nodes busy. More callers would overload the machine, and
-// messages would be late.
+// callers is how many callers call at once. They are enough to keep several nodes busy. More callers would overload the
+// machine, and messages would be late.
 const callers = 12
 
 // mix says how many callers there are, and what they call.
 type mix struct {
 	callers int
-	singles int // of singles calls, one creates a single message, and the others start runs; 0: all start runs
-	stops   int // of stops calls that create, one is stopped at once, one is stopped a second later, and one is cancelled
+	singles int // one in singles calls creates a single message, and the others start runs; 0: all start runs
+	stops   int // of each stops calls that create messages, one is stopped at once, one is stopped a second later, and one is cancelled
 }
 
 // everything has all kinds of calls. manyStarts makes at least 300 starts a second, if the machine is fast enough. It
-// needs many callers, because each caller waits for its answers, and pauses.
+// needs many callers, because each caller waits for its answers, and pauses between calls.
 var (
 	everything = mix{callers: callers, singles: 4, stops: 8}
 	manyStarts = mix{callers: 150, stops: 32}
@@ -104,13 +104,13 @@ func newLoadOf(m mix, seed uint64, tenants []tenant, bases ...string) *load {
 	return l
 }
 
-// end ends the load, after every call under way was answered.
+// end ends the load after every call in progress was answered.
 func (l *load) end() {
 	close(l.stop)
 	l.workers.Wait()
 }
 
-// rest waits, and reports whether the load goes on.
+// rest waits for the time d, and reports whether the load continues.
 func (l *load) rest(d time.Duration) bool {
 	select {
 	case <-l.stop:
@@ -120,11 +120,11 @@ func (l *load) rest(d time.Duration) bool {
 	}
 }
 
-// caller makes one recipient's calls, one after the other.
+// caller makes calls for one recipient at a time, one call after the other.
 type caller struct {
 	*load
 	random *rand.Rand
-	name   string // used in texts; each caller has its own
+	name   string // appears in texts; different for each caller
 	phone  string
 	tenant tenant
 }
@@ -142,7 +142,7 @@ func (c *caller) run() {
 	switch c.random.IntN(c.stops) {
 	case 0: // stop at once
 		c.stopRun(made)
-	case 1: // stop at about the moment when a message is due
+	case 1: // stop at about the time when a message is due
 		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)
 		c.stopRun(made)
 	case 2:
@@ -165,7 +165,7 @@ func (c *caller) start() (made []*promise) {
 	return made
 }
 
-// single sends one message at a moment up to three seconds away.
+// single sends one message that is due at a time up to three seconds later.
 func (c *caller) single() []*promise {
 	at := time.Now().Add(time.Duration(c.random.IntN(3000)) * time.Millisecond).UTC().Truncate(time.Microsecond)
 	text := "single " + c.name
@@ -177,7 +177,8 @@ func (c *caller) single() []*promise {
 	return []*promise{{id: ids[0], tenant: c.tenant, text: text, at: at}}
 }
 
-// create repeats the call until it is answered, and sometimes once more. The same key must give the same answer.
+// create repeats the call until it is answered. Sometimes it repeats the call once more: the same key must give the
+// same answer.
 func (c *caller) create(path string, body any) []string {
 	key := []string{"Idempotency-Key", c.name}
 	first := c.until("POST", path, body, key...)
@@ -195,7 +196,7 @@ func (c *caller) create(path string, body any) []string {
 	return ids
 }
 
-// stopRun stops the sequence for the recipient. This does not concern single messages.
+// stopRun stops the sequence for the recipient. A stop does not concern single messages.
 func (c *caller) stopRun(made []*promise) {
 	made = slices.DeleteFunc(slices.Clone(made), func(p *promise) bool { return !p.at.IsZero() })
 	c.take("/api/stop/"+c.tenant.sequence, map[string]any{"phone": c.phone}, made, c.ids)
@@ -205,8 +206,8 @@ func (c *caller) cancel(made []*promise) {
 	c.take("/api/messages/cancel/pending", map[string]any{"phones": []string{c.phone}}, made, c.cancelledIDs)
 }
 
-// take repeats a cancel until it is answered. A call whose answer was lost may have cancelled messages that no later
-// answer names.
+// take repeats a stop or cancel until it is answered. If an answer was lost, its call may have cancelled messages that
+// no later answer names.
 func (c *caller) take(path string, body any, made []*promise, read func(answer) []string) {
 	for _, p := range made {
 		p.asked = true
@@ -235,7 +236,7 @@ func (c *caller) take(path string, body any, made []*promise, read func(answer) 
 	}
 }
 
-// The method until repeats a call until it is answered. Each try goes to any of the servers.
+// The method until repeats a call until a server answers it. Each try goes to any of the servers.
 func (c *caller) until(method, path string, body any, header ...string) answer {
 	for {
 		if a, ok := c.try(method, path, body, header...); ok {
@@ -245,7 +246,7 @@ func (c *caller) until(method, path string, body any, header ...string) answer {
 	}
 }
 
-// try calls one of the servers. false means that nobody knows what the server did.
+// try calls one of the servers. If it returns false, nobody knows what the server did.
 func (c *caller) try(method, path string, body any, header ...string) (answer, bool) {
 	c.mu.Lock()
 	c.calls++
@@ -257,11 +258,12 @@ func (c *caller) try(method, path string, body any, header ...string) (answer, b
 	return a, true
 }
 
-// impatient is an HTTP client that soon gives up on a server which does not answer, as a caller with several servers
-// does.
+// impatient is an HTTP client with a short timeout. Callers that can reach several servers do not wait long for one of
+// them.
 var impatient = &http.Client{Timeout: 2 * time.Second, Transport: web.Transport}
 
-// busy reports whether an earlier try of the same call is still under way, although the caller gave it up.
+// busy reports whether an earlier try of the same call is still in progress on a server, although the caller gave up
+// that try.
 func busy(a answer) bool {
 	var problem struct {
 		Code string `json:"code"`

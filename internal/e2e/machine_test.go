@@ -10,14 +10,14 @@ import (
 )
 
 // A test that measures the server's delays proves nothing while the host gives the processors to other machines. On one
-// host this was a third of the processors' time for a minute, and delays were ten times as long.
+// host this was a third of the processors' time for a minute. Delays were then ten times as long.
 const (
 	hostShare     = 0.05 // a larger share of the processors' time is a disturbance
-	mostDisturbed = 20   // how many measurements may be spoilt by a disturbance
+	mostDisturbed = 20   // how many measurements may be repeated because of a disturbance
 )
 
-// hostTook runs f. It returns the share of the processors' time that the host gave to other machines meanwhile. It
-// returns 0 if the system does not tell.
+// hostTook runs f. It returns the share of the processors' time that the host gave to other machines during f. It
+// returns 0 if the system does not report this time.
 func hostTook(f func()) float64 {
 	all, stolen := processors()
 	f()
@@ -25,7 +25,7 @@ func hostTook(f func()) float64 {
 	return (stolenThen - stolen) / max(allThen-all, 1)
 }
 
-// processors returns the time of all processors since the start of the machine, and the part that the host took; see
+// processors returns the sum of all processors' times since the machine started, and the part that the host took; see
 // proc_stat(5).
 func processors() (all, stolen float64) {
 	content, err := os.ReadFile("/proc/stat")
@@ -39,8 +39,8 @@ func processors() (all, stolen float64) {
 	return user + nice + system + idle + iowait + irq + softirq + stolen, stolen
 }
 
-// withoutDisk puts the folders of a test into memory if there is room, as scripts/with-postgres does with its cluster.
-// The test measures the server's own delays, and one fsync on a disk may take 0.3 s even if nothing else runs.
+// withoutDisk puts the folders of a test into memory if there is room. scripts/with-postgres does the same with its
+// cluster. The test measures the server's own delays. One fsync on a disk may take 0.3 s, even if nothing else runs.
 func withoutDisk(t *testing.T) {
 	t.Helper()
 	const memory = "/dev/shm"

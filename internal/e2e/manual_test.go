@@ -43,8 +43,8 @@ func TestManual(t *testing.T) {
 	})
 }
 
-// TestInstall pastes the commands under "Install" in docs/operate.md, with its own folders. The last command is a
-// server, which runs until it is stopped.
+// TestInstall pastes the commands under "Install" in docs/operate.md, with folders of its own. The last command starts
+// a server, which runs until it is stopped.
 func TestInstall(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestInstall(t *testing.T) {
 		}
 		ready <- false
 	}()
-	out, _ := paste(t, copySources(t), script) // timeout stops the server and leaves its own exit code
+	out, _ := paste(t, copySources(t), script) // the command timeout stops the server, and then has its own exit code
 	if !strings.Contains(out, "pk_") || !<-ready {
 		t.Errorf("there is no partner, or no server: %s", out)
 	}
@@ -82,8 +82,8 @@ func TestInstall(t *testing.T) {
 // programName matches the first line of a program in docs/recipes.md.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|mjs))\n`)
 
-// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. At the end, two
-// messages of one booking are left. Two numbers of the list are in the blacklist, and the output names the third
+// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes the page's commands there. At the end,
+// two messages of one booking are left. Two numbers of the list are in the blacklist, and the output names the third
 // number.
 func TestRecipes(t *testing.T) {
 	for _, program := range []string{"php", "node", "python3"} {
@@ -148,7 +148,7 @@ until curl -sf "$base/api/messages?state=FAILED" -H "Authorization: Bearer $KEY"
 python3 report.py $(TZ=Europe/Rome date +%F)
 `
 
-// examples returns all code blocks of one language in a page, joined.
+// examples returns all code blocks of one language in a page, joined into one text.
 func examples(page, language string) string {
 	var all strings.Builder
 	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(page, -1) {

@@ -40,8 +40,8 @@ func binaryBefore(t *testing.T) string {
 	return filepath.Join(dir, "before")
 }
 
-// TestUpgradeUnderLoad: a server of this version brings the tables up to date while one of the previous version goes
-// on. Both work side by side, and then the old one is stopped. No call fails, and the ledgers agree. After that, a
+// TestUpgradeUnderLoad: a server of this version brings the tables up to date while a server of the previous version
+// runs. Both work side by side, and then the old server is stopped. No call fails, and the ledgers agree. After that, a
 // program of the previous version refuses to start on these tables.
 func TestUpgradeUnderLoad(t *testing.T) {
 	database := postgres(t)

@@ -20,7 +20,7 @@ func TestMovingUp(t *testing.T) {
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)
 }
 
-// TestMovingAfterCrash moves the data of a killed server. Some attempts have lost their answers.
+// TestMovingAfterCrash moves the data of a killed server. Some attempts have no answer.
 func TestMovingAfterCrash(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, true, "--sandbox-latency", "300ms")
@@ -110,7 +110,7 @@ func TestImportKilled(t *testing.T) {
 		if err := half.Wait(); err == nil {
 			t.Fatal("it was done before it was killed")
 		}
-		eventually(t, 10*time.Second, "the import is done again", func() bool { // PostgreSQL may not have noticed the kill yet
+		eventually(t, 10*time.Second, "the import is done again", func() bool { // PostgreSQL may notice the kill a little later
 			return exec.Command(binary, append(args, "--from", name)...).Run() == nil
 		})
 		out, err := exec.Command(binary, append(args, "--from", name)...).CombinedOutput()
@@ -134,7 +134,7 @@ func count(t *testing.T, database, query string) (n int) {
 	return n
 }
 
-// keyOf returns the flags that name the key which a SQLite server made.
+// keyOf returns the flags for the key file that a SQLite server made.
 func keyOf(t *testing.T, database string) []string {
 	t.Helper()
 	if _, err := os.Stat(database + ".key"); err != nil {

@@ -21,11 +21,12 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// insideNetwork names an environment variable. It tells the test's second process that it has a separate network.
+// insideNetwork is the name of an environment variable. It is set in the test's second process, which has a separate
+// network.
 const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
-// inOwnNetwork runs the test again in a process with a separate network and separate mounts. If this run fails, the
-// test fails.
+// inOwnNetwork runs the test again in a process with a separate network and separate mounts. If this second run fails,
+// the test fails.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -83,7 +84,7 @@ func TestHostProvenByDNS(t *testing.T) {
 	}
 }
 
-// zone has the texts that DNS knows, by name.
+// zone has the TXT records of the test's DNS, by name.
 type zone struct {
 	mu    sync.Mutex
 	texts map[string][]string
@@ -95,7 +96,8 @@ func (z *zone) set(name string, texts ...string) {
 	z.texts[name] = texts
 }
 
-// serveDNS answers DNS questions on the loopback of this network. It makes this process and its children ask there.
+// serveDNS answers DNS questions on the loopback address of this network. It makes this process and its children ask
+// this server.
 func serveDNS(t *testing.T) *zone {
 	t.Helper()
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
@@ -136,7 +138,7 @@ func serveDNS(t *testing.T) *zone {
 	return z
 }
 
-// answer returns the DNS answer to a question, or nil if the bytes are no question.
+// answer returns the DNS answer to a question, or nil if the bytes are not a question.
 func (z *zone) answer(question []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(question) != nil || len(m.Questions) != 1 {

@@ -18,8 +18,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// public is the address under which Meta would reach the server. A proxy would have this address; the test acts as the
-// proxy.
+// public is the address at which Meta would reach the server through a proxy. The test does the work of the proxy.
 const public = "https://messaggi.example.com"
 
 // officialStory is a business that sets up an Official number in the dashboard, and sends with it.
@@ -29,15 +28,15 @@ type officialStory struct {
 	s       *server
 	peer    *graphtest.Peer
 	number  graphtest.Number
-	files   string // the address of its files
-	pages   string // the address of the client's dashboard
+	files   string // address of the host of files
+	pages   string // address of the client's dashboard
 	key     string // the client's API key
-	session string // the path of the session's page
-	webhook string // the address that Meta uses
+	session string // path of the session's page
+	webhook string // address that Meta calls
 }
 
 // TestOfficialStory: a partner makes a client. The client sets up an Official number on the guided page, first with a
-// wrong token. The client enters the webhook at Meta, and reads its templates. In the editor it makes a sequence with a
+// wrong token. The client enters the webhook at Meta, and loads its templates. In the editor it makes a sequence with a
 // text, an image, a document, a place and a template. A start through the contract's API sends all five messages.
 // Meta's statuses then say that all were read.
 func TestOfficialStory(t *testing.T) {
@@ -97,7 +96,7 @@ func newFiles(t *testing.T) string {
 	return s.URL
 }
 
-// builtToFetch builds the program so that it may also fetch files from a host on loopback. Nothing else differs.
+// builtToFetch builds the program so that it may also fetch files from a host on loopback. This is the only difference.
 func builtToFetch(t *testing.T, from string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "puntuale")
@@ -116,7 +115,7 @@ func (o *officialStory) signIn(path, email, password string) {
 	o.b.until(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
 }
 
-// client makes the partner create the client and pass on the password, which is shown once. Then the client signs in.
+// client makes the partner create the client. The page shows the password once. Then the client signs in with it.
 func (o *officialStory) client() {
 	t, b := o.t, o.b
 	o.signIn("/login", "rossi@example.com", "una frase lunga 42")
@@ -138,7 +137,7 @@ func (o *officialStory) client() {
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
 
-// setUp enters the keys on the guided page. The token is wrong at first. Then only the token is replaced.
+// setUp enters the keys on the guided page. The first token is wrong. Then it replaces only the token.
 func (o *officialStory) setUp() {
 	t, b, n := o.t, o.b, o.number
 	b.visit(o.pages + "/sessions/new")
@@ -185,7 +184,8 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters the shown values at Meta. Meta asks for the verify token, and then delivers to the webhook.
+// subscribe enters the values that the page shows at Meta. Meta asks for the verify token, and then sends reports to
+// the webhook.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
 	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would replace the address in this way
@@ -204,7 +204,7 @@ func (o *officialStory) deliver(body []byte) {
 	}
 }
 
-// templates reads the templates with a click on their page. It fills one template from the fields of sequences.
+// templates loads the templates with a click on their page. It fills one template with the fields of sequences.
 func (o *officialStory) templates() {
 	b := o.b
 	late := graphtest.NewTemplate("auguri_compleanno", "Auguri, {{1}}!")
@@ -230,7 +230,7 @@ func (o *officialStory) templates() {
 	b.looks("8-templates")
 }
 
-// edit makes the sequence in the editor, and returns its id. The editor warns if a step needs a template.
+// edit makes the sequence in the editor, and returns its id. The editor must warn if a step needs a template.
 func (o *officialStory) edit() string {
 	b := o.b
 	b.visit(o.pages + "/sequences/new")
@@ -267,7 +267,8 @@ func (o *officialStory) edit() string {
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// send starts the sequence through the contract's API for a person who has just written. Then Meta reports the statuses.
+// send starts the sequence through the contract's API, for a person who has just written. Then Meta reports the
+// messages' statuses.
 func (o *officialStory) send(sequence string) {
 	t, phone := o.t, "+393331234567"
 	o.deliver(o.peer.Wrote(o.number.ID, phone, time.Now()))
@@ -312,7 +313,7 @@ func (o *officialStory) told(ids []string) {
 	}
 }
 
-// inMetasForm checks the form of the messages that Meta took.
+// inMetasForm checks the form of the messages that Meta accepted.
 func (o *officialStory) inMetasForm(taken []graphtest.Taken) {
 	o.t.Helper()
 	var kinds []string

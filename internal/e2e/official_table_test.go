@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// metaTable is the action that each code of Meta must cause, after Meta's documentation. It is written independently of
-// the product's table.
+// metaTable lists Meta's codes by the effect that they must have, as Meta's documentation says. It is written
+// independently of the product's table.
 var metaTable = map[string][]int{
 	"again":     {1, 2, 131000, 131016, 131057, 133004, 4, 80007, 130429},
 	"pair":      {131056},
@@ -30,8 +30,8 @@ var metaTable = map[string][]int{
 	"tomorrow":  {131049, 130472},
 }
 
-// tableCode is the test of one code. It has its own number, persons and messages, so that codes do not affect each
-// other.
+// tableCode is the test of one code. It has its own number, persons and messages, so that the codes' effects do not
+// mix.
 type tableCode struct {
 	*metaTableRig
 	row     string
@@ -39,16 +39,16 @@ type tableCode struct {
 	number  graphtest.Number
 	session string            // the session's id
 	webhook string            // the webhook's address
-	by      map[string]string // ids of sequences, by the template of their only step
-	person  string            // the person that Meta refuses
+	by      map[string]string // ids of sequences, by the template of the sequence's only step
+	person  string            // the person whose message Meta refuses
 	other   string
 	first   string // the message that was refused
-	second  string // the message that was begun while the refusal had its effect
+	second  string // the message that begins while the refusal has its effect
 	third   string
 	free    string // a message with another template
 }
 
-// metaTableRig is what all codes share.
+// metaTableRig has the parts that all codes share.
 type metaTableRig struct {
 	t    *testing.T
 	s    *server
@@ -56,8 +56,8 @@ type metaTableRig struct {
 	peer *graphtest.Peer
 
 	mu      sync.Mutex
-	refuses map[string]int // the code with which Meta refuses a person's message; each is used once
-	asked   map[string]int // how many requests Meta got, by person
+	refuses map[string]int // for each person, the code with which Meta refuses the person's next message
+	asked   map[string]int // how many requests Meta got for each person
 }
 
 // TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. Some codes come in
@@ -106,7 +106,7 @@ func (r *metaTableRig) answer(m graphtest.Message) graphtest.Reply {
 	return graphtest.Reply{Code: code, Refuse: true, Details: "per prova"}
 }
 
-// askedFor returns how many times Meta was asked to take a message to a person.
+// askedFor returns how many requests Meta got for a message to a person.
 func (r *metaTableRig) askedFor(phone string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *tableCode) becomes(id, state string) (m messageShown) {
 	return m
 }
 
-// word returns the text with which a detail names the code.
+// word returns the text with which a message's detail names the code.
 func (c *tableCode) word() string { return fmt.Sprintf("Meta %d", c.code) }
 
 // refuse begins the message that Meta refuses.
@@ -199,8 +199,8 @@ func (c *tableCode) refuse() {
 	c.first = c.start("uno", c.person)
 }
 
-// refused waits until Meta was asked and the message shows the refusal. If the refusal is final, the message has failed
-// with Meta's code.
+// refused waits until Meta got a request, and the message shows the refusal. If the refusal is final, the message has
+// failed with Meta's code.
 func (c *tableCode) refused() {
 	c.t.Helper()
 	switch c.row {
@@ -229,8 +229,8 @@ func (c *tableCode) refused() {
 	}
 }
 
-// meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with other
-// templates.
+// The method meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with
+// other templates.
 func (c *tableCode) meanwhile() {
 	c.t.Helper()
 	held := map[string]string{"number": "linked", "access": "unlinked"}[c.row]
@@ -240,13 +240,14 @@ func (c *tableCode) meanwhile() {
 	c.second = c.start("uno", c.other)
 	switch c.row {
 	case "template":
-		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // to another number, because messages to c.other wait for each other
+		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // a different number, because messages to c.other wait for each other
 	case "message", "recipient", "opted out":
 		c.third = c.start("uno", c.person)
 	}
 }
 
-// after checks the outcomes of these messages. Then it undoes the effects that a person can undo.
+// The method after checks the outcomes of the messages that the method meanwhile began. Then it undoes the effects that
+// a person can undo.
 func (c *tableCode) after() {
 	c.t.Helper()
 	switch c.row {
@@ -288,8 +289,8 @@ func (c *tableCode) letGo() {
 	}
 }
 
-// withdrew checks that the ledger has the person's withdrawal once, with proof. The blacklist must not have the person.
-// Marketing does not leave until the person agrees again.
+// withdrew checks that the ledger has the person's withdrawal once, with proof. The person must not be in the
+// blacklist. Marketing does not leave until the person agrees again.
 func (c *tableCode) withdrew() {
 	c.t.Helper()
 	var all struct {
@@ -324,12 +325,12 @@ func (c *tableCode) advertise() string {
 	return made.ID[0]
 }
 
-// fails makes Meta take a message, and report the code afterwards.
+// fails makes Meta accept a message, and report the code later.
 func (c *tableCode) fails() {
 	c.t.Helper()
 	c.person = strings.Replace(c.person, "+39331", "+39333", 1)
 	template := "uno"
-	if c.row == "template" { // the first template is held already
+	if c.row == "template" { // the first template is already held
 		template = "due"
 	}
 	id := c.start(template, c.person)

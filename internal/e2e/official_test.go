@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialKilled kills the server with SIGKILL while an Official number sends. Many messages are in flight, and
-// some answers are lost. The long run does this a hundred times. Meta's ledger has no message twice. After the statuses
-// came, the messages that Meta has are COMPLETED. All other messages that were begun are uncertain.
+// TestOfficialKilled kills the server with SIGKILL while an Official number sends: a hundred times in the long run.
+// Many messages are in flight, and some answers are lost. Meta's ledger has no message twice. After Meta's statuses
+// came, the messages that Meta has are COMPLETED. All other messages with an attempt are uncertain.
 func TestOfficialKilled(t *testing.T) {
 	kills, each := 4, 80
 	if long {
@@ -118,11 +118,11 @@ func TestOfficialKilled(t *testing.T) {
 	})
 }
 
-// rowsOf reads one number from the server's database.
+// rowsOf returns the number that a query on the server's database returns.
 func rowsOf(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db := open(t, database)
-	defer db.Close() // the function is called often
+	defer db.Close() // closes the database at once, because the function is called often
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialWebhooksWhileSending sends at a number's full rate. For each message, three statuses come back. The
-// server must answer them within Meta's limits: 250 ms at the median, and one second for 99 of 100.
+// TestOfficialWebhooksWhileSending sends at a number's full rate. Meta reports three statuses for each message. The
+// server must answer these reports within Meta's limits: 250 ms at the median, and one second for 99 of 100.
 func TestOfficialWebhooksWhileSending(t *testing.T) {
 	const rate, seconds = 80, 10
 	number := graphtest.NewNumber("101")
@@ -38,7 +38,7 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 		phones := make(chan string, rate*seconds)
 		for i := range rate * seconds {
 			phone := fmt.Sprintf("+39347%07d", i)
-			peer.Know(phone, graphtest.Name{Number: phone[1:], ID: fmt.Sprintf("IT.%015d", i)}) // the statuses name the persons in every way
+			peer.Know(phone, graphtest.Name{Number: phone[1:], ID: fmt.Sprintf("IT.%015d", i)}) // so the statuses name the persons in every possible way
 			phones <- phone
 		}
 		close(phones)
@@ -79,7 +79,7 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 	})
 }
 
-// meta delivers webhooks and notes how long each answer took.
+// meta delivers webhook requests, and measures how long each answer took.
 type meta struct {
 	t       *testing.T
 	peer    *graphtest.Peer

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestOverload floods a server with calls of one client, far more than the server can take. Meanwhile another client
-// makes a few calls, and messages become due. The server refuses most of the flood early and says when to come again.
+// TestOverload floods a server with one client's calls, many more than the server can handle. Meanwhile another client
+// makes a few calls, and messages become due. The server refuses most of the flood early, and says when to try again.
 // The other client's calls are answered, stops reach their messages, due messages leave, and memory stays bounded.
 // After the flood, the server works as before. Exactly the accepted calls are stored and counted.
 func TestOverload(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// stopUnderFlood repeats a start until it is accepted. Then it stops the run, and the stop must never be refused.
+// stopUnderFlood repeats a start until it is accepted. Then it stops the run. The stop must not be refused.
 func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	t.Helper()
 	phone := fmt.Sprintf("+39340%07d", n)
@@ -96,7 +96,7 @@ func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	}
 }
 
-// normal waits until a call is answered as it was before the flood.
+// normal waits until a call is answered as fast as before the flood.
 func normal(t *testing.T, base string, who tenant) {
 	t.Helper()
 	ended := time.Now()
@@ -117,7 +117,8 @@ func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 }
 
 // stored compares a flood's record with the rows: the database has exactly the accepted calls, and counts them. calls,
-// messages and stopped count the other calls, their messages, and how many of these were stopped.
+// messages and stopped are about the calls that are not in the flood: their number, their messages, and how many of
+// these were stopped.
 func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
 	t.Helper()
 	db := open(t, database)
@@ -143,7 +144,7 @@ func stored(t *testing.T, database string, f *flood, who tenant, calls, messages
 	}
 }
 
-// buckets is the histogram of the server's lateness.
+// buckets is the histogram of the lateness that the server reports.
 type buckets struct {
 	upTo, count []float64
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// These helpers use the pages of the dashboards as internal/web's own tests do, but on the built server.
+// These helpers use the dashboards' pages on the built server, as the tests of internal/web do.
 
-// speak makes the browser ask for pages in a language.
+// speak sets the language in which the browser asks for pages.
 func (b *browser) speak(language string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}); err != nil {
@@ -32,10 +32,10 @@ func (b *browser) visit(address string) {
 	b.until(`document.readyState === "complete"`)
 }
 
-// The method until waits until a script returns true.
+// The method until waits until the script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two looks
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two tries
 		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 		if err == nil && done {
 			return
@@ -48,7 +48,7 @@ func (b *browser) until(script string) {
 	}
 }
 
-// tap waits for the element that the selector names, and clicks on it.
+// tap waits for the element with the selector, and clicks on it.
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
@@ -56,7 +56,7 @@ func (b *browser) tap(selector string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields by name: pairs of names and texts.
+// fill types texts into fields. pairs has field names and texts in turn.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -67,7 +67,7 @@ func (b *browser) fill(pairs ...string) {
 	}
 }
 
-// reads waits until the page shows these words.
+// reads waits until the page shows the words.
 func (b *browser) reads(words string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(words)
@@ -75,7 +75,7 @@ func (b *browser) reads(words string) {
 }
 
 // looks checks the page on a desktop and on a phone, in light and dark colours. No element may be wider than the
-// screen, and no text may be missing. looks keeps pictures of the page.
+// screen, and no text may be missing. looks also stores pictures of the page.
 func (b *browser) looks(name string) {
 	b.t.Helper()
 	for _, screen := range []struct {
@@ -101,7 +101,7 @@ func (b *browser) looks(name string) {
 	}
 }
 
-// whole keeps a picture of the whole page, if PUNTUALE_SCREENSHOTS names a folder.
+// whole stores a picture of the whole page, if PUNTUALE_SCREENSHOTS names a folder.
 func (b *browser) whole(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PUNTUALE_SCREENSHOTS")

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// paused is a campaign, as it was right after the answer to its pause.
+// paused is a campaign and its state right after the answer to its pause.
 type paused struct {
 	*mass
 	db       *sql.DB
 	campaign int
 	fed      int
-	attempts map[int64]int // attempts of each message that was fed
+	attempts map[int64]int // number of attempts of each message that was fed
 }
 
-// pause pauses a campaign that must run.
+// pause pauses a campaign. It fails the test if the campaign is not running.
 func (m *mass) pause(id string) *paused {
 	m.t.Helper()
 	if s := m.state(id); s.State != "running" || s.Counts.Completed == s.Counts.Recipients {
@@ -34,7 +34,7 @@ func (m *mass) pause(id string) *paused {
 	return p
 }
 
-// begun returns how many times a claim began to send each of the campaign's messages.
+// begun returns the number of attempts of each of the campaign's messages.
 func (p *paused) begun() map[int64]int {
 	p.t.Helper()
 	rows, err := p.db.Query("select id, attempt from message where campaign_id = " + strconv.Itoa(p.campaign))
@@ -57,7 +57,7 @@ func (p *paused) begun() map[int64]int {
 	return all
 }
 
-// The method among counts the campaign's messages that match a condition.
+// The method among counts the campaign's messages for which a condition is true.
 func (p *paused) among(condition string, args ...any) (n int) {
 	p.t.Helper()
 	if err := p.db.QueryRow("select count(*) from message where campaign_id = "+strconv.Itoa(p.campaign)+" and "+condition, args...).Scan(&n); err != nil {
@@ -72,7 +72,7 @@ func (p *paused) settle() {
 	eventually(p.t, 20*time.Second, "what was on its way has arrived", func() bool { return p.among("intent > 0") == 0 })
 }
 
-// kill kills the server, and all its attempts with it, and starts the server again. It waits until PostgreSQL has ended
+// kill kills the server, which ends all its attempts, and starts the server again. It waits until PostgreSQL has ended
 // the statements of the killed server.
 func (p *paused) kill() {
 	p.t.Helper()
@@ -90,8 +90,8 @@ func (p *paused) kill() {
 	p.s.start()
 }
 
-// arrived counts the campaign's messages that the network has. Each must have been begun before the answer to the
-// pause.
+// arrived counts the campaign's messages that the network has. Each of them must have an attempt that began before the
+// answer to the pause.
 func (p *paused) arrived() (n int) {
 	p.t.Helper()
 	for _, r := range ledger(p.t, p.s.base, p.key) {
@@ -106,8 +106,8 @@ func (p *paused) arrived() (n int) {
 	return n
 }
 
-// still checks that none of the campaign's messages leaves, is begun or is fed, while the same session sends other
-// messages. The caller makes sure that nothing is in flight.
+// still checks that no message of the campaign leaves, begins an attempt or is fed, while the same session sends other
+// messages. When still is called, nothing may be in flight.
 func (p *paused) still() {
 	p.t.Helper()
 	eventually(p.t, 20*time.Second, "some of the campaign would leave or be fed now, were it not paused", func() bool {
@@ -131,7 +131,7 @@ func (p *paused) still() {
 	}
 }
 
-// single sends a message that belongs to no campaign, by the same session. It waits until the message has left.
+// single sends a message without a campaign through the same session, and waits until it has left.
 func (p *paused) single() {
 	p.t.Helper()
 	p.singles++

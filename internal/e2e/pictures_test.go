@@ -21,17 +21,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// mostBytes is how large a picture in docs/images may be.
+// mostBytes is the largest size of a picture in docs/images, in bytes.
 const mostBytes = 150 << 10
 
-// patients are the people in the pictures. Their numbers belong to nobody.
+// patients are the people in the pictures. Their numbers belong to no real person.
 var patients = []string{"Anna Ferrari", "Luca Moretti", "Giulia Conti", "Marco Ricci", "Sara Gallo", "Paolo Greco", "Elena Marini", "Davide Costa",
 	"Chiara Fontana", "Matteo Villa", "Francesca Leone", "Andrea Serra", "Martina Longo", "Stefano Riva", "Laura Bassi", "Simone Ferri"}
 
 func patientPhone(i int) string { return fmt.Sprintf("+39333%07d", 4120300+i*137) }
 
-// TestPictures makes the pictures of docs/images ("make pictures"). It fills a sandbox server with a practice's day,
-// and opens the pages in Chromium, in English. All pictures are 1280 pixels wide, except one of 390.
+// TestPictures makes the pictures of docs/images ("make pictures"). It fills a sandbox server with the data of a
+// dentist's day. Then it opens the pages in Chromium, in English. All pictures are 1280 pixels wide, except one, which
+// is 390 pixels wide.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv("PUNTUALE_PICTURES")
 	if folder == "" {
@@ -56,7 +57,7 @@ func TestPictures(t *testing.T) {
 
 	take := func(name string) {
 		t.Helper()
-		<-time.After(400 * time.Millisecond) // fonts load meanwhile, and parts of the page renew themselves
+		<-time.After(400 * time.Millisecond) // in this time fonts load, and parts of the page are refreshed
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
@@ -90,12 +91,11 @@ func TestPictures(t *testing.T) {
 	p.mass()
 	b.visit(pages + "/campaigns/" + p.campaign)
 	b.until(`parseInt(document.querySelector("#campaign-live .stats")?.innerText.match(/\d+/)?.[0]) >= 40`)
-	b.visit(pages + "/campaigns/" + p.campaign) // the list of recipients renews itself later than the counts, so the page is loaded again
+	b.visit(pages + "/campaigns/" + p.campaign) // the list of recipients is refreshed later than the counts, so the page is loaded again
 	take("campaign")
 }
 
-// packed draws a picture with at most 256 colours, and compresses it well. The flat surfaces of the pages need no more
-// colours.
+// packed compresses a picture, with at most 256 colours. The flat surfaces of the pages need no more colours.
 func packed(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
@@ -157,7 +157,7 @@ func newPractice(t *testing.T, base, partner string) *practice {
 	return p
 }
 
-// day returns the date that is days after today, as forms write it.
+// day returns the date of the day that is the given number of days after today, in the form for forms.
 func (p *practice) day(days int) string {
 	return time.Now().In(p.rome).AddDate(0, 0, days).Format(time.DateOnly)
 }
@@ -170,7 +170,7 @@ func (p *practice) sequence(name string, steps ...map[string]any) string {
 	return made.ID
 }
 
-// fill makes sequences, and starts them for the patients of the day.
+// fill makes sequences, and starts them for the day's patients.
 func (p *practice) fill() {
 	p.t.Helper()
 	before := func(amount int, unit, at string) map[string]any {

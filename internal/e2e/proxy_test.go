@@ -16,27 +16,27 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// proxy is between a server and PostgreSQL. It acts as a network that can be cut.
+// proxy connects a server with PostgreSQL. It acts like a network that can fail.
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
 	address  string // the address of the database, through the proxy
 
 	mu    sync.Mutex
-	heals chan struct{} // closed when the network works again; nil: it works
-	gone  bool          // true: connections are reset
+	heals chan struct{} // closed when the network works again; nil: the network works
+	gone  bool          // connections are reset
 	how   int           // what happens at the next COMMIT: one of the constants below
 	armed bool
 	open  map[net.Conn]bool
 }
 
-// What a proxy may do at a COMMIT. After that the network no longer works.
+// What happens at a COMMIT. After it the network no longer works.
 const (
 	cutBefore = iota // the database does not get the COMMIT
 	cutAfter         // the database gets the COMMIT, and its answer is lost
 )
 
-// newProxy gives a database another address, through a proxy.
+// newProxy returns a proxy for a database. Clients use the proxy's address instead of the database's.
 func newProxy(t *testing.T, database string) *proxy {
 	t.Helper()
 	address, err := url.Parse(database)
@@ -96,7 +96,7 @@ func (p *proxy) relay(client net.Conn) {
 		defer end(client)
 		p.copy(client, server, nil)
 	}()
-	stores := false // true: this connection stores runs
+	stores := false // this connection stores runs
 	commit := p.copy(server, client, func(said []byte) bool {
 		stores = stores || bytes.Contains(said, []byte("insert into run"))
 		return stores && storetest.Commits(said) && p.cuts()
@@ -104,7 +104,7 @@ func (p *proxy) relay(client net.Conn) {
 	if commit != nil {
 		if p.how == cutAfter {
 			end(client)
-			// This connection is not reset, because a reset would discard what the database has not read yet.
+			// This connection is not reset, because a reset would discard bytes that the database has not read yet.
 			p.mu.Lock()
 			delete(p.open, server)
 			p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *proxy) relay(client net.Conn) {
 	server.Close()
 }
 
-// keep notes a connection, so that it can be reset. It returns false if the network does not work.
+// keep registers a connection, so that it can be reset later. It returns false if the network does not work.
 func (p *proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,8 +130,8 @@ func (p *proxy) keep(c net.Conn) bool {
 	return !p.gone
 }
 
-// copy passes on what one side sends, while the network works. When last reports true for some bytes, copy returns them
-// and does not pass them on.
+// copy passes on the bytes from one connection to the other, while the network works. If last returns true for some
+// bytes, copy returns these bytes and does not pass them on.
 func (p *proxy) copy(to, from net.Conn, last func([]byte) bool) []byte {
 	buffer := make([]byte, 1<<16)
 	for {
@@ -175,14 +175,14 @@ func (p *proxy) pass() {
 	}
 }
 
-// swallow makes the network deliver nothing, without an error.
+// swallow makes the network lose all bytes without an error.
 func (p *proxy) swallow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heals = make(chan struct{})
 }
 
-// reset ends all connections, and also each new connection.
+// reset resets all connections, and also each new connection.
 func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +204,7 @@ func (p *proxy) heal() {
 	}
 }
 
-// end closes a connection so that the peer sees a reset.
+// end closes a connection with a reset, which its peer notices.
 func end(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -18,7 +18,7 @@ import (
 // readmeAddr is the address of the server in the README. The test replaces it by a free port.
 const readmeAddr = "127.0.0.1:8080"
 
-// TestReadme pastes the README's commands under "Use it" into a shell, in a copy of the sources, as a newcomer does.
+// TestReadme pastes the README's commands under "Use it" into a shell, in a copy of the sources, as a new user does.
 func TestReadme(t *testing.T) {
 	sources := copySources(t)
 	text, err := os.ReadFile(filepath.Join(sources, "README.md"))
@@ -43,7 +43,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// paste runs a script in a new shell. At the end it ends all processes that the script left.
+// paste runs a script in a new shell. After the script, it ends all processes that the script started.
 func paste(t *testing.T, dir, script string, env ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -67,8 +67,8 @@ func paste(t *testing.T, dir, script string, env ...string) (string, error) {
 	return out.String(), err
 }
 
-// copySources copies the module, without files that were built or served in it. So a test changes nothing in the
-// module.
+// copySources copies the module's sources, without files that were built or served there. So a test changes nothing in
+// the module.
 func copySources(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

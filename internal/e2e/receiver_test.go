@@ -18,10 +18,11 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// receiverAddr is where the receivers of docs/webhooks.md listen; each test gives them a port that nobody uses.
+// receiverAddr is the address at which the receivers of docs/webhooks.md listen. Each test replaces it with a free
+// port.
 const receiverAddr = "127.0.0.1:8090"
 
-// receiverStarts are the receivers of docs/webhooks.md, with their files and the commands that start them.
+// receiverStarts has the receivers of docs/webhooks.md: the file of each, and the command that starts it.
 var receiverStarts = map[string]string{
 	"site/receive.php": "php -S 127.0.0.1:8090 -t site",
 	"receive.mjs":      "node receive.mjs",
@@ -29,7 +30,7 @@ var receiverStarts = map[string]string{
 	"receive.go":       "go run receive.go",
 }
 
-// webhooksPage reads docs/webhooks.md, and its programs by their names.
+// webhooksPage returns the text of docs/webhooks.md, and the programs in it by their names.
 func webhooksPage(t *testing.T) (page string, programs map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/webhooks.md")
@@ -46,7 +47,7 @@ func webhooksPage(t *testing.T) (page string, programs map[string]string) {
 	return string(text), programs
 }
 
-// TestWebhooksPage pastes what docs/webhooks.md says under "In five minutes", with PHP.
+// TestWebhooksPage pastes the commands under "In five minutes" in docs/webhooks.md, with PHP.
 func TestWebhooksPage(t *testing.T) {
 	needPrograms(t, "php")
 	page, programs := webhooksPage(t)
@@ -83,8 +84,9 @@ func needPrograms(t *testing.T, programs ...string) {
 	}
 }
 
-// TestReceiverPrograms runs each receiver of docs/webhooks.md. It keeps a real event, and a repeat only once. It takes one of several
-// signatures, and refuses a wrong or an old one.
+// TestReceiverPrograms runs each receiver of docs/webhooks.md. The receiver stores a real event, and stores a repeated
+// event only once. It accepts a request with several signatures if one of them is right. It refuses wrong and old
+// signatures.
 func TestReceiverPrograms(t *testing.T) {
 	needPrograms(t, "php", "node", "python3", "go")
 	page, programs := webhooksPage(t)
@@ -109,7 +111,8 @@ func TestReceiverPrograms(t *testing.T) {
 			eventually(t, 30*time.Second, "the event is kept", func() bool { return strings.Contains(r.kept(), `{"type":"message.sent"`) })
 			files := r.count()
 
-			// Both secrets sign after a rotation, and the receiver knows one of them. The repeat has the same id.
+			// After a rotation, both secrets sign. The receiver knows one of them. The repeat has the same id as the
+			// first delivery.
 			must(t, "POST", s.base+"/api/webhooks/"+made.ID+"/rotate", who.key, nil)
 			must(t, "POST", s.base+"/api/webhooks/"+made.ID+"/replay", who.key, map[string]any{})
 			eventually(t, 30*time.Second, "the repeat is taken", func() bool {
@@ -150,7 +153,7 @@ func startReceiver(t *testing.T, folder, file, program, command, secret string) 
 	})
 }
 
-// programReceiver is a receiver that runs, and the folder where it keeps events.
+// programReceiver is a running receiver, with the folder in which it stores events.
 type programReceiver struct {
 	t                   *testing.T
 	url, folder, secret string
@@ -166,7 +169,7 @@ func (r *programReceiver) files() []string {
 
 func (r *programReceiver) count() int { return len(r.files()) }
 
-// kept is all that the receiver keeps.
+// kept returns the contents of all files that the receiver stored.
 func (r *programReceiver) kept() string {
 	var all strings.Builder
 	for _, file := range r.files() {
@@ -179,7 +182,7 @@ func (r *programReceiver) kept() string {
 	return all.String()
 }
 
-// verifies posts requests of the test's own, signed by the published library, right and wrong.
+// verifies posts the test's own requests with right and wrong signatures. A published library makes the signatures.
 func (r *programReceiver) verifies() {
 	r.t.Helper()
 	right, err := standardwebhooks.NewWebhook(r.secret)

@@ -22,9 +22,9 @@ import (
 )
 
 // TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta repeats each delivery until the
-// answer is 200. Meta sends some deliveries twice at once, and some again later. The phone of the sandbox does the
-// same. At the end each reply is kept once, with its effect. Each opt-out has one proof, one entry in the blacklist and
-// one answer. Other replies withdrew nothing. The long run kills a hundred times.
+// answer is 200. It sends some deliveries twice at once, and some again later. The sandbox's phone does the same. At
+// the end each reply is stored once, with its effect. Each opt-out has one proof, one entry in the blacklist and one
+// answer. Other replies withdrew nothing. The long run kills a hundred times.
 func TestRepliesKilled(t *testing.T) {
 	kills := 10
 	if long {
@@ -80,17 +80,17 @@ func TestRepliesKilled(t *testing.T) {
 	})
 }
 
-// behaviour is what a person does, and the effects that it must have.
+// behaviour describes what a person does, and the effects that this must have.
 type behaviour struct {
 	name      string
-	words     []string // the person writes them one after another, each after the one before was answered
+	words     []string // texts that the person writes; each is written after the one before it was answered
 	effects   []string // the effects of each reply, as the API names them; "": none
 	changes   []string // changes of consent
 	blacklist bool
 	confirmed bool
-	marketing string // the state of the marketing that is pending for an hour later
-	waiting   string // the state of a sequence that stops on a reply
-	due       string // the state of the message that is due soon
+	marketing string // final state of the marketing message that is due an hour later
+	waiting   string // final state of the messages of a sequence that stops on a reply
+	due       string // final state of the message that is due soon
 }
 
 const (
@@ -98,7 +98,7 @@ const (
 	preferenceText = "(preference)" // the person sets this in WhatsApp, and writes no message
 )
 
-// The sandbox has all behaviours except the last one.
+// The sandbox uses all behaviours except the last one.
 var behaviours = []behaviour{
 	{name: "opt-out", words: []string{optOutText}, effects: []string{"opt_out"}, changes: []string{"withdraw"}, blacklist: true, confirmed: true,
 		marketing: "CANCELLED", waiting: "CANCELLED", due: "BLACKLISTED"},
@@ -109,7 +109,7 @@ var behaviours = []behaviour{
 	{name: "preference", words: []string{"ciao", preferenceText}, effects: []string{"stopped"}, changes: []string{"withdraw"}, marketing: "CANCELLED", waiting: "CANCELLED", due: "COMPLETED"},
 }
 
-// soon is how many seconds after the start the messages leave that are due first.
+// soon is how many seconds after the start the first messages are due.
 const soon = 15
 
 // writer is one person of the test.
@@ -121,15 +121,15 @@ type writer struct {
 	optedOut atomic.Int64 // when the opt-out was answered, in microseconds since 1970
 }
 
-// talk is a client, its people, and the way in which these write.
+// talk is a client with its people, and the way in which the people write.
 type talk struct {
 	t          *testing.T
 	base, key  string
-	prefix     int // the beginning of the phones' numbers
+	prefix     int // part of the phones' numbers, different for each talk
 	behaviours []behaviour
 	sequences  map[string]string
 	people     []*writer
-	tell       func(p *writer, id, text string) bool // delivers a text once; true: it was answered
+	tell       func(p *writer, id, text string) bool // delivers a text once; it returns whether the delivery was answered
 }
 
 const confirmation = "Non ricevi più nulla."
@@ -140,7 +140,7 @@ func newTalk(t *testing.T, base, partner string, prefix int, all []behaviour) *t
 	return &talk{t: t, base: base, key: who.key, prefix: prefix, behaviours: all, sequences: map[string]string{}}
 }
 
-// through makes the sequences of the test, for one session.
+// through makes the test's sequences for one session.
 func (k *talk) through(session string) {
 	for name, body := range map[string]map[string]any{
 		"due":       {"steps": []any{step("promemoria", soon, "seconds")}},
@@ -154,7 +154,7 @@ func (k *talk) through(session string) {
 	}
 }
 
-// throughMeta makes people write to a number of Meta.
+// throughMeta makes people write to an Official number.
 func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	var session struct {
 		ID, State string
@@ -169,16 +169,16 @@ func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	})
 	webhook := k.base + session.Webhook
 	k.tell = func(p *writer, id, text string) bool {
-		at := time.Now().Add(time.Second) // Meta drops fractions of a second, and the text must not be before the start of the run
+		at := time.Now().Add(time.Second) // Meta drops fractions of a second, so the text must be a second later than the start of the run
 		body := peer.Inbound(number.ID, p.phone, id, at, "text", map[string]any{"body": text})
 		if text == preferenceText {
-			body = peer.Prefers(number.ID, p.phone, "stop", time.Unix(p.dueAt.Unix()-soon, 0)) // the delivery is the same each time
+			body = peer.Prefers(number.ID, p.phone, "stop", time.Unix(p.dueAt.Unix()-soon, 0)) // every repeat of the delivery is the same
 		}
 		return post(webhook, body, "X-Hub-Signature-256", graphtest.Signature(number.Secret, body))
 	}
 }
 
-// throughSandbox makes the phone of the sandbox write.
+// throughSandbox makes people write through the sandbox.
 func (k *talk) throughSandbox() {
 	var sessions struct {
 		Sessions []struct{ ID string }
@@ -224,7 +224,7 @@ func (k *talk) add(b behaviour) *writer {
 	return p
 }
 
-// told is one delivery of a network. The deliveries about one person come one after another.
+// told is one delivery of a network. Deliveries about the same person come one after the other.
 type told struct {
 	tell     func() bool
 	answered func()
@@ -244,18 +244,18 @@ func (k *talk) tells(p *writer) (all []told) {
 
 func (p *writer) networkID(i int) string { return fmt.Sprintf("wamid.in.%s.%d", p.phone[1:], i) }
 
-// tellers make deliveries in the way in which networks do.
+// tellers deliver in the same way as networks do.
 type tellers struct {
 	queue                 chan []told
 	all                   sync.WaitGroup
 	calls, answered, lost atomic.Int64
 
 	mu     sync.Mutex
-	wanted int64 // how many answers are missing until enough is closed
+	wanted int64 // how many more answers must come before enough is closed
 	enough chan struct{}
 }
 
-// whenAnswered returns a channel. It is closed after more further deliveries were answered.
+// whenAnswered returns a channel that is closed after the given number of further answers.
 func (n *tellers) whenAnswered(more int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -277,14 +277,14 @@ func (n *tellers) work(random *rand.Rand) {
 		for _, d := range part {
 			n.deliver(random, d)
 			before = append(before, d)
-			if random.IntN(3) == 0 { // acts as if this answer was lost
+			if random.IntN(3) == 0 { // acts as if the answer to this delivery was lost
 				n.deliver(random, before[random.IntN(len(before))])
 			}
 		}
 	}
 }
 
-// deliver repeats a delivery until it is answered, as Meta does, but after shorter waits.
+// deliver repeats a delivery until it is answered. Meta does the same, after longer waits.
 func (n *tellers) deliver(random *rand.Rand, d told) {
 	again := func() bool {
 		n.calls.Add(1)
@@ -295,10 +295,10 @@ func (n *tellers) deliver(random *rand.Rand, d told) {
 		return true
 	}
 	if random.IntN(4) == 0 {
-		n.all.Go(func() { again() }) // two deliveries at once
+		n.all.Go(func() { again() }) // delivers twice at once
 	}
 	for !again() {
-		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the pause of a network before it delivers again
+		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the wait of a network before it delivers again
 	}
 	d.answered()
 	n.answered.Add(1)
@@ -314,7 +314,7 @@ func (n *tellers) end() {
 	n.all.Wait()
 }
 
-// textsOf returns the texts that Meta took, by person.
+// textsOf returns the texts that Meta accepted, by person.
 func textsOf(all []graphtest.Taken) map[string][]string {
 	texts := map[string][]string{}
 	for _, m := range all {
@@ -370,7 +370,7 @@ func byPhone[T any](all []T, phone func(T) string) map[string][]T {
 	return m
 }
 
-// verify compares all that the API shows, and what reached the network, with what each person wrote.
+// verify compares the answers of the API, and the messages that reached the network, with what each person wrote.
 func (k *talk) verify(network func() map[string][]string) {
 	t := k.t
 	t.Helper()
@@ -432,7 +432,7 @@ func (k *talk) verify(network func() map[string][]string) {
 		due, sent := found[p.messages["due"]], timesIn(arrived[p.phone], "promemoria")
 		inTime := p.optedOut.Load() == 0 || time.UnixMicro(p.optedOut.Load()).Before(p.dueAt.Add(-time.Second))
 		switch {
-		case !inTime: // the message may have left before the opt-out came
+		case !inTime: // the message may have left before the opt-out
 		case due.State != p.due && !uncertain(due), sent > 1, due.State == "COMPLETED" && sent != 1, due.State == "BLACKLISTED" && sent != 0:
 			fail("what was due is %v, should be %s; %d arrived", due, p.due, sent)
 		default:

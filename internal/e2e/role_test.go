@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRoles: one server takes calls and two others send. When a call starts a message, the senders get it at once. When
-// one of them is killed, the other sends for both.
+// TestRoles: one server answers calls and two others send. When a call starts a message, the senders get it at once. If
+// one of them is killed, the other one sends for both.
 func TestRoles(t *testing.T) {
 	database := postgres(t)
 	api := serve(t, database, "--roles", "api", "--lease", "2s")
@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 	f.await("both senders own sessions, and nobody else does", func() bool {
 		return f.owners() == 2 && f.free() == 0 && f.number("select count(*) from node") == 2
 	})
-	response, err := http.Get(senders[0].base + "/api/sequences") // a plain request, because this path is not in the document on this server
+	response, err := http.Get(senders[0].base + "/api/sequences") // a plain request, because the OpenAPI document does not describe this answer
 	if err != nil {
 		t.Fatal(err)
 	}

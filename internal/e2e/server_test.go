@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return runCompared(m)
 }
 
-// runCompared fails the run if some call or answer did not fit the OpenAPI document.
+// runCompared runs the tests. It fails the run if the OpenAPI document did not describe some call or answer.
 func runCompared(m *testing.M) int {
 	code := m.Run()
 	if document.report(os.Stderr) {
@@ -64,7 +64,7 @@ func runCompared(m *testing.M) int {
 	return code
 }
 
-// databases runs a test on both databases. Each run gets a new database.
+// databases runs a test twice, on SQLite and on PostgreSQL. Each run gets a new database.
 func databases(t *testing.T, test func(t *testing.T, database string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, filepath.Join(t.TempDir(), "puntuale.db"))
@@ -108,7 +108,7 @@ func postgres(t *testing.T) string {
 	return address.String()
 }
 
-// databaseFlag turns the text that databases passes to a test into the value of the flag.
+// databaseFlag returns the value of the flag --database for a database of the function databases.
 func databaseFlag(database string) string {
 	if strings.HasPrefix(database, "postgres") {
 		return database
@@ -148,7 +148,7 @@ func serve(t *testing.T, database string, more ...string) *server {
 	return s
 }
 
-// prepare is serve, but the server is started later.
+// prepare does the same as serve, but does not start the server.
 func prepare(t *testing.T, database string, more ...string) *server {
 	t.Helper()
 	addr := freeAddr(t)
@@ -174,7 +174,7 @@ func (s *server) start() {
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.env...)
 	if !slices.ContainsFunc(s.args, func(arg string) bool { return strings.HasPrefix(arg, "--calls") }) {
-		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be very slow, and these tests do not measure waits
+		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be very slow, and these tests do not measure how long calls wait
 	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -232,7 +232,7 @@ func (s *server) terminate(within time.Duration) int {
 	return code
 }
 
-// events returns the last lines of a log, without the lines about answered requests.
+// events returns the last lines of a log, and leaves out lines about answered requests.
 func events(path string, n int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -255,7 +255,7 @@ func tail(path string, n int) string {
 	return string(text)
 }
 
-// eventually polls until the condition holds.
+// eventually polls until holds returns true.
 func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -273,7 +273,7 @@ func command(t *testing.T, args ...string) string {
 	return commandOf(t, binary, args...)
 }
 
-// commandOf runs another program than the tested binary to its end, and returns its output.
+// commandOf runs a different program than the tested binary to its end, and returns its output.
 func commandOf(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -287,13 +287,13 @@ func commandOf(t *testing.T, program string, args ...string) string {
 	return out.String()
 }
 
-// createPartner runs `puntuale partner create`. A server may run on the same database.
+// createPartner runs `puntuale partner create`. A server may run on the same database at the same time.
 func createPartner(t *testing.T, database string, more ...string) (key string) {
 	t.Helper()
 	return createPartnerBy(t, binary, database, more...)
 }
 
-// createPartnerBy is createPartner with another program than the tested binary.
+// createPartnerBy does the same as createPartner, with a different program than the tested binary.
 func createPartnerBy(t *testing.T, program, database string, more ...string) (key string) {
 	t.Helper()
 	out := commandOf(t, program, append([]string{"partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),

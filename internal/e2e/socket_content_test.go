@@ -21,7 +21,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// groups writes to a group by its id and by an invitation, and to a person by LID.
+// groups writes to a group by its id and by an invitation, and to a person by WhatsApp's hidden id (LID).
 func (s *shop) groups(t *testing.T, anna, bert *whatsapptest.Phone) {
 	s.t = t
 	group := s.net.Group("Clienti", s.account, anna.Account, bert.Account)
@@ -41,13 +41,14 @@ func (s *shop) groups(t *testing.T, anna, bert *whatsapptest.Phone) {
 	}
 }
 
-// publicAddress is where the files of TestSocketMedia are. It is a public address, so the server may fetch from it. The
+// publicAddress is the address of the files of TestSocketMedia. The server may fetch from it, because it is public. The
 // test has a separate network, so no request leaves the machine.
 const publicAddress = "11.22.33.44"
 
 // TestSocketMedia sends a file of each kind, from a start in the contract's form to the phone. The server fetches the
-// file from a public address, without the proxy, and uploads it. The phone decrypts the file, and the test compares it.
-// The test runs in a separate network, where it can use a public address.
+// file directly from a public address, and not through the proxy. It encrypts and uploads the file. The phone decrypts
+// the file, and the test compares it with the original. The test runs in a separate network, where it can use a public
+// address.
 func TestSocketMedia(t *testing.T) {
 	if os.Getenv(insideNetwork) == "" {
 		inOwnNetwork(t)
@@ -73,7 +74,7 @@ func TestSocketMedia(t *testing.T) {
 	}
 	var sequence struct{ ID string }
 	must(t, "POST", s.base+"/api/sequences", s.who.key, map[string]any{"name": "file", "id_sessione": s.session, "steps": steps}).into(t, &sequence)
-	for range 2 { // the second time, WhatsApp already has the files
+	for range 2 { // in the second round, WhatsApp already has the files
 		files.send(t, s, anna, sequence.ID)
 	}
 	for name, n := range files.fetched() {
@@ -98,7 +99,7 @@ func (s *shop) start1(t *testing.T, body map[string]any) string {
 	return made.ID[0]
 }
 
-// fileHost has a file of each kind at the public address. It counts how many times each is fetched.
+// fileHost is a host at the public address, with a file of each kind. It counts how many times each file is fetched.
 type fileHost struct {
 	all []sentFile
 
@@ -157,7 +158,7 @@ func (h *fileHost) fetched() map[string]int {
 	return h.times
 }
 
-// send starts the sequence with all files. It compares the files with what the phone shows.
+// send starts the sequence with all files. It compares the files that the phone shows with the files on the host.
 func (h *fileHost) send(t *testing.T, s *shop, anna *whatsapptest.Phone, sequence string) {
 	t.Helper()
 	var made struct{ ID []string }

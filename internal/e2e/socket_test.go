@@ -21,7 +21,7 @@ const (
 	bertNumber = "393330000003"
 )
 
-// shop is the built server behind the loopback WhatsApp's proxy, with one linked number.
+// shop is the built server with one linked number. Its WhatsApp is a simulation on loopback, behind a proxy.
 type shop struct {
 	*server
 	net     *whatsapptest.Network
@@ -140,7 +140,7 @@ func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	})
 }
 
-// noLogin fails the test if there was a login after the first since logins, or if one comes within a time.
+// noLogin fails the test if there were logins after the first since logins, or if a login comes within the given time.
 func (s *shop) noLogin(since int, within time.Duration) {
 	s.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
@@ -150,8 +150,8 @@ func (s *shop) noLogin(since int, within time.Duration) {
 	}
 }
 
-// logins counts the logins after the first since ones. It returns how many the network refused, and how many it
-// accepted.
+// logins counts the logins that came after the first since logins. It returns how many of them the network refused, and
+// how many it accepted.
 func (s *shop) logins(since int) (refused, taken int) {
 	for _, l := range s.net.Logins()[since:] {
 		if l.Failure != 0 {
@@ -165,8 +165,8 @@ func (s *shop) logins(since int) (refused, taken int) {
 
 const completed = `"stato":"COMPLETED"`
 
-// TestSocket shows all phases of a linked number with the built binary. A phone reads its messages, and receipts come
-// back. Neither SIGKILL nor any fault of the network loses or doubles a message.
+// TestSocket tests all phases of a linked number with the built binary. A phone reads the number's messages, and
+// receipts come back. Neither SIGKILL nor any fault of the network loses or doubles a message.
 func TestSocket(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := newShop(t, database)
@@ -262,7 +262,7 @@ func (s *shop) askedAgain(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "illeggibile")
 	s.becomes(id, 10*time.Second, completed)
 	s.kill()
-	if err := anna.SwitchOn(t.Context()); err != nil { // the phone cannot read the message, and asks for it again
+	if err := anna.SwitchOn(t.Context()); err != nil { // the phone cannot read the message, and requests it again
 		t.Fatal(err)
 	}
 	s.start()
@@ -307,7 +307,7 @@ func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "mentre un altro è collegato")
 	before := len(s.net.Logins())
 	s.kill()
-	s.start() // the number does not log in after a restart either
+	s.start() // the number does not log in after a restart
 	s.is("replaced")
 	s.noLogin(before, 3*time.Second)
 	must(t, "POST", s.at("/reconnect"), s.who.key, nil)
@@ -346,8 +346,8 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
 		t.Errorf("logins: %+v", logins)
 	}
-	// There were two logins, and the version page was read between them. All requests went through the proxy, because
-	// there is no other way to the network.
+	// There were two logins, and the server read the version page between them. All requests went through the proxy,
+	// because there is no other way to the network.
 	if n := s.net.VersionReads() - reads; n != 1 {
 		t.Errorf("the page with the version was read %d times", n)
 	}
@@ -378,8 +378,8 @@ func owns(s *server) bool {
 	return err == nil && strings.Contains(string(a.body), `puntuale_numbers{state="online",type="Socket"} 1`)
 }
 
-// TestSocketMoves kills the server that owns a linked number, and then the next owner. Each time another server takes
-// the number over, no connection replaces another, and each message is seen once.
+// TestSocketMoves kills the server that owns a linked number, and then the next owner. Each time another server becomes
+// the owner. No connection replaces another one, and the phone shows each message once.
 func TestSocketMoves(t *testing.T) {
 	s := newShop(t, postgres(t), "--lease", "2s")
 	second := prepare(t, s.database, "--lease", "2s")
@@ -423,17 +423,17 @@ func TestSocketMoves(t *testing.T) {
 	}
 }
 
-// data is the folder for everything that the server keeps outside the database.
+// data returns the folder for everything that the server stores outside the database.
 func (s *shop) data() string { return s.args[slices.Index(s.args, "--data")+1] }
 
-// The method on sets another folder and database for the next start of the server.
+// The method on sets a different folder and database for the next start of the server.
 func (s *shop) on(data, database string) {
 	s.args[slices.Index(s.args, "--data")+1] = data
 	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(database)
 	s.database = database
 }
 
-// shows sends a text and waits until the phone shows it.
+// shows sends a text, and waits until the phone shows the text.
 func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 	s.t.Helper()
 	id := s.write(annaNumber, text)
@@ -442,7 +442,7 @@ func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 }
 
 // copied starts another server with a copy of the folders from before the last messages. The number is still linked
-// there, and phones show what it sends.
+// there, and phones show messages from this server.
 func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
 	since := time.Now()
@@ -464,8 +464,7 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.shows(anna, "da una copia")
 }
 
-// restored restores a backup from before the last messages, on both kinds of database. The number is still linked
-// there.
+// restored restores a backup from before the last messages, on both databases. The number is still linked there.
 func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	file := filepath.Join(t.TempDir(), "backup.zip")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestStopWithHalfRequests: peers that never complete their request do not delay a stop.
+// TestStopWithHalfRequests: peers that never complete their requests do not delay a stop.
 func TestStopWithHalfRequests(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"))
 	for _, said := range []string{

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// The promised times while the database is away. Outside of the long run they are longer, because the machine may be
-// busy.
+// Promised times while the database is away. Outside of the long run they are longer, because the machine may be busy.
 var (
 	refusedWithin = pick(3*time.Second, time.Second)
 	wellWithin    = pick(10*time.Second, 5*time.Second)
@@ -45,7 +44,7 @@ func newTroubled(t *testing.T, pg *dbServer) *troubled {
 	return x
 }
 
-// asks makes one call and returns its status. If the answer takes longer than a refusal may, it fails the test.
+// asks makes one call and returns its status. It fails the test if the answer takes longer than a refusal may take.
 func (x *troubled) asks() int {
 	x.t.Helper()
 	x.next++
@@ -91,7 +90,7 @@ func (x *troubled) away(lasts time.Duration) {
 	}
 }
 
-// back measures how long the server takes to work again after the database is back.
+// back measures how long the server needs to work again after the database is back.
 func (x *troubled) back() {
 	x.t.Helper()
 	began := time.Now()
@@ -103,7 +102,7 @@ func (x *troubled) back() {
 	}
 }
 
-// agrees ends the load, and compares the ledgers.
+// agrees ends the load, and checks that the ledgers agree.
 func (x *troubled) agrees(late time.Duration) {
 	x.t.Helper()
 	time.Sleep(2 * time.Second)
@@ -111,8 +110,8 @@ func (x *troubled) agrees(late time.Duration) {
 	x.load.verify(x.t, x.base, late)
 }
 
-// TestDatabaseTroubleUnderLoad: while PostgreSQL is away, calls are refused at once and nothing leaves. When it is back,
-// all works again, and the ledgers agree.
+// TestDatabaseTroubleUnderLoad: while PostgreSQL is away, calls are refused at once and nothing leaves. When PostgreSQL
+// is back, everything works again, and the ledgers agree.
 func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	outage := pick(6*time.Second, time.Minute)
 	for name, trouble := range map[string]func(x *troubled){
@@ -147,9 +146,9 @@ func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFullUnderLoad: calls that need more room are refused, and accepted calls are kept. When there is room
-// again, all works. In this test, PostgreSQL's write-ahead log is on another disk. If PostgreSQL cannot write its log,
-// it stops; another test covers this.
+// TestDatabaseDiskFullUnderLoad: calls that need more room on the disk are refused, and accepted calls are kept. When
+// there is room again, everything works. In this test, PostgreSQL's write-ahead log is on a different disk. If
+// PostgreSQL cannot write its log, it stops; another test covers this case.
 func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	disk := t.TempDir()
 	if err := os.Chmod(filepath.Dir(disk), 0o755); err != nil {
@@ -158,7 +157,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=128m,mode=0777", "tmpfs", disk).CombinedOutput(); err != nil {
 		t.Skipf("a small disk cannot be had here: %v %s", err, out)
 	}
-	// This cleanup is registered before the server's cleanup, so it runs after it.
+	// This cleanup is registered before the server's cleanup. Therefore it runs after the server's cleanup.
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", disk).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v %s", err, out)
@@ -177,7 +176,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x := newTroubled(t, pg)
 	fill := filepath.Join(disk, "fill")
 	full := make(chan struct{})
-	go func() { // takes every block that becomes free, at once
+	go func() { // uses every free block at once
 		defer close(full)
 		f, err := os.Create(fill)
 		if err != nil {
@@ -214,8 +213,8 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x.agrees(time.Minute)
 }
 
-// TestPartitionUnderLoad cuts one of three servers off from the database. This server refuses calls and is not ready,
-// and the other servers take its sessions. When the network is back, the server takes part again.
+// TestPartitionUnderLoad cuts off one of three servers from the database. This server refuses calls and is not ready.
+// The other servers take over its sessions. When the network works again, the server gets sessions again.
 func TestPartitionUnderLoad(t *testing.T) {
 	for name, cut := range map[string]func(*proxy){"swallowed": (*proxy).swallow, "reset": (*proxy).reset} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +247,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 }
 
 // TestCommitInDoubt: the network fails during COMMIT. The answer says that the call may have been accepted, and that a
-// repeat with the same key tells. Then a repeat tells.
+// repeat with the same key shows whether it was. A later repeat shows it.
 func TestCommitInDoubt(t *testing.T) {
 	for name, how := range map[string]int{"before": cutBefore, "after": cutAfter} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// filled runs a server once on a new SQLite file, so that the file has data. It returns the path.
+// filled runs a server once on a new SQLite file, so that the file contains data. It returns the file's path.
 func filled(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "puntuale.db")
@@ -27,7 +27,7 @@ func filled(t *testing.T) string {
 	return path
 }
 
-// refuses starts the server on a database. The server must soon end by itself, with one clear sentence.
+// refuses starts the server on a database. The server must soon end by itself, and print one clear sentence.
 func refuses(t *testing.T, database string, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -74,7 +74,7 @@ func TestRefusesCorruptPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	garbage := []byte(strings.Repeat("\xff\x00garbage", 100))
-	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // damages every page except the first, so that any page that the server reads is damaged
+	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // damages every page except the first one; whichever page the server reads next is damaged
 		if _, err := f.WriteAt(garbage, at); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestRefusesSecondDispatcher(t *testing.T) {
 }
 
 // TestDamageIsMetAtAnySize: a start does not read a large file to its end. But after a call has found damage, the
-// server accepts no more calls, and no later start accepts the file.
+// server accepts no more calls. A later start refuses the file.
 func TestDamageIsMetAtAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "puntuale.db")
 	s := serve(t, path)

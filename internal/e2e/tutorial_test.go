@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// startDemo runs `puntuale demo` until the test ends. It returns the address, the address that signs in, and a client's
-// key.
+// startDemo runs `puntuale demo` until the test ends. It returns the server's address, the address of a link that signs
+// in, and a client's key.
 func startDemo(t *testing.T) (base, ticket, key string) {
 	t.Helper()
 	addr := freeAddr(t)

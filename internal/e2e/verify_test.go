@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// verify waits until all due messages have left. Then it compares three ledgers: the callers' answers, the simulated
-// network's ledger, and the rows with their outcomes. No message may be lost or doubled. No cancelled message may be
-// sent. No message may leave before its moment, or more than late after it. It returns the lateness of each message
-// that reached the network.
+// verify waits until all due messages have left. Then it compares three records: the callers' ledger of answers, the
+// simulated network's ledger, and the rows with their outcomes. No message may be lost or doubled. No cancelled message
+// may be sent. No message may leave before its due time, or more than late after it. It returns the lateness of each
+// message that reached the network.
 func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Duration {
 	t.Helper()
 	for _, w := range l.wrong {
@@ -55,7 +55,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	return lateness
 }
 
-// quantile returns a quantile of sorted durations. With q 1 it returns the longest.
+// quantile returns a quantile of sorted durations. If q is 1, it returns the longest duration.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -63,7 +63,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))].Round(time.Microsecond)
 }
 
-// verifier has all that is known about one client's messages.
+// verifier has everything that is known about one client's messages.
 type verifier struct {
 	t        *testing.T
 	base     string
@@ -81,7 +81,7 @@ func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *v
 	return &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
 }
 
-// settle reads the rows again and again, until every due message is closed.
+// settle reads the rows repeatedly, until every due message is closed.
 func (v *verifier) settle() {
 	v.t.Helper()
 	v.rows = map[string]detail{}
@@ -110,7 +110,7 @@ func (v *verifier) settle() {
 	}
 }
 
-// held reports whether the message was stopped in flight and its answer was lost. Such a message is not repeated, and
+// held reports whether the message was stopped in flight and its answer was lost. Such a message is not repeated. It
 // waits for a delivery receipt.
 func (v *verifier) held(id string) bool {
 	row := v.rows[id]
@@ -141,7 +141,8 @@ func (v *verifier) network() {
 	}
 }
 
-// outcomes reads the list of outcomes until it has as many entries as the rows. The list is a little behind the rows.
+// outcomes reads the list of outcomes until it has as many entries as the rows. The list is updated a little later than
+// the rows.
 func (v *verifier) outcomes(since time.Time) {
 	v.t.Helper()
 	want := 0
@@ -171,7 +172,7 @@ func (v *verifier) outcomes(since time.Time) {
 	}
 }
 
-// compare finds contradictions between the ledgers about one message.
+// compare reports contradictions between the three records about one message.
 func (v *verifier) compare(id string) {
 	v.t.Helper()
 	p, row := v.mine[id], v.rows[id]
@@ -193,7 +194,7 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
 	}
 	if row.State == "CANCELLED" && !p.cancelled && !p.doubted {
-		v.count["unnamed"]++ // the message was stopped in flight, and its attempt was refused
+		v.count["unnamed"]++ // the message was stopped in flight, and the network refused its attempt
 	}
 	want := 0
 	if row.State == "COMPLETED" {
@@ -216,8 +217,8 @@ func (v *verifier) compare(id string) {
 	}
 }
 
-// due returns the promised moment of a message. It follows from the call, and from the moment when the call was
-// accepted.
+// due returns the promised due time of a message. It depends on the call, and on the time when the server accepted the
+// call.
 func (v *verifier) due(p *promise, row detail) time.Time {
 	v.t.Helper()
 	accepted, err := time.Parse(stamp, row.Accepted)
@@ -227,7 +228,7 @@ func (v *verifier) due(p *promise, row detail) time.Time {
 	switch {
 	case p.at.IsZero():
 		return accepted.Add(p.after)
-	case p.at.Before(accepted): // the call took longer than the time until that moment
+	case p.at.Before(accepted): // the call took longer than the time until the due time
 		return accepted
 	}
 	return p.at
@@ -238,7 +239,7 @@ type outcome struct {
 	Status string `json:"status"`
 }
 
-// outcomesSince reads all outcomes from the minute of a moment on.
+// outcomesSince reads all outcomes, beginning with the minute that contains since.
 func outcomesSince(t *testing.T, base, key string, since time.Time) (all []outcome) {
 	t.Helper()
 	rome, err := time.LoadLocation("Europe/Rome")

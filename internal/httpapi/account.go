@@ -65,7 +65,7 @@ func expirations(ctx context.Context, p *account.Partner, in *call, _ *expiratio
 	}), nil
 }
 
-// clientIDs reads the ids of the clients whose expiration dates are asked for, from the body or the query.
+// clientIDs reads the client ids that the caller names, from the body or from the query. location says where they were.
 func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
 	queried, inQuery := c.query["client_ids[]"]
 	if inQuery && len(c.body) == 0 {
@@ -197,10 +197,10 @@ type quotasBody struct {
 	Keys      *int64 `json:"keys,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"API keys that were not replaced; 20 by default"`
 }
 
-// credits documents how credits are given. A value of this type never holds data.
+// credits documents the two JSON forms of a number of credits. The type holds no data.
 type credits struct{}
 
-// Schema tells huma that credits may have two forms.
+// Schema describes both forms to huma: a whole number, or the text for unlimited credits.
 func (credits) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeInteger, Minimum: new(0.0)}, {Type: huma.TypeString, Enum: []any{puntuale.UnlimitedCredits}},

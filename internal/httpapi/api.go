@@ -20,7 +20,8 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Config is what [New] needs. All members except Observe, Rate, Admit and Refuse must be set.
+// Config configures [New]. Observe, Rate, Admit, Refuse, Proxies and Scratch are optional; all other members must be
+// set.
 type Config struct {
 	Control     *control.Control
 	Accounts    *account.Accounts
@@ -28,12 +29,12 @@ type Config struct {
 	Automations *automation.Automations
 	Logger      *slog.Logger
 	Now         func() time.Time                                   // the clock of the access log and of the rate
-	Rate        float64                                            // how many calls a second one key may make; 0: no limit
+	Rate        float64                                            // calls that one key may make in a second; 0: no limit
 	Observe     func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Admit       admission.Limits                                   // shared with the dashboards and the webhooks
-	Refuse      *admission.RefusalPacer                            // delays refusals, so that refusals cannot take all of the server's time; nil: no refusal is delayed
+	Refuse      *admission.RefusalPacer                            // delays refusals, because a flood of refusals could use all of the server's time; nil: no delay
 	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Scratch     string                                             // the folder of answers that are too long for memory, made when it is first needed; "": the system's folder
+	Scratch     string                                             // the folder for answers that are too long for memory, created at its first use; "": the system's temporary folder
 }
 
 // pacedKey is a key whose rate is limited.
@@ -42,7 +43,7 @@ type pacedKey struct {
 	id   puntuale.KeyID
 }
 
-// api is the state that operations share while they are registered.
+// api contains the data that all operations of the API share.
 type api struct {
 	huma.API
 	control     *control.Control
@@ -66,8 +67,8 @@ func init() {
 }
 
 // New returns the handler of every path below /api and /device. The handler also serves the OpenAPI documents and the
-// page that shows them. The handler has request ids, access log and recovery. New fails only if a file of the page is
-// missing.
+// page that shows them. The handler assigns request ids, writes the access log and recovers from panics. New fails only
+// if a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, automations: cfg.Automations, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
@@ -119,11 +120,11 @@ func settings() huma.Config {
 	return config
 }
 
-// open lets objects have more members than the document describes. Answers may get more members in later versions, and
-// bodies may have more now. Only the bodies in strictBodies may not. open must run after all operations are registered,
-// and before the first call.
+// open allows objects to have more members than the document describes. Later versions may add members to answers, and
+// callers may send members that the server ignores. Bodies in strictBodies allow no more members. Run open after all
+// operations are registered, and before the first call.
 func (a *api) open() {
-	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which no answer has
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors; no answer uses it
 		delete(a.OpenAPI().Components.Schemas.Map(), name)
 	}
 	for name, schema := range a.OpenAPI().Components.Schemas.Map() {

@@ -43,7 +43,8 @@ type automationBody struct {
 	Actions    []actionBody    `json:"actions" minItems:"1" maxItems:"10" doc:"What it does, in this order; stops come before starts"`
 }
 
-// triggerBody, conditionsBody and actionBody document the JSON form that package puntuale defines. Answers have them, too.
+// triggerBody, conditionsBody and actionBody document the JSON form that package puntuale defines. Answers use the same
+// form.
 type triggerBody struct {
 	Kind     string            `json:"kind" enum:"reply,reply_to,no_reply,date,hook,outcome"`
 	Words    []string          `json:"words,omitempty" maxItems:"50" doc:"reply: the whole message is one of them, whatever its case, accents and punctuation. None: any message"`
@@ -176,7 +177,7 @@ func (a *api) getAutomation(ctx context.Context, c *control.Client, in *call, p 
 	return tagged(in, found, err)
 }
 
-// tagged answers an automation with its version.
+// tagged returns a rule as an answer, and sets the rule's version in the header.
 func tagged(in *call, r automation.Rule, err error) (AutomationAnswer, error) {
 	if err != nil {
 		return AutomationAnswer{}, err
@@ -293,7 +294,7 @@ func readConditions(o *object) puntuale.Conditions {
 		Tags: o.texts("tags"), Session: o.id("id_sessione"), Window: readWindow(o), NotIn: puntuale.SequenceChoice(o.id("not_in")), CooldownHours: o.wholeNumber("cooldown_hours"),
 	}
 	if n := len(o.list("fields")); n > puntuale.MaxConditionFields {
-		k.Fields = make([]puntuale.FieldCondition, n) // refused for their number
+		k.Fields = make([]puntuale.FieldCondition, n) // too many conditions: control refuses the number, so the contents are not read
 	} else if n > 0 {
 		for _, f := range o.objects("fields") {
 			k.Fields = append(k.Fields, puntuale.FieldCondition{Name: f.text("name"), Op: puntuale.FieldOperator(f.text("op")), Value: f.id("value")})
@@ -307,7 +308,7 @@ func readConditions(o *object) puntuale.Conditions {
 func readActions(body *object) []puntuale.Action {
 	all := body.list("actions")
 	if n := len(all); n == 0 || n > puntuale.MaxActions {
-		return make([]puntuale.Action, n) // none, or refused for their number
+		return make([]puntuale.Action, n) // no actions, or too many: control refuses the number, so the contents are not read
 	}
 	return each(body.objects("actions"), func(o *object) puntuale.Action {
 		x := puntuale.Action{

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// The contract's two sentences about the blacklist, and our sentence for an addition.
+// The sentences in the answers about the blacklist. The contract defines saysRemoved and saysAbsent; saysAdded is ours.
 const (
 	saysRemoved = "Numero di telefono rimosso dalla blacklist"
 	saysAbsent  = "Numero di telefono non trovato in blacklist"

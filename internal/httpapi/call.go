@@ -24,22 +24,22 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// call is one call with a valid key. It has the caller, and the parts of the request.
+// call is one request with a valid key: its caller, and the parts of the request.
 type call struct {
 	client  *control.Client  // set if the key is a client's
 	partner *account.Partner // set if the key is a partner's
-	key     string           // the key, under which an answer with a secret is sealed
+	key     string           // the caller's key; it seals a stored answer that contains a secret
 	device  *control.Device  // set if the key is a device's token
 	scope   string           // method and path, which an idempotency key belongs to
 	body    []byte           // without byte order mark; nil: the request had no body
 	query   url.Values       // as [api.edge] rewrote it
-	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and those with two values
+	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and parameters with two values
 	header  http.Header      // the header of the answer
 	match   []string         // the request's header If-Match, unchanged
 	file    io.Reader        // the body of an upload
 	kind    string           // the content type of file
 	pass    *admission.Permit
-	account *admission.MemoryGrant // counts the memory that this call takes
+	account *admission.MemoryGrant // counts the memory that this call uses
 }
 
 type callKey struct{}
@@ -49,23 +49,23 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // object reads the body as a JSON object. Codes: unreadable.
 func (c *call) object() (*object, error) { return readObject(c.body, httpkit.MaxValues) }
 
-// list reads the body like object, but allows the many values of a list of recipients.
+// list reads the body as object does, but allows listValues values, because the body may contain a list of recipients.
 func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
-// unhurried prepares a call whose verb reads and writes very much. The call gives its seat back, and its time does not
-// count as waiting for the server.
+// unhurried prepares a call that reads or writes very much data. It returns the call's seat to the gate. The context
+// that it returns has an admission deadline that never passes.
 func (c *call) unhurried(ctx context.Context) context.Context {
 	c.pass.LeaveSeat()
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))
 }
 
-// byteOrderMark may stand at the beginning of a body, and is removed.
+// byteOrderMark is removed from the beginning of a body.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // enter admits a call. It checks in the documented order of refusals: key, side and state of the account, size of the
 // body, query. The call needs a seat at the gate before its key is looked up. Without this, too many look-ups at once
-// would delay all answers. known are the query parameters of the operation. They are filled in after the operation is
-// documented.
+// would delay all answers. known contains the names of the operation's query parameters. It is filled after the
+// operation is documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -77,7 +77,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
-		if plausible { // a key without the right form is refused, and the store is not asked
+		if plausible { // the store is not asked about a key with a wrong form; admit refuses the key
 			caller, found := a.callerKeys.callerOf(hash)
 			if !found {
 				caller, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
@@ -94,7 +94,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		c, err := a.admit(patient, r, key, side, op)
 		a.callerKeys.found(hash, c, err)
 		if err != nil {
-			pass.LeaveSeat() // a refusal may be delayed, and other calls need the seat
+			pass.LeaveSeat() // the refusal may be delayed, and other calls need the seat
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
 			a.turnAway(w, r, err)
@@ -115,15 +115,15 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 	}
 }
 
-// read reads the call's body and query. While the body arrives, the call gives its seat to other calls.
+// read reads the call's body and query. While the body arrives, the call has no seat, so that other calls can use it.
 func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, op operation, known map[string]bool) (context.Context, error) {
 	if a.admits.Budget != nil && op.takesMemory() {
 		ctx = puntuale.WithMemoryGrant(ctx, c.account)
 	}
 	if op.upload > 0 {
-		c.pass.LeaveSeat() // each of its transactions waits for a seat of its own
+		c.pass.LeaveSeat() // each transaction of the upload waits for its own seat
 		c.file = admission.ReadOn(w, r, a.now)
-		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
+		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
@@ -138,7 +138,7 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return c.pass.Return(ctx)
 }
 
-// refuseRead refuses a call after its body could not be read, or after it got no seat when the body had arrived.
+// refuseRead refuses a call whose body could not be read, or that got no seat after its body had arrived.
 func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, err error) {
 	switch puntuale.CodeOf(err) {
 	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
@@ -149,7 +149,8 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	a.refuse(w, r, err)
 }
 
-// unknown returns the error for a call without a valid key. The error is rate_limited if the caller came too often.
+// unknown returns the error for a call without a valid key. The error is rate_limited if the caller sent too many such
+// calls.
 func (a *api) unknown(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
@@ -165,7 +166,7 @@ func (a *api) unknown(r *http.Request, err error) error {
 // operations that make changes in several transactions, because lack of memory must not stop them in the middle.
 func (op operation) takesMemory() bool { return op.method == http.MethodGet || op.proven != nil }
 
-// admit finds the caller of a call. It also checks whether the caller calls too often. Codes: unauthorized, forbidden,
+// admit finds the caller by the key, and limits how often the caller may call. Codes: unauthorized, forbidden,
 // rate_limited.
 func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
 	var c *call
@@ -199,7 +200,7 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 	return c, a.pace.Take(pacedKey{side, caller.Key()})
 }
 
-// received makes the call of a caller, if the caller may make it. Codes: forbidden.
+// received returns the call of a caller, or an error if the caller may not make this call. Codes: forbidden.
 func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	if side == eitherSide {
@@ -220,8 +221,8 @@ func (a *api) received(caller *control.Caller, side puntuale.Side, op operation,
 	return c, err
 }
 
-// confirmed returns the error for a refused call. A client that was found in memory may have lost its rights since.
-// Then the refusal for this reason comes first.
+// confirmed returns the error for a refused call. The server may have found the client in memory, and the client may
+// have lost its rights since. In this case confirmed returns the refusal for the lost rights.
 func (c *call) confirmed(ctx context.Context, err error) error {
 	if c.client == nil {
 		return err
@@ -295,15 +296,15 @@ func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
 	return faults
 }
 
-// allow removes query parameters from the faults of a strict call. The document does not name these parameters.
+// allow accepts query parameters that the document does not name: it removes them from the faults of a strict call.
 func (c *call) allow(names ...string) {
 	c.unknown = slices.DeleteFunc(c.unknown, func(f puntuale.Fault) bool {
 		return slices.Contains(names, strings.TrimPrefix(f.Location, "query."))
 	})
 }
 
-// presentedKey returns the key that a request shows, in a header or in the query. Codes: unauthorized if it shows two
-// different keys.
+// presentedKey returns the key in a request's header or query. Codes: unauthorized if the request has two different
+// keys.
 func presentedKey(r *http.Request) (string, error) {
 	shown := r.URL.Query()["api_key"]
 	for _, header := range r.Header.Values("Authorization") {
@@ -323,7 +324,7 @@ func presentedKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// createsAlways reports true. It is the creates function of calls that always create or send.
+// createsAlways reports true. Operations that always create or send use it as their creates function.
 func createsAlways(*http.Request) bool { return true }
 
 func unreadable(faults ...puntuale.Fault) error {

@@ -9,16 +9,16 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// callerKeys remembers the callers of keys that were used recently. So the gate can tell callers apart before their keys
-// are looked up. This decides only which calls wait together: the store still checks each time whether a key is valid.
-// Its methods may be called by many goroutines at once.
+// callerKeys remembers which caller each recently used key belongs to. With it, the gate tells callers apart before
+// their keys are looked up. This decides only which calls wait together: the store still checks each time whether a key
+// is valid. Many goroutines may call its methods at once.
 type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
-// mostCallerKeys bounds how many keys are remembered. If there are more, a random key is forgotten. Then the key's next
-// call waits together with the calls of unknown callers.
+// mostCallerKeys is the largest number of remembered keys. When it is exceeded, a random key is forgotten. The next
+// call with the forgotten key waits together with the calls of unknown callers.
 const mostCallerKeys = 1 << 16
 
 // callerOf returns the caller of an API key, if the key was used recently.
@@ -29,7 +29,7 @@ func (s *callerKeys) callerOf(key puntuale.KeyHash) (caller admission.CallerKey,
 	return caller, found
 }
 
-// found notes which caller a key belongs to. If err says that the key is not valid, found forgets the key.
+// found remembers which caller a key belongs to. If err says that the key is not valid, found forgets the key.
 func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (op operation) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// turnAway refuses a call before any part of it was checked. Its line in the access log has level debug.
+// turnAway refuses a call before anything in it was checked. The call's line in the access log has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	a.refuse(w, r, err)

@@ -92,7 +92,7 @@ type campaignBody struct {
 	From       *fromBody           `json:"from,omitempty" doc:"Contacts as recipients"`
 }
 
-// fromBody documents how a campaign takes its recipients from the contacts.
+// fromBody documents how a campaign chooses its recipients from the contacts.
 type fromBody struct {
 	Tags []string `json:"tags" minItems:"1" maxItems:"50" doc:"Contacts that have any of these tags"`
 }
@@ -318,7 +318,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
 		if requested.PerMinute = pace.wholeNumber("per_minute"); requested.PerMinute < 1 {
-			requested.PerMinute = -1 // control refuses this number, together with all other faults
+			requested.PerMinute = -1 // control refuses -1, and reports it together with all other faults
 		}
 	}
 	if w := body.object("window"); w != nil {
@@ -338,7 +338,7 @@ func readRecipients(body *object) []control.Recipient {
 	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
 }
 
-// readFrom reads the tags of the contacts that become recipients. It returns nil if the body asks for none.
+// readFrom reads the tags of the contacts that become recipients. It returns nil if the body has no member "from".
 func readFrom(body *object) []string {
 	from := body.object("from")
 	if from == nil {
@@ -479,8 +479,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	return retriedAnswer{retried}, err
 }
 
-// listRefused writes the refused rows page by page, because there may be a million. While it writes, it holds no seat,
-// because the reader may be slow.
+// listRefused writes the refused rows page by page, because there may be a million. While it writes, the call has no
+// seat, because the caller may read slowly.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: exportRows}
 	return a.csvPages(ctx, in, "refused.csv", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
@@ -496,11 +496,11 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 	})
 }
 
-// refusedAllows is how long one page of an export may take until the reader has it.
+// refusedAllows is the longest time in which the caller must receive one page of an export.
 const refusedAllows = 30 * time.Second
 
-// inert changes a cell so that a spreadsheet does not run it as a formula. A plus sign is left alone, because phone
-// numbers begin with it and it does no harm.
+// inert changes a cell so that a spreadsheet does not run it as a formula. A plus sign at the beginning does no harm
+// and stays, because phone numbers begin with it.
 func inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
 		return "'" + cell
@@ -537,7 +537,7 @@ func listOf(r control.Recipients) listAnswer {
 	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping)}
 }
 
-// columnsOf returns the columns of a list, each with the field that it fills.
+// columnsOf returns the columns of a list. Each column names the field that it fills.
 func columnsOf(names []string, mapping map[string]int) []columnAnswer {
 	all := []columnAnswer{}
 	for i, name := range names {
@@ -560,7 +560,7 @@ func recipientOf(r puntuale.Recipient) recipientAnswer {
 	return out
 }
 
-// documentUpload describes the files that an upload takes.
+// documentUpload describes the files that an upload accepts.
 func documentUpload(a *api, path string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	a.OpenAPI().Paths[path].Put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{

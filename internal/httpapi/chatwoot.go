@@ -66,7 +66,7 @@ func chatwootOf(l puntuale.ChatwootLink) ChatwootAnswer {
 	return out
 }
 
-// linkChatwoot holds no seat while it calls the server of Chatwoot, which may be slow.
+// linkChatwoot has no seat while it waits for the Chatwoot server, which may be slow.
 func linkChatwoot(ctx context.Context, links *webhook.Links, in *call, p *oneInput) (ChatwootAnswer, error) {
 	body, err := in.object()
 	if err != nil {

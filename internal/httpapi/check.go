@@ -62,7 +62,7 @@ type costAnswer struct {
 	Unknown  int       `json:"unknown" doc:"Messages without a price: their country or category is not in the table, or not known"`
 }
 
-// TransformSchema says in the document that the value may be null.
+// TransformSchema documents that the value may be null.
 func (*costAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Nullable = true
 	return s
@@ -120,7 +120,7 @@ type billAnswer struct {
 	Free      int         `json:"free" doc:"Messages that Meta delivered for nothing"`
 }
 
-// TransformSchema says in the document that the value may be null.
+// TransformSchema documents that the value may be null.
 func (*billAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Nullable = true
 	return s

@@ -139,7 +139,7 @@ func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	return contactOf(added), nil
 }
 
-// readValues reads the fields of a contact. It returns nil if the body has none.
+// readValues reads the fields of a contact. It returns nil if the body has no fields.
 func readValues(body *object) map[string]control.ContactValue {
 	fields := body.object("fields")
 	if fields == nil {
@@ -218,13 +218,13 @@ func importContacts(ctx context.Context, c *control.Client, in *call, p *contact
 	}, nil
 }
 
-// mostExportFields is how many columns for fields an exported table has at most.
+// mostExportFields is the largest number of columns for fields in an exported table.
 const mostExportFields = 1000
 
 const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
 
-// exportContacts looks at all contacts once for the columns, and then writes them page by page, because there may be a
-// million. While it writes, it holds no seat, because the reader may be slow.
+// exportContacts reads all contacts twice: first to find the columns, then to write the rows page by page. There may be
+// a million contacts. While it writes, the call has no seat, because the caller may read slowly.
 func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p *contactExportInput) (writtenBytes, error) {
 	q := control.ContactQuery{Tag: p.Tag}
 	names := map[string]bool{}
@@ -275,7 +275,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 			}
 			if err != nil {
 				a.logger.ErrorContext(ctx, "exported contacts broke off", "client_id", c.ID(), "error", err)
-				panic(http.ErrAbortHandler) // the status was sent already, so only a cut connection shows that rows are missing
+				panic(http.ErrAbortHandler) // the status was sent already, so nothing else can show that rows are missing
 			}
 		}
 	}, nil
@@ -285,7 +285,7 @@ func contactPage(ctx context.Context, c *control.Client, q control.ContactQuery,
 	return c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: unknown})
 }
 
-// contactCells returns a contact as a row of a table. An import can read the row again.
+// contactCells returns a contact as a row of a table, in the form that an import accepts.
 func contactCells(c puntuale.Contact, fields []string) []string {
 	cells := []string{inert(c.Phone), inert(c.Name), c.Language, inert(c.Source), inert(strings.Join(c.Tags, ","))}
 	for _, name := range fields {

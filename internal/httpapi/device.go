@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// registerDevices registers the calls of a client about the devices of a session. It also registers the calls that
-// devices make: docs/device.md.
+// registerDevices registers the calls of a client about a session's devices, and the calls of the devices themselves.
+// See docs/device.md.
 func registerDevices(a *api) {
 	const all = "/api/sessions/{id}/devices"
 	client(a, operation{id: "listDevices", method: http.MethodGet, path: all, strict: true,
@@ -45,7 +45,7 @@ func registerDevices(a *api) {
 		summary: "Be told no more", refusals: []int{http.StatusNotFound}}, endPush)
 }
 
-// device registers a call that takes a device's token.
+// device registers a call that requires a device's token.
 func device[I, T any](a *api, op operation, verb func(context.Context, *control.Device, *call, *I) (T, error)) {
 	register(a, puntuale.DeviceSide, op, func(ctx context.Context, c *call, in *I) (T, error) {
 		if err := c.device.See(ctx); err != nil {
@@ -112,8 +112,8 @@ type linkAnswer struct {
 	Device LinkedDevice `json:"device"`
 }
 
-// registerLink registers the only call without a key: the code in its body takes the place of a key. Each try counts as
-// a call of an unknown caller.
+// registerLink registers the only call without a key: a code in the body replaces the key. Each try counts as a call of
+// an unknown caller.
 func registerLink(a *api) {
 	op := operation{id: "linkDevice", method: http.MethodPost, path: "/device/link", body: linkBody{}, summary: "Link a device by a one-time code",
 		refusals: []int{http.StatusNotFound, http.StatusConflict}}
@@ -132,7 +132,7 @@ func registerLink(a *api) {
 	a.documentBody(a.documented(op), op)
 }
 
-// enterUnknownCaller admits a call that shows no key.
+// enterUnknownCaller admits a call without a key.
 func (a *api) enterUnknownCaller(op operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -176,7 +176,7 @@ func linkDevice(ctx context.Context, c *control.Control, in *call) (linkAnswer, 
 	return linkAnswer{token, linkedOf(d)}, nil
 }
 
-// isTrue reads a flag that may be nil. nil counts as false.
+// isTrue returns the flag's value, or false for nil.
 func isTrue(flag *bool) bool { return flag != nil && *flag }
 
 type deviceSession struct {
@@ -258,15 +258,15 @@ type takeBody struct {
 	Message *string `json:"message_id,omitempty" doc:"This one only"`
 }
 
-// maxWait bounds how long a call that takes messages waits, in seconds.
+// maxWait is the longest time, in seconds, that a call waits for messages.
 const maxWait = 30
 
 type takeAnswer struct {
 	Messages []heldMessage `json:"messages"`
 }
 
-// take takes messages for a device. While it waits for messages, it looks once a second, and gives its seat to other
-// calls.
+// take gives a device messages to send. If there are none, take checks once a second. While it waits, the call has no
+// seat.
 func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
 	body, err := in.object()
 	if err != nil {
@@ -297,7 +297,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	return takeAnswer{each(held, heldOf)}, nil
 }
 
-// renewBody documents the body of the call that renews a device's hold on messages.
+// renewBody documents the body of the call that extends a device's hold on messages.
 type renewBody struct {
 	Attempts []string `json:"attempts" minItems:"1" maxItems:"100"`
 	Lease    *int     `json:"lease,omitempty" minimum:"10" maximum:"3600" default:"120" doc:"Seconds from now"`

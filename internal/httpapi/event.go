@@ -28,11 +28,11 @@ type eventsAnswer struct {
 	Next   int64             `json:"next_after"`
 }
 
-// mostFeed bounds the events in one answer, in bytes.
+// mostFeed is the largest size of the events in one answer, in bytes.
 const mostFeed = 4 << 20
 
-// listEvents reads a client's feed of events. While it waits for events, it looks again and again, and gives its seat
-// to other calls.
+// listEvents reads a client's feed of events. If there are no events, it checks repeatedly. While it waits, the call
+// has no seat.
 func (a *api) listEvents(ctx context.Context, c *control.Client, in *call, p *eventsInput) (eventsAnswer, error) {
 	feed, err := a.webhooks.Feed(c, webhook.FeedQuery{After: p.After, Types: p.Types, Limit: p.Limit, Wait: p.Wait, Unknown: in.unknown})
 	if err != nil {

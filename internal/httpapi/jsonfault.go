@@ -8,29 +8,29 @@ import (
 	"puntuale"
 )
 
-// mostFlaws is how many flaws of one body are named at most.
+// mostFlaws is the largest number of reported flaws of one body.
 const mostFlaws = 100
 
-// flaws finds parts of valid JSON that different readers understand differently. One kind is an object with the same
-// member twice. The other is an escape of half a character. body must be valid JSON.
+// flaws finds parts of valid JSON that different JSON readers understand differently. One kind is an object with the
+// same member twice. Another kind is an escape of only one half of a surrogate pair. body must be valid JSON.
 func flaws(body []byte) []puntuale.Fault {
 	w := walker{text: body}
 	w.value()
 	return w.faults
 }
 
-// walker goes through valid JSON once.
+// walker reads valid JSON once, from beginning to end.
 type walker struct {
 	text   []byte
 	i      int
-	path   []jsonStep // the steps from the body to the walker's present place
+	path   []jsonStep // the steps from the body to the walker's current position
 	faults []puntuale.Fault
 }
 
-// jsonStep leads from a value to a value inside it: to a member of an object, or an entry of an array.
+// jsonStep is the step from a value to a member of an object, or to an entry of an array.
 type jsonStep struct {
 	name  string
-	entry int // the number of the entry in an array; -1: the step leads to a member
+	entry int // the index in an array; -1: the step leads to a member
 }
 
 // Codes of the faults that this file reports.
@@ -51,7 +51,7 @@ func (w *walker) value() {
 		if _, whole := w.string(); !whole {
 			w.flaw(faultCallHalfCharacter)
 		}
-	default: // a number, true, false or null: go on until another token begins
+	default: // a number, true, false or null: skip to the next token
 		for w.i < len(w.text) && !strings.ContainsRune(",]} \t\r\n", rune(w.text[w.i])) {
 			w.i++
 		}
@@ -98,7 +98,7 @@ func (w *walker) array() {
 	w.i++
 }
 
-// string reads a JSON string. whole says that its escapes are whole characters.
+// string reads a JSON string. whole reports whether all its escapes stand for whole characters.
 func (w *walker) string() (text string, whole bool) {
 	begin := w.i
 	whole = true
@@ -153,12 +153,12 @@ func (w *walker) space() {
 	}
 }
 
-// flaw notes a fault at the walker's location.
+// flaw adds a fault at the walker's location.
 func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const limit = 200 // how many characters of a location the answer shows
+	const limit = 200 // characters of a location that the answer shows
 	location := "body"
 	for _, t := range w.path {
 		if len(location) > limit {

@@ -35,7 +35,7 @@ type cancelBody struct {
 }
 
 // cancelInput documents the query. The handler reads the list from [call], because huma treats a list with one empty
-// entry as no list. Without a list, the call would cancel everything.
+// entry as no list. A call without a list would cancel everything.
 type cancelInput struct {
 	Phones []string `query:"phones[],explode" doc:"The same list, in the query"`
 }
@@ -60,8 +60,8 @@ func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ 
 	})
 }
 
-// cancelled carries out a cancellation and writes its [cancelAnswer]. The number of messages has no limit, and the
-// answer begins with their count. So the messages are kept on disk until all are cancelled.
+// cancelled runs a cancellation and writes its [cancelAnswer]. The number of messages has no limit, and the answer
+// begins with their count. For this reason the messages stay in a spool until all are cancelled.
 func (a *api) cancelled(ctx context.Context, cancel func(took func([]puntuale.CancelledMessage) error) (int, error)) (writtenBytes, error) {
 	kept := &spool{folder: a.scratch}
 	list := listWriter{to: kept}
@@ -77,10 +77,10 @@ func (a *api) cancelled(ctx context.Context, cancel func(took func([]puntuale.Ca
 		return nil, errors.Join(err, kept.close())
 	}
 	return func(to huma.Context) {
-		defer func() { _ = kept.close() }() // the file has no name, so the system removes it
+		defer func() { _ = kept.close() }() // the file has no name, so the system removes it when it is closed
 		begin, err := render(cancelAnswer{Message: control.Cancelled(n), Messages: []cancelledMessage{}})
 		if err != nil {
-			panic(err) // a text can always be written as JSON
+			panic(err) // encoding a text as JSON cannot fail
 		}
 		to.SetHeader("Content-Type", "application/json")
 		to.SetStatus(http.StatusOK)
@@ -101,8 +101,8 @@ const (
 	faultCallNull      puntuale.ReasonCode = "call.null"
 )
 
-// phones reads the recipients whose messages to cancel. all is true only if the body is absent or has no members, and
-// the query has no list. phones adds other members of the body to the call's unknown parameters.
+// phones reads the recipients whose messages the call cancels. all is true only if the body is absent or has no
+// members, and the query has no list. phones adds unknown members of the body to the call's unknown parameters.
 func (c *call) phones() (location string, phones []string, all bool, err error) {
 	queried, inQuery := c.query["phones[]"]
 	if c.body == nil {
@@ -146,7 +146,7 @@ type detailsAnswer struct {
 	Messages []MessageDetail `json:"messages"`
 }
 
-// MessageDetail is the contract's record of a message, member for member.
+// MessageDetail is a message in the form that the contract defines.
 type MessageDetail struct {
 	Origin    string   `json:"tipologia" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION" doc:"What created the message"`
 	RunName   string   `json:"nome_invio" doc:"Name of the send; empty for a sequence"`
@@ -186,7 +186,7 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 	return detailsAnswer{messages}, nil
 }
 
-// Detail returns the contract's record of a message. Other packages that show messages use it.
+// Detail returns a message in the form that the contract defines. Other packages that show messages use it.
 func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
 
 func detailOf(m *puntuale.MessageDetail) MessageDetail {

@@ -33,17 +33,17 @@ const (
 	faultCallTooManyValues        puntuale.ReasonCode = "call.too_many_values"
 )
 
-// object is a JSON object whose members are read one by one. An absent member and a null member are the same. A member
-// that has not the wanted type is a fault. All faults are collected, also those of inner objects. Names of members must
-// match exactly, and each name may come only once.
+// object is a JSON object whose members are read one by one. An absent member and a null member are treated alike. A
+// member of a wrong type is a fault. All faults are collected, including faults of inner objects. Names of members must
+// match exactly, and each name may occur only once.
 type object struct {
-	at      string // where the object is in the body: "body" or "body.steps[2]"
+	at      string // where the object is in the body, such as "body" or "body.steps[2]"
 	members map[string]json.RawMessage
 	faults  *[]puntuale.Fault // members of a wrong type
-	refused *[]puntuale.Fault // members that can be read but are not allowed; control returns them together with its own faults
+	refused *[]puntuale.Fault // members that can be read but are not allowed; control returns these faults together with its own faults
 }
 
-// readObject reads a body that has at most this many values. Codes: unreadable.
+// readObject reads a body that may contain at most values values. Codes: unreadable.
 func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {
@@ -78,7 +78,7 @@ func (o *object) err() error {
 	return unreadable(*o.faults...)
 }
 
-// text reads a string. It returns "" if there is none.
+// text reads a string. It returns "" if the member is absent.
 func (o *object) text(name string) string {
 	raw, ok := o.member(name)
 	if !ok {
@@ -91,8 +91,8 @@ func (o *object) text(name string) string {
 	return unquote(raw)
 }
 
-// id reads an identifier or a phone number. It may be a string, or a number, which is returned as written. It returns
-// "" if there is none.
+// id reads an identifier or a phone number: a string, or a number, which is returned as written. It returns "" if the
+// member is absent.
 func (o *object) id(name string) string {
 	raw, ok := o.member(name)
 	if !ok {
@@ -131,13 +131,13 @@ func (o *object) phones(name string) []string {
 	return texts
 }
 
-// isPhone reports whether a value may be a phone. If it is a JSON number, it must be written in digits alone.
+// isPhone reports whether a value may be a phone number. A JSON number must consist of digits only.
 func isPhone(raw json.RawMessage) bool {
 	number := raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'
 	return !number || strings.Trim(string(raw), "0123456789") == ""
 }
 
-// needIDs reads a list of identifiers that is required. If it is missing, needIDs notes a fault and returns nil.
+// needIDs reads a required list of identifiers. If the list is missing, needIDs adds a fault and returns nil.
 func (o *object) needIDs(name string) []string {
 	o.need(name)
 	return o.ids(name)
@@ -154,9 +154,9 @@ func (o *object) null(name string) bool {
 	return found && !o.has(name)
 }
 
-// need reports whether a member is present. If not, it notes a fault.
+// need reports whether a member is present. If it is absent, need adds a fault.
 func (o *object) need(name string) bool {
-	if o.members == nil { // the value is no object, and the fault is already noted
+	if o.members == nil { // the value is not an object, and this fault is already noted
 		return false
 	}
 	_, ok := o.member(name)
@@ -166,10 +166,10 @@ func (o *object) need(name string) bool {
 	return ok
 }
 
-// refuseUndocumented notes a fault for each member that is not a field of documented, which is the type that documents the body.
+// refuseUndocumented adds a fault for each member that is not a field of the type of documented.
 func (o *object) refuseUndocumented(documented any) {
 	known := map[string]bool{}
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // also the fields of embedded types
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // including the fields of embedded types
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known[name] = true
 	}
@@ -180,7 +180,7 @@ func (o *object) refuseUndocumented(documented any) {
 	}
 }
 
-// ids reads a list of identifiers. It returns nil if there is no list, and a non-nil list if it is empty.
+// ids reads a list of identifiers. It returns nil if the member is absent, and an empty list if the list is empty.
 func (o *object) ids(name string) []string {
 	raws := o.list(name)
 	if raws == nil {
@@ -197,7 +197,7 @@ func (o *object) ids(name string) []string {
 	return ids
 }
 
-// flag reads true or false. It returns nil if there is none.
+// flag reads true or false. It returns nil if the member is absent.
 func (o *object) flag(name string) *bool {
 	raw, ok := o.member(name)
 	if !ok {
@@ -213,7 +213,7 @@ func (o *object) flag(name string) *bool {
 	return nil
 }
 
-// wholeNumber reads a whole number. It returns 0 if there is none.
+// wholeNumber reads a whole number. It returns 0 if the member is absent.
 func (o *object) wholeNumber(name string) int {
 	raw, ok := o.member(name)
 	if !ok {
@@ -226,7 +226,8 @@ func (o *object) wholeNumber(name string) int {
 	return n
 }
 
-// wholeOrNil reads a whole number, and returns nil if there is none. It is for members whose absence has a meaning.
+// wholeOrNil reads a whole number, and returns nil if the member is absent. It is for members whose absence has a
+// meaning.
 func (o *object) wholeOrNil(name string) *int {
 	if _, ok := o.member(name); !ok {
 		return nil
@@ -247,7 +248,7 @@ func (o *object) texts(name string) []string {
 	return all
 }
 
-// whole64 reads a whole number that may be large. It returns 0 if there is none.
+// whole64 reads a whole number of up to 64 bits. It returns 0 if the member is absent.
 func (o *object) whole64(name string) int64 {
 	raw, ok := o.member(name)
 	if !ok {
@@ -273,7 +274,7 @@ func (o *object) wholes(name string) []int {
 	return ns
 }
 
-// number reads a number. It returns nil if there is none.
+// number reads a number. It returns nil if the member is absent.
 func (o *object) number(name string) *float64 {
 	raw, ok := o.member(name)
 	if !ok {
@@ -286,7 +287,7 @@ func (o *object) number(name string) *float64 {
 	return &n
 }
 
-// object reads an inner object. It returns nil if there is none.
+// object reads an inner object. It returns nil if the member is absent.
 func (o *object) object(name string) *object {
 	raw, ok := o.member(name)
 	if !ok {
@@ -312,7 +313,7 @@ func (o *object) inner(name string, raw json.RawMessage) *object {
 	return inner
 }
 
-// list reads an array. It returns nil if there is none.
+// list reads an array. It returns nil if the member is absent.
 func (o *object) list(name string) []json.RawMessage {
 	raw, ok := o.member(name)
 	if !ok {
@@ -326,8 +327,8 @@ func (o *object) list(name string) []json.RawMessage {
 	return entries
 }
 
-// member returns a member that is neither absent nor null. The raw value has no white space around it, because the
-// decoder removes that.
+// member returns a member that is neither absent nor null. The raw value has no white space around it, because the JSON
+// decoder removes white space.
 func (o *object) member(name string) (json.RawMessage, bool) {
 	raw, ok := o.members[name]
 	return raw, ok && len(raw) > 0 && raw[0] != 'n'
@@ -337,7 +338,7 @@ func (o *object) addFault(name string, code puntuale.ReasonCode) {
 	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Code: code})
 }
 
-// blank notes the fault that a required member is empty.
+// blank adds the fault for a required member that is empty.
 func (o *object) blank(name string) {
 	if o.members != nil {
 		o.refuse(name, puntuale.FaultRequired, nil)
@@ -361,6 +362,6 @@ func idText(raw json.RawMessage) (string, bool) {
 // unquote decodes a JSON string.
 func unquote(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(raw, &text) // the whole body was read before, so this string is valid
+	_ = json.Unmarshal(raw, &text) // the whole body was decoded before, so this string is valid
 	return text
 }

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// officialBody documents what an Official session needs to reach Meta.
+// officialBody documents the settings with which an Official session reaches Meta.
 type officialBody struct {
 	PhoneNumberID string `json:"phone_number_id" maxLength:"64" pattern:"^[0-9]+$" doc:"Meta's id of the number, not the number. A number is taken too."`
 	AccessToken   string `json:"access_token" minLength:"1" maxLength:"4096" doc:"Of a system user, with the permission whatsapp_business_messaging"`
@@ -18,8 +18,8 @@ type officialBody struct {
 	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
-// keysBody documents the body of the call that changes the keys of an Official session. A member that is missing keeps
-// its value.
+// keysBody documents the body of the call that changes the keys of an Official session. If a member is missing, its
+// value does not change.
 type keysBody struct {
 	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
 	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`
@@ -63,7 +63,7 @@ type testAnswer struct {
 	Templates templatesStatus `json:"templates"`
 }
 
-// templatesStatus says when the templates of a session's business were last read, and whether that worked.
+// templatesStatus says when the session's templates were last read from Meta, and whether this succeeded.
 type templatesStatus struct {
 	Number  string `json:"phone_number_id,omitempty" doc:"Of the keys that the session has; the other keys are never shown"`
 	Account string `json:"business_account_id,omitempty"`

@@ -23,54 +23,55 @@ import (
 type operation struct {
 	id, method, path, summary string
 
-	body       any                      // a zero value of the type that documents the body; nil: the call takes no body
+	body       any                      // a zero value of the type that documents the body; nil: the call accepts no body
 	optional   bool                     // the body may be absent
-	upload     int64                    // how many bytes the body may have, if the verb itself reads the body while it arrives; 0: the body is read before
+	upload     int64                    // the largest body in bytes, if the verb itself reads the body while it arrives; 0: the body is read before the verb runs
 	bodyBytes  int64                    // the largest body, in bytes; 0: admission.MaxBody
-	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: never
-	proven     func(*http.Request) bool // reports whether the store checks the caller as part of the verb, so that a caller from memory is enough; nil: never
+	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: the call never does
+	proven     func(*http.Request) bool // reports whether the verb's own transaction checks the caller again, so that the caller may come from memory; nil: it never does
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // an undocumented member of the body is a fault
 	prevents   bool                     // the call prevents sends, so the gate admits it before other calls
-	versioned  bool                     // the answer shows a version
+	versioned  bool                     // the answer has the header ETag
 	idempotent bool                     // a repeat with the same Idempotency-Key gets the first answer
-	refusals   []int                    // further statuses of refusals, which not every call has
+	refusals   []int                    // more statuses of refusals, in addition to those that every call has
 }
 
-// replayedHeader is set in an answer that repeats the answer of an earlier call.
+// replayedHeader is set in an answer that was given before, to an earlier call with the same Idempotency-Key.
 const replayedHeader = "Idempotent-Replayed"
 
 // answer wraps a body in the form that huma sends.
 type answer[T any] struct{ Body T }
 
-// clientVerb and partnerVerb answer one call. I has the values of the path, the query and the headers. The body is in
-// the call.
+// clientVerb and partnerVerb answer one call. I contains the values of the path, the query and the headers. The call
+// contains the body.
 type (
 	clientVerb[I, T any]  func(context.Context, *control.Client, *call, *I) (T, error)
 	partnerVerb[I, T any] func(context.Context, *account.Partner, *call, *I) (T, error)
 )
 
-// client registers a call that takes a client's key.
+// client registers a call that requires a client's key.
 func client[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 	register(a, puntuale.ClientSide, op, func(ctx context.Context, c *call, in *I) (T, error) {
 		return verb(ctx, c.client, c, in)
 	})
 }
 
-// partner registers a call that takes a partner's key.
+// partner registers a call that requires a partner's key.
 func partner[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	register(a, puntuale.PartnerSide, op, func(ctx context.Context, c *call, in *I) (T, error) {
 		return verb(ctx, c.partner, c, in)
 	})
 }
 
-// eitherSide stands for calls that take a client's key or a partner's key.
+// eitherSide stands for calls that accept a client's key or a partner's key.
 const eitherSide puntuale.Side = "client or partner"
 
 // ownerVerb answers one call about webhooks.
 type ownerVerb[I, T any] func(context.Context, *webhook.Owner, *call, *I) (T, error)
 
-// registerOwned registers a call about webhooks. The key decides whether they are a client's or a partner's.
+// registerOwned registers a call about webhooks. The caller's key decides whether a client or a partner owns the
+// webhooks.
 func registerOwned[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
 	register(a, eitherSide, op, func(ctx context.Context, c *call, in *I) (out T, err error) {
 		owner, err := c.owner(a)
@@ -89,8 +90,8 @@ func (c *call) owner(a *api) (*webhook.Owner, error) {
 	return a.webhooks.OfClient(c.client, c.key)
 }
 
-// clientOnce and partnerOnce register calls that have their effect once. Their verbs may return an earlier call's
-// answer, as a [*puntuale.Replayed] error.
+// clientOnce and partnerOnce register calls that have their effect only once for each Idempotency-Key. Their verbs may
+// return the answer of an earlier call, as a [*puntuale.Replayed] error.
 func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 	op.idempotent = true
 	client(a, op, func(ctx context.Context, c *control.Client, in *call, p *I) (reply[T], error) {
@@ -115,12 +116,12 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
-		SkipValidateParams: true, // so that a refusal with not_found comes before the refusal of a parameter
+		SkipValidateParams: true, // a refusal with not_found must come before the refusal of a parameter
 	}
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
 		body, err := verb(ctx, c, in)
-		c.pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+		c.pass.LeaveSeat() // the call has no seat while the answer is sent, because the caller may read slowly
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
@@ -146,7 +147,7 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	}
 }
 
-// documented finds an operation in the document.
+// documented returns an operation's entry in the OpenAPI document.
 func (a *api) documented(op operation) *huma.Operation {
 	item := a.OpenAPI().Paths[op.path]
 	return map[string]*huma.Operation{
@@ -155,8 +156,8 @@ func (a *api) documented(op operation) *huma.Operation {
 	}[op.method]
 }
 
-// documentBody describes the body. It must run after the registration. Otherwise huma would read the body itself. This
-// package must read it, because refusals come in a fixed order.
+// documentBody describes the body in the document. It must run after the registration, because huma reads the bodies
+// that it knows. This package must read them, because refusals come in a fixed order.
 func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{
@@ -168,7 +169,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	}
 }
 
-// responses documents the statuses and forms of the answers to a call, with all refusals.
+// responses documents the statuses and forms of a call's answers, including all refusals.
 func (a *api) responses(op operation) map[string]*huma.Response {
 	statuses := map[int]bool{400: true, 401: true, 403: true, 413: true, 422: true, 429: true, 500: true, 503: true}
 	for _, status := range op.refusals {

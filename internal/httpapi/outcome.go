@@ -25,7 +25,7 @@ func registerOutcomes(a *api) {
 	}}
 }
 
-// periodNames are the accepted names of a period's start and end. The product's own name comes first.
+// periodNames are the accepted names of a period's start and end. The first name of each is the product's own.
 var periodNames = [2][]string{{"start", "from", "start_date", "inizio"}, {"end", "to", "end_date", "fine"}}
 
 // period reads a period from the query.
@@ -79,8 +79,8 @@ func outcomeOf(o puntuale.MessageOutcome) messageOutcome {
 	return messageOutcome{int64(o.ID), "FAILED", &reason}
 }
 
-// nextLink returns the address of the next page. It leaves out the key, because somebody may log the header that holds
-// the link.
+// nextLink returns the header with the address of the next page. The address does not contain the key, because somebody
+// may log the header.
 func nextLink(p request.Period, cursor string) string {
 	query := url.Values{"start": {p.Start[0].Text}, "end": {p.End[0].Text}, "cursor": {cursor}}
 	return "</api/messages/statusByPeriod?" + query.Encode() + `>; rel="next"`

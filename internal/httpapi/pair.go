@@ -51,7 +51,7 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInpu
 		return pairAnswer{}, err
 	}
 	start, stop := body.id("start"), body.id("stop")
-	for _, side := range []string{"start", "stop"} { // null means none; a caller who leaves a member out may mean that it keeps its value, so this is refused
+	for _, side := range []string{"start", "stop"} { // null means none. An absent member is refused, because its caller may expect that the value does not change.
 		if !body.has(side) && !body.null(side) {
 			body.blank(side)
 		}

@@ -112,7 +112,7 @@ func readReplies(ctx context.Context, c *control.Client, in *call, _ *struct{}) 
 	return readAnswer{n}, err
 }
 
-// replyMediaOf passes a file on as a download. A browser that opens the address runs nothing in the file.
+// replyMediaOf sends the file of a reply as a download. A browser that opens the address runs nothing in the file.
 func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *oneInput) (writtenBytes, error) {
 	y, err := c.Reply(ctx, p.ID)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 	if len(in.unknown) > 0 {
 		return nil, puntuale.Invalid(in.unknown...)
 	}
-	in.pass.LeaveSeat() // the network may take long to send the file
+	in.pass.LeaveSeat() // the network may need a long time to send the file
 	file, err := c.OpenMedia(ctx, y)
 	if err != nil {
 		return nil, err
@@ -136,10 +136,10 @@ func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *
 		_, writer := humago.Unwrap(out)
 		_ = http.NewResponseController(writer).SetWriteDeadline(a.now().Add(mediaAllows))
 		if _, err := io.Copy(out.BodyWriter(), file); err != nil {
-			panic(http.ErrAbortHandler) // only a cut connection shows that bytes are missing
+			panic(http.ErrAbortHandler) // the status was sent already, so nothing else can show that bytes are missing
 		}
 	}, nil
 }
 
-// mediaAllows is how long a file may take until the reader has it.
+// mediaAllows is the longest time in which the caller must receive a file.
 const mediaAllows = 5 * time.Minute

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// reply is a new answer, or the exact bytes of an earlier call's answer.
+// reply is either a new answer, or the exact bytes of an earlier call's answer.
 type reply[T any] struct {
 	value T
 	kept  []byte
@@ -26,7 +26,7 @@ func (r reply[T]) MarshalJSON() ([]byte, error) {
 	return render(r.value)
 }
 
-// Schema tells huma to document the value inside.
+// Schema describes the value's type to huma.
 func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
 // replyOf turns a verb's result into an answer. If an earlier call already gave the answer, replyOf sets replayedHeader.
@@ -48,12 +48,13 @@ func render(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// OnceInput documents the header of calls that have their effect once.
+// OnceInput documents the header of calls that have their effect only once.
 type OnceInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
-// once returns what the verb needs to have its effect only once. convert makes the answer from the verb's result.
+// once returns the idempotency key and the request, for a verb that must have its effect only once. convert makes the
+// answer from the verb's result.
 func once[V, T any](in *call, p *OnceInput, convert func(V) T) control.Once[V] {
 	return control.Once[V]{
 		Scope: in.scope, Key: p.Key, Body: in.body,
@@ -61,12 +62,12 @@ func once[V, T any](in *call, p *OnceInput, convert func(V) T) control.Once[V] {
 	}
 }
 
-// stampLayout is the contract's form of a moment: in UTC, with six digits after the second.
+// stampLayout is the contract's form of a time: in UTC, with six digits after the second.
 const stampLayout = "2006-01-02T15:04:05.000000Z"
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 
-// stampOrNull returns a moment as text, or nil for the zero time, which becomes null in JSON.
+// stampOrNull returns a time as text, or nil for the zero time, because nil becomes null in JSON.
 func stampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -74,7 +75,7 @@ func stampOrNull(t time.Time) *string {
 	return new(stamp(t))
 }
 
-// textOrNull returns a text, or nil for "", which becomes null in JSON.
+// textOrNull returns a text, or nil for "", because nil becomes null in JSON.
 func textOrNull(text string) *string {
 	if text == "" {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// edge turns the spellings that callers may use into the one that the operations know. This is a path without a
-// trailing slash, and lists in the query as a repeated "name[]". A path that is not clean gets the answer for an unknown
-// path, because the mux would redirect it.
+// edge rewrites a request from any accepted spelling to the spelling that the operations expect. The expected path has
+// no trailing slash, and each list in the query is a repeated "name[]". A path that is not clean gets the answer for an
+// unknown path, because the mux would otherwise redirect it.
 func (a *api) edge(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := *r.URL
@@ -33,7 +33,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		tidied.Header = r.Header.Clone()
 		tidied.Header.Del("Accept") // a caller's Accept does not matter, because every answer is JSON
 		defer func() {
-			if tidied.Pattern != "/" { // "/" is the pattern of paths that no operation has
+			if tidied.Pattern != "/" { // "/" is the pattern of paths that belong to no operation
 				httpkit.Matched(r.Context(), tidied.Pattern)
 			}
 		}()
@@ -41,13 +41,13 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// listNames matches the names of lists in a query, as callers write them, such as message_ids, message_ids[] or
+// listNames matches the names of lists in a query in all accepted spellings, such as message_ids, message_ids[] or
 // message_ids[0].
 var listNames = regexp.MustCompile(`^(message_ids|phones|client_ids)(?:\[[0-9]*\])?$`)
 
-// tidyQuery rewrites a raw query. Each entry of a list becomes its own "name[]=entry", in the same order, also if
-// commas separate the entries. A name without a value gets the value "true". A part that cannot be decoded stays as it
-// is. The operation refuses it later.
+// tidyQuery rewrites a raw query. Each entry of a list becomes its own "name[]=entry", in the same order, even if
+// commas separate the entries. A name without a value gets the value "true". A part that cannot be decoded is not
+// changed. The operation refuses this part later.
 func tidyQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -75,7 +75,7 @@ func tidyQuery(raw string) string {
 	return strings.Join(pieces, "&")
 }
 
-// unmatched answers requests that no operation takes. The status is 405 if the path exists with another method, and
+// unmatched answers requests that match no operation. The status is 405 if the path exists with another method, and
 // otherwise 404.
 func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -103,15 +103,15 @@ func noSuchPath() error {
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch puntuale.CodeOf(err) {
-	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat a call at once after these refusals
+	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat a call immediately after these refusals
 		a.refusal.Delay(r.Context())
 	default:
 	}
 	a.problem(r.Context(), err).Write(w)
 }
 
-// problem makes the answer to an error. If a part behind the gate refused the call, the gate decides when the caller
-// should come again.
+// problem returns the answer for an error. If a part behind the gate refused the call as overloaded, the gate decides
+// when the caller should try again.
 func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
 		later := *e

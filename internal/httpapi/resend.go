@@ -42,7 +42,7 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 	}
 	dry := refuseDry(in.query)
 	if len(dry) > 0 {
-		p = &OnceInput{} // a dry run must not get the kept answer of a real call
+		p = &OnceInput{} // a dry run must not get the stored answer of a real call
 	}
 	requested := control.ResendCall{
 		IDs: body.needIDs("id"), Date: body.text("date"), Time: body.text("time"), Once: once(in, p, resentOf),

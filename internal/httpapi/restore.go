@@ -60,7 +60,7 @@ func listUnknown(ctx context.Context, c *control.Client, in *call, p *ListInput)
 	}, nil
 }
 
-// unknownCall reads which of these messages a call chooses.
+// unknownCall reads which unknown messages the body chooses: those with its ids, or all.
 func unknownCall(in *call) (control.UnknownCall, error) {
 	body, err := in.object()
 	if err != nil {

@@ -8,25 +8,25 @@ import (
 	"puntuale"
 )
 
-// triggerValue, conditionsValue and actionValue are the parts of an automation in answers. Package puntuale defines their JSON form. automation.go
-// documents it.
+// triggerValue, conditionsValue and actionValue are the parts of an automation in answers. Package puntuale defines
+// their JSON form, and automation.go documents it.
 type (
 	triggerValue    struct{ puntuale.Trigger }
 	conditionsValue struct{ puntuale.Conditions }
 	actionValue     struct{ puntuale.Action }
 )
 
-// Schema tells huma what a trigger is.
+// Schema describes a trigger to huma.
 func (triggerValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[triggerBody](), true, "")
 }
 
-// Schema tells huma what conditions are.
+// Schema describes conditions to huma.
 func (conditionsValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[conditionsBody](), true, "")
 }
 
-// Schema tells huma what an action is.
+// Schema describes an action to huma.
 func (actionValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[actionBody](), true, "")
 }

@@ -167,7 +167,7 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 
 func fieldOf(f puntuale.Field) fieldAnswer { return fieldAnswer{f.Name, string(f.Kind), f.Required} }
 
-// each converts the rows of a list. The result is never nil, so it becomes [] in JSON.
+// each converts the rows of a list. The result is never nil, so that JSON shows [] and not null.
 func each[T, U any](rows []T, convert func(T) U) []U {
 	out := make([]U, len(rows))
 	for i, row := range rows {
@@ -193,8 +193,8 @@ func readSequence(in *call) (control.NewSequence, error) {
 	return requested, body.err()
 }
 
-// readSteps reads the steps of a sequence. If there are too many, it reads no step, because the call is refused for
-// their number.
+// readSteps reads the steps of a sequence. If there are too many, control refuses the number, so readSteps does not
+// read the steps.
 func readSteps(body *object) []puntuale.Step {
 	if n := len(body.list("steps")); n > puntuale.MaxSteps {
 		return make([]puntuale.Step, n)
@@ -235,7 +235,7 @@ func readTiming(o *object) puntuale.Timing {
 	return t
 }
 
-// readWindow reads the member window; nil: there is none.
+// readWindow reads the member window. It returns nil if the member is absent.
 func readWindow(o *object) *puntuale.Window {
 	window := o.object("window")
 	if window == nil {
@@ -244,7 +244,7 @@ func readWindow(o *object) *puntuale.Window {
 	return &puntuale.Window{Weekdays: window.wholes("weekdays"), From: window.text("from"), To: window.text("to"), Holidays: window.text("holidays")}
 }
 
-// validity reads the member valid_for. It returns nil if there is none.
+// validity reads the member valid_for. It returns nil if the member is absent.
 func (o *object) validity() *puntuale.Validity {
 	valid := o.object("valid_for")
 	if valid == nil {
@@ -256,7 +256,7 @@ func (o *object) validity() *puntuale.Validity {
 // steps are the steps of a sequence. Package puntuale defines their JSON form, and this file documents the form.
 type steps []puntuale.Step
 
-// Schema tells huma what a step is.
+// Schema describes a step to huma.
 func (steps) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: "array", Items: r.Schema(reflect.TypeFor[step](), true, ""),
@@ -264,7 +264,8 @@ func (steps) Schema(r huma.Registry) *huma.Schema {
 	}
 }
 
-// step, timing, offset, window and validity only document the members of a step. Values of these types never hold data.
+// step, timing, offset, window and validity only document the members of a step. The server creates no values of these
+// types.
 type step struct {
 	Text      string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
 	Media     string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`

@@ -221,7 +221,7 @@ func paceOf(p puntuale.Pace) paceAnswer {
 	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
 }
 
-// readPace reads the member pace. It returns nil if there is none.
+// readPace reads the member pace. It returns nil if the member is absent.
 func readPace(body *object) *control.PaceChange {
 	inner := body.object("pace")
 	if inner == nil {

@@ -57,10 +57,10 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 		ValidFor:  body.validity(), Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(requested.Faults) > 0 {
-		requested.Key = "" // a dry run must not get the kept answer of a real call
+		requested.Key = "" // a dry run must not get the stored answer of a real call
 	}
 	for _, name := range []string{"text", "media", "media_name"} {
-		body.text(name) // this only checks the type; the planner reads the value
+		body.text(name) // this only checks the type; the planner reads the value later
 	}
 	if err := body.err(); err != nil {
 		return startAnswer{}, err
@@ -88,7 +88,7 @@ type messagesInput struct {
 	End       string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
 }
 
-// listedMessage is the contract's record of a message, with the message's id.
+// listedMessage is a message in the form that the contract defines, with the message's id.
 type listedMessage struct {
 	ID int64 `json:"id"`
 	MessageDetail

@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// writtenBytes is an answer that its call writes itself, because it may be too long for memory.
+// writtenBytes is an answer that the verb itself writes, because the answer may be too long for memory.
 type writtenBytes = func(huma.Context)
 
 // documentAnswer describes an answer of type writtenBytes. T is the type of its content.
@@ -19,11 +19,11 @@ func documentAnswer[T any](a *api, op operation) {
 	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
 }
 
-// spoolMemory is how many bytes a spool keeps in memory.
+// spoolMemory is the largest number of bytes that a spool holds in memory.
 const spoolMemory = 64 << 10
 
-// spool keeps the bytes that are written to it until the answer is sent. Few bytes are in memory. More bytes are in a
-// file, which has no name.
+// spool stores the bytes of an answer until the answer is sent. At most spoolMemory bytes are in memory. All other
+// bytes are in a file without a name.
 type spool struct {
 	folder string
 	memory bytes.Buffer
@@ -60,7 +60,7 @@ func (s *spool) flush() error {
 	return nil
 }
 
-// answer writes begin, then the kept bytes, and then end.
+// answer writes begin, then the stored bytes, and then end.
 func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	parts := []io.Reader{bytes.NewReader(begin), &s.memory, bytes.NewReader(end)}
 	if s.file != nil {
@@ -77,7 +77,7 @@ func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	return nil
 }
 
-// plainWriter hides the method ReadFrom of a writer, because ReadFrom would bypass the bounds for slow readers.
+// plainWriter hides a writer's method ReadFrom, because ReadFrom would bypass the time limits for slow readers.
 type plainWriter struct{ io.Writer }
 
 func (s *spool) close() error {

@@ -35,7 +35,7 @@ func registerStart(a *api) {
 	}, stop)
 }
 
-// startsNow reports whether a request is a real start, and not a dry run.
+// startsNow reports whether a request is a real start, not a dry run.
 func startsNow(r *http.Request) bool { return !wantsPreview(r) }
 
 // startBody documents the body of a start.
@@ -58,7 +58,7 @@ type startInput struct {
 	Key       string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
-// Usage has the contract's counts of calls.
+// Usage contains the counts of calls that the contract defines.
 type Usage struct {
 	Cap       int64 `json:"daily_api_cap" doc:"Calls allowed a day"`
 	Used      int64 `json:"daily_api_used" doc:"Calls used today, this one included"`
@@ -96,7 +96,7 @@ type previewMessage struct {
 	Latest    *string  `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
 }
 
-// startedOrPreview is the answer to a start. It has two forms, and the member dry_run tells which one it is.
+// startedOrPreview is the answer to a start, in one of two forms. The member dry_run shows which form it is.
 type startedOrPreview struct {
 	started *startAnswer
 	preview *previewAnswer
@@ -109,12 +109,12 @@ func (s startedOrPreview) MarshalJSON() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // as in all other answers, <, > and & are not escaped
+	e.SetEscapeHTML(false) // do not escape <, > and &, as in all other answers
 	err := e.Encode(form)
 	return b.Bytes(), err
 }
 
-// Schema tells huma that the answer has two forms.
+// Schema describes both forms to huma.
 func (startedOrPreview) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		r.Schema(reflect.TypeFor[startAnswer](), true, ""),
@@ -150,7 +150,7 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped)}}, nil
 }
 
-// wantsPreview reports whether a start is a dry run, so that it neither creates nor sends.
+// wantsPreview reports whether a start is a dry run, which neither creates nor sends.
 func wantsPreview(r *http.Request) bool {
 	dry, faults := wantsDry(r.URL.Query())
 	return dry && len(faults) == 0
@@ -163,8 +163,8 @@ const (
 	faultCallWouldSend puntuale.ReasonCode = "call.would_send"
 )
 
-// wantsDry reads dry_run. A caller that writes the name in another way, or gives an unknown value, does not want to
-// send. So wantsDry notes a fault, and the call is refused.
+// wantsDry reads dry_run. A caller that misspells the name, or gives an unknown value, probably does not want to send.
+// In these cases wantsDry adds a fault, and the call is refused.
 func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		folded := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
@@ -183,8 +183,8 @@ func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 	return dry, faults
 }
 
-// refuseDry notes a fault for dry_run in calls that have no preview. A caller that asks for a preview does not want to
-// send.
+// refuseDry adds a fault for dry_run in calls that have no preview, because a caller that asks for a preview does not
+// want to send.
 func refuseDry(query url.Values) []puntuale.Fault {
 	dry, faults := wantsDry(query)
 	if dry && len(faults) == 0 {

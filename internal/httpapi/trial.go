@@ -27,7 +27,7 @@ type TrialAnswer struct {
 	Plans   []actionPlan      `json:"plans" doc:"What each start and send would do, planned as a start is"`
 }
 
-// actionPlan is what a start or a send of a trial would do.
+// actionPlan is the result that a trial predicts for one action, which is a start or a send.
 type actionPlan struct {
 	Action   int              `json:"action" doc:"Position in actions, from 0"`
 	Sequence *string          `json:"sequence" doc:"ID of the sequence; null for a send, or if it cannot be planned"`

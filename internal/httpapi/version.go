@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// Things that people edit have a version, and answers show it as an entity tag. A change may name, in the header
-// If-Match, the versions that its caller knows (RFC 9110, section 13.1.1). Without If-Match the change replaces any
+// Things that people edit have a version, and answers show it in the header ETag. The header If-Match of a change may
+// list the versions that the caller knows (RFC 9110, section 13.1.1). Without If-Match, the change replaces any
 // version.
 
 // changeInput documents the path and the headers of a call that changes a thing.
@@ -19,18 +19,18 @@ type changeInput struct {
 	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
-// tagged sets the header ETag of the answer to a version.
+// tagged sets the answer's header ETag to a version.
 func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
 
-// known returns the versions that the call names. It returns an empty list if the call names no version, or accepts
-// any. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a fault.
+// known returns the versions in the header If-Match. It returns an empty list if the header is absent, or accepts any
+// version. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a fault.
 func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 	text := strings.Trim(strings.Join(c.match, ","), " \t")
 	if len(c.match) == 0 || text == "*" {
 		return nil, nil
 	}
 	for rest := text; rest != ""; {
-		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' { // a list may have empty places
+		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' { // a list may have empty entries
 			rest = rest[1:]
 			continue
 		}
@@ -40,7 +40,7 @@ func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 			return nil, badMatch
 		}
 		if len(strong) < len(rest) {
-			tag = "" // stands for a version that nothing has
+			tag = "" // no stored version is empty, so this tag matches nothing
 		}
 		versions, rest = append(versions, puntuale.Version(tag)), after
 	}
@@ -54,8 +54,8 @@ const faultCallBadIfMatch puntuale.ReasonCode = "call.bad_if_match"
 
 var badMatch = []puntuale.Fault{{Location: "header.If-Match", Code: faultCallBadIfMatch}}
 
-// opaque reads a quoted tag at the beginning of a text. After the tag, the text must end or go on with a comma or a
-// space.
+// opaque reads a quoted tag at the beginning of a text. A comma or a space must follow the tag, unless the text ends
+// there.
 func opaque(text string) (tag, after string, ok bool) {
 	inside, begins := strings.CutPrefix(text, `"`)
 	tag, after, ends := strings.Cut(inside, `"`)
@@ -66,13 +66,13 @@ func opaque(text string) (tag, after string, ok bool) {
 	return tag, after, next == "" || next[0] == ','
 }
 
-// documentTag describes the version that an operation's answer shows.
+// documentTag describes the header ETag of an operation's answer.
 func documentTag(documented *huma.Operation) {
 	documented.Responses["200"].Headers = map[string]*huma.Param{"ETag": {
 		Description: "Version of what can be changed; If-Match takes it", Schema: &huma.Schema{Type: huma.TypeString},
 	}}
 }
 
-// changes returns the refusals of an operation that takes If-Match: the given ones, and the one for a version that does
-// not match.
+// changes returns the refusals of an operation that accepts If-Match: the given ones, and the refusal of a version that
+// does not match.
 func changes(refusals ...int) []int { return append(refusals, http.StatusPreconditionFailed) }

@@ -187,7 +187,7 @@ type attemptAnswer struct {
 	Error     *string `json:"error" doc:"Why there was no answer"`
 }
 
-// testWebhook sends a test event. It holds no seat while it waits for the receiver.
+// testWebhook sends a test event. The call has no seat while it waits for the receiver.
 func testWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (attemptAnswer, error) {
 	r, err := o.Test(in.unhurried(ctx), p.ID)
 	if err != nil {
@@ -201,7 +201,7 @@ func testWebhook(ctx context.Context, o *webhook.Owner, in *call, p *oneInput) (
 	return out, nil
 }
 
-// answerOf returns what a receiver answered, or why there is no answer.
+// answerOf returns the receiver's answer, or the reason why there is no answer.
 func answerOf(status int, text string) (answer, why *string) {
 	if status != 0 {
 		return &text, nil

@@ -5,14 +5,14 @@ import (
 	"regexp"
 )
 
-// LooksCookie is the name of a cookie. It has the slug of the partner whose pages the browser showed last. The plain
-// sign-in page and /docs belong to no partner, so they show this partner's brand. The cookie gives no access, because
-// everybody may see a partner's brand.
+// LooksCookie is the name of a cookie that contains a partner's slug: the partner whose pages the browser showed last.
+// The plain sign-in page and /docs belong to no partner, so they show the brand of the partner in the cookie. The
+// cookie gives no access, because everybody may see a partner's brand.
 const LooksCookie = "looks"
 
 var slugShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 
-// SlugIn returns the partner's slug in a cookie, or "" if the cookie holds none.
+// SlugIn returns the partner's slug in a cookie, or "" if there is no cookie with a valid slug.
 func SlugIn(r *http.Request, cookie string) string {
 	c, err := r.Cookie(cookie)
 	if err != nil || !slugShape.MatchString(c.Value) {

@@ -21,7 +21,7 @@ type Caller struct {
 // these networks can claim any address for its caller.
 type Proxies []netip.Prefix
 
-// Words for [ParseProxies]. Each stands for several networks.
+// Special words for [ParseProxies]. Each word stands for several networks.
 const (
 	loopbackWord = "loopback"
 	privateWord  = "private"
@@ -42,8 +42,8 @@ func networks(all ...string) (p Proxies) {
 	return p
 }
 
-// ParseProxies reads networks (203.0.113.0/24), addresses, and the words loopback and private. The result is never nil.
-// An empty list of words gives Proxies that trust no machine.
+// ParseProxies parses networks such as 203.0.113.0/24, addresses, and the words loopback and private. The result is
+// never nil. An empty list gives Proxies that trust no machine.
 func ParseProxies(words []string) (Proxies, error) {
 	p := Proxies{}
 	for _, word := range words {
@@ -68,8 +68,8 @@ func ParseProxies(words []string) (Proxies, error) {
 	return p, nil
 }
 
-// CallerOf returns where a request comes from. It trusts the Proxies in the [Config] of [Wrap]. Without Wrap, it trusts
-// [DefaultProxies].
+// CallerOf returns where a request comes from. It trusts the Proxies in the [Config] of [Wrap], or [DefaultProxies] if
+// Wrap does not handle the request.
 func CallerOf(r *http.Request) Caller {
 	if t, ok := r.Context().Value(trailKey{}).(*requestRecord); ok {
 		return t.proxies.Caller(r)
@@ -77,13 +77,13 @@ func CallerOf(r *http.Request) Caller {
 	return DefaultProxies.Caller(r)
 }
 
-// UnknownCaller returns the CallerKey of a request before its key is known. It is made from the address.
+// UnknownCaller returns the CallerKey of a request whose API key was not looked up yet. It is made from the address.
 func UnknownCaller(r *http.Request) admission.CallerKey {
 	return admission.AddressKey(CallerOf(r).Address)
 }
 
-// Caller returns where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list
-// is read from its end. The first address, from the end, that is no trusted proxy is the caller's. The caller may have
+// Caller returns where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so Caller
+// reads the list from its end. Counted from the end, the first address outside p is the caller's. The caller may have
 // invented all addresses before this one.
 func (p Proxies) Caller(r *http.Request) Caller {
 	c := Caller{Secure: r.TLS != nil}
@@ -97,7 +97,7 @@ func (p Proxies) Caller(r *http.Request) Caller {
 	if !p.trust(c.Address) {
 		return c
 	}
-	// If there are several values, the first comes from the outermost proxy.
+	// If the header has several values, the first value comes from the outermost proxy.
 	scheme, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	c.Secure = c.Secure || strings.EqualFold(strings.TrimSpace(scheme), "https")
 	for _, line := range slices.Backward(forwarded) {
@@ -111,8 +111,8 @@ func (p Proxies) Caller(r *http.Request) Caller {
 	return c
 }
 
-// follow takes an address that a trusted proxy saw. It reports whether this address is a trusted proxy, too, so that
-// the address before it counts.
+// follow sets the caller's address to hop, an address that a trusted proxy saw. It reports whether hop is itself a
+// trusted proxy. If so, the caller is further away, and the previous address in the list must be followed, too.
 func (c *Caller) follow(p Proxies, hop string) bool {
 	a, ok := parseHop(hop)
 	if !ok {
@@ -131,7 +131,7 @@ func cutLast(line string) (rest, last string, more bool) {
 	return line[:i], line[i+1:], true
 }
 
-// parseHop reads an address. Some proxies write a port after it.
+// parseHop parses an address, with or without a port after it.
 func parseHop(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {

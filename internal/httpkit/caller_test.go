@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestCaller: only trusted proxies are believed. The caller is the first address, from the end of the list, that is no
-// trusted proxy.
+// TestCaller: only trusted proxies are believed. Counted from the end of the list, the first address that is not a
+// trusted proxy is the caller's.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	const edge = "198.51.100.0/24" // the proxies of some provider

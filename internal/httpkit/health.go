@@ -14,34 +14,34 @@ import (
 	"puntuale"
 )
 
-// HealthConfig is what [NewHealth] needs.
+// HealthConfig configures [NewHealth].
 type HealthConfig struct {
 	Now     func() time.Time
 	Check   func(context.Context) error // returns nil if the store answers and a write reaches the disk
-	Working func() error                // returns nil if the dispatcher does its rounds; nil: there is no dispatcher
+	Working func() error                // returns nil if the dispatcher runs its rounds; Working is nil if this server has no dispatcher
 	Roles   []string                    // the server's roles, shown in the answer of /readyz
 	Logger  *slog.Logger
 	Figure  func(part string, ready bool) // called with the result of each check; may be nil
 }
 
 // Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send
-// calls"). Its methods may be called by many goroutines at once.
+// calls"). Many goroutines may call its methods at once.
 type Health struct {
 	cfg      HealthConfig
 	stopping atomic.Bool
 
-	mu      sync.Mutex // held during a probe; requests that wait for the lock share the answer
+	mu      sync.Mutex // locked during a probe; requests that wait for the lock get the same result
 	checked time.Time
-	problem *puntuale.Error // nil: all is well
+	problem *puntuale.Error // nil: the server is ready
 }
 
-// NewHealth returns a Health that has not made a check yet.
+// NewHealth returns a Health that has not made a probe yet.
 func NewHealth(cfg HealthConfig) *Health { return &Health{cfg: cfg} }
 
-// Stopping makes all later answers of /readyz say that the server stops.
+// Stopping makes all later answers of /readyz say that the server is stopping.
 func (h *Health) Stopping() { h.stopping.Store(true) }
 
-// Anybody may ask, and each probe writes to the disk. So the result of a probe is used again for a moment.
+// Everybody may request /readyz, and each probe writes to the disk. So one probe's result is used for probeHolds.
 const (
 	probeHolds   = 500 * time.Millisecond
 	probeTimeout = 2 * time.Second
@@ -68,7 +68,8 @@ const (
 	faultStoreSilent        puntuale.ReasonCode = "store.silent"
 )
 
-// Probe returns a fault without internal details, or nil if the server is ready. The cause is in the log.
+// Probe returns nil if the server is ready, and otherwise the reason. The reason shows no internal details; the cause
+// is in the log.
 func (h *Health) Probe(ctx context.Context) *puntuale.Error {
 	if h.stopping.Load() {
 		return notReady(faultServerStopping)
@@ -114,8 +115,7 @@ func notReady(reason puntuale.ReasonCode) *puntuale.Error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(reason), RetryAfter: time.Second}
 }
 
-// logChange logs what changed since the last probe. It does not log each probe, because the log would fill with lines that
-// say the same.
+// logChange logs only what changed since the last probe. A line for each probe would fill the log with equal lines.
 func (h *Health) logChange(problem *puntuale.Error, cause error) {
 	switch {
 	case problem == nil && h.problem != nil:
@@ -134,5 +134,5 @@ func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // if the reader has hung up, it needs no answer
+	_ = json.NewEncoder(w).Encode(body) // this fails only if the caller closed the connection
 }

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// probes answers /readyz. The test decides what the store and the dispatcher report.
+// probes is a Health whose test decides what the store and the dispatcher report.
 type probes struct {
 	*Health
 	clock  *clock.Fake
@@ -52,14 +52,14 @@ func (p *probes) ready(t *testing.T) (int, Problem) {
 	return w.Code, body
 }
 
-// readiness is a change, and what /readyz answers after it.
+// readiness is one change of the server's state, and the answer of /readyz after the change.
 type readiness struct {
 	change func()
 	code   int
 	detail string
 }
 
-// says returns the code that the problem must have.
+// says returns the code that the answer must have.
 func (r readiness) says() puntuale.Code {
 	switch r.detail {
 	case "the disk of the store is full":
@@ -100,7 +100,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestProbesShareAnAnswer: anybody may ask, so many probes must not cause many writes.
+// TestProbesShareAnAnswer: everybody may request /readyz, so many requests must not cause many writes.
 func TestProbesShareAnAnswer(t *testing.T) {
 	t.Parallel()
 	p := newProbes()

@@ -26,15 +26,15 @@ const (
 // ProblemType is the media type of an error's body.
 const ProblemType = "application/problem+json"
 
-// Bounds of an answer: how many characters of a value and of a location it repeats, and how many faults it lists.
+// Bounds of an answer: characters of a repeated value, characters of a location, and listed faults.
 const (
 	shownValue    = 100
 	shownLocation = 200
 	shownFaults   = 100
 )
 
-// Problem is the body of every answer that is not a success. Its form is RFC 9457. The member "type" is left out,
-// because it would be about:blank. A Problem is also an error, so that a handler can return it.
+// Problem is the body of every answer that is not a success. Its form is RFC 9457. It has no member "type", because
+// "type" would always be about:blank. A Problem is also an error, so that a handler can return it.
 type Problem struct {
 	Title     string        `json:"title" doc:"The status in words"`
 	Status    int           `json:"status" doc:"The HTTP status"`
@@ -50,20 +50,20 @@ type Problem struct {
 	header http.Header
 }
 
-// Fault is one thing wrong with a request, and where.
+// Fault is one error in a request, with its location.
 type Fault struct {
 	Location string `json:"location,omitempty" doc:"Where, as body.steps[2].timing or query.timezone"`
 	Message  string `json:"message" doc:"What is wrong there"`
 	Value    any    `json:"value,omitempty" doc:"What was found there"`
 }
 
-// NewProblem turns an error into the answer. All errors of handlers come here. It logs an error if somebody must act on
-// it. The answer shows no internal details.
+// NewProblem returns the answer for an error. The errors of all handlers pass through this function. It logs an error
+// if the operator must act. The answer shows no internal details.
 func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	var e *puntuale.Error
 	switch {
 	case errors.As(err, &e):
-	case ctx.Err() != nil: // the caller hung up, so nobody reads the answer
+	case ctx.Err() != nil: // the caller closed the connection, so nobody reads the answer
 		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultCallGivenUp)}
 	default:
 		e = &puntuale.Error{Code: puntuale.CodeInternal, Err: err}
@@ -76,7 +76,7 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		logger.ErrorContext(ctx, "request failed", "request_id", p.RequestID, "error", err)
 		return p
 	case http.StatusServiceUnavailable:
-		if ctx.Err() == nil { // otherwise the error only says that the caller hung up
+		if ctx.Err() == nil { // otherwise the error only says that the caller closed the connection
 			logger.WarnContext(ctx, "request refused: unavailable", "request_id", p.RequestID, "error", err)
 		}
 	case http.StatusUnauthorized:
@@ -104,34 +104,35 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	return p
 }
 
-// RetryAfter returns a time as a value of the header Retry-After: in seconds, at least one.
+// RetryAfter formats a duration as a value of the header Retry-After: in whole seconds, rounded up, at least 1.
 func RetryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
 
-// Write answers with the problem. It sets the length, so that the answer is complete before the handler ends.
+// Write answers with the problem. It sets Content-Length, so that the caller has the whole answer before the handler
+// ends.
 func (p *Problem) Write(w http.ResponseWriter) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // a Problem can always be written as JSON
+	_ = enc.Encode(p) // encoding a Problem as JSON cannot fail
 	for name, values := range p.header {
 		w.Header()[name] = values
 	}
 	w.Header().Set("Content-Type", ProblemType)
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body.Bytes()) // this fails only if the caller has hung up
+	_, _ = w.Write(body.Bytes()) // this fails only if the caller closed the connection
 }
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
 
-// GetStatus, GetHeaders and ContentType are the methods that huma needs of an error that a handler returns.
+// GetStatus, GetHeaders and ContentType are the methods that huma calls on an error that a handler returns.
 func (p *Problem) GetStatus() int            { return p.Status }
 func (p *Problem) GetHeaders() http.Header   { return p.header }
 func (p *Problem) ContentType(string) string { return ProblemType }
 
-// cut shortens a text that is too long to be repeated in an answer.
+// cut shortens a text that is too long for an answer.
 func cut(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text

@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// serve passes one request to a handler behind Wrap. It returns the answer and the log.
+// serve sends one request to a handler behind Wrap. It returns the answer and the log.
 func serve(t *testing.T, h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -28,7 +28,7 @@ func serve(t *testing.T, h http.HandlerFunc, r *http.Request) (*httptest.Respons
 	return w, log.String()
 }
 
-// answerWith returns a handler that fails with err.
+// answerWith returns a handler that answers with err.
 func answerWith(err error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpkit.NewProblem(r.Context(), slog.New(slog.DiscardHandler), err).Write(w)
@@ -100,7 +100,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// An answer does not repeat the whole of a long value, and does not list faults without a bound.
+// An answer repeats only the beginning of a long value, and lists a bounded number of faults.
 func TestProblemIsBounded(t *testing.T) {
 	t.Parallel()
 	faults := make([]puntuale.Fault, 5000)
@@ -116,7 +116,7 @@ func TestProblemIsBounded(t *testing.T) {
 	}
 }
 
-// At most 100 faults are listed. One more fault says how many are left out.
+// At most 100 faults are listed. One more entry says how many faults are left out.
 func TestProblemListsTheFirstFaults(t *testing.T) {
 	t.Parallel()
 	for n, more := range map[int]string{1: "", 100: "", 101: "and 1 more fault", 5000: "and 4900 more faults"} {
@@ -146,7 +146,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// If a caller hung up, this is no error of the server.
+// A caller that closed the connection is not an error of the server.
 func TestProblemOfACallerWhoLeft(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

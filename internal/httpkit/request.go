@@ -12,10 +12,11 @@ import (
 // RequestIDHeader is the header with the request's id, both in requests and in answers.
 const RequestIDHeader = "X-Request-Id"
 
-// saneID is the form of an id that a caller may choose. Otherwise the server makes an id.
+// saneID is the allowed form of an id that the caller chooses. If the caller's id has another form, the server makes an
+// id.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// requestRecord is what is known about a request while it is served.
+// requestRecord contains data about a request while the request is served.
 type requestRecord struct {
 	id      string
 	proxies Proxies
@@ -36,8 +37,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// Annotate adds attributes to the request's line in the access log. The attributes must not hold phone numbers, texts
-// or keys.
+// Annotate adds attributes to the request's line in the access log. The attributes must not contain phone numbers,
+// texts or keys.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -46,7 +47,7 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
-// Matched notes the pattern that a request matched. The metrics count by it.
+// Matched stores the pattern that a request matched. The metrics count requests by pattern.
 func Matched(ctx context.Context, pattern string) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -55,8 +56,8 @@ func Matched(ctx context.Context, pattern string) {
 	}
 }
 
-// Quieten moves the request's line in the access log to level debug. It is for refusals of which very many may come: a
-// log line for each would cost more than the refusal.
+// Quieten lowers the request's line in the access log to level debug. It is for refusals that may be very many, because
+// a log line for each would cost more than the refusal itself.
 func Quieten(ctx context.Context) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -65,7 +66,7 @@ func Quieten(ctx context.Context) {
 	}
 }
 
-// begin gives the request an id and a record, and tells the caller the id.
+// begin gives the request an id and a record, and sends the id to the caller in a header.
 func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*requestRecord, *http.Request) {
 	t := &requestRecord{id: r.Header.Get(RequestIDHeader), proxies: proxies}
 	if !saneID.MatchString(t.id) {

@@ -14,21 +14,20 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Config is what [Wrap] needs.
+// Config configures [Wrap].
 type Config struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	// Proxies are trusted to name the caller; see [CallerOf]. nil means DefaultProxies.
+	// Proxies are the networks whose forwarding headers [CallerOf] trusts. nil means DefaultProxies.
 	Proxies Proxies
 
-	// Observe is called for every answer. route is the pattern that [Matched] noted, or "" if there is none. It may be
-	// nil.
+	// Observe is called for every answer. route is the pattern that was passed to [Matched], or "". Observe may be nil.
 	Observe func(route string, status int, took time.Duration)
 }
 
 // Wrap adds to a handler: a request id, security headers, one line in the access log, and recovery. A panic is logged,
-// and answered as an internal error.
+// and the caller gets an internal error.
 func Wrap(h http.Handler, cfg Config) http.Handler {
 	if cfg.Proxies == nil {
 		cfg.Proxies = DefaultProxies
@@ -52,11 +51,12 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 	})
 }
 
-// strictTransport makes browsers use https only, for a year. It does not include subdomains, because they may belong to
-// somebody else.
+// strictTransport makes browsers use only https, for a year. It does not include subdomains, because subdomains may
+// belong to somebody else.
 const strictTransport = "max-age=31536000"
 
-// secure sets the headers of an answer that is data: a browser must not run it, frame it, guess its type or keep it.
+// secure sets the headers of an answer that is data. A browser must not run, frame or store it, and must not guess its
+// type.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -78,15 +78,15 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	}
 }
 
-// keyLike matches texts that look like a key or the secret of a webhook, because a caller may put one into a wrong
-// path.
+// keyLike matches texts that look like a key or the secret of a webhook. A caller may put a key into the path by
+// mistake.
 var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+`)
 
 // numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)
 
-// place returns the log attribute for the requested place. It is the pattern, because a path may hold a phone number.
-// If no pattern matched, it is the path without everything that looks like a number or a key.
+// place returns the log attribute for the requested path. It is the matched pattern, because the path itself may
+// contain a phone number. If no pattern matched, it is the path without all texts that look like a number or a key.
 func place(r *http.Request, route string) slog.Attr {
 	if route != "" {
 		return slog.String("route", route)
@@ -95,7 +95,7 @@ func place(r *http.Request, route string) slog.Attr {
 	return slog.String("path", numberLike.ReplaceAllString(keyLike.ReplaceAllString(path, "[key]"), "[number]"))
 }
 
-// access logs one request. It leaves out the query, because the query may hold the key.
+// access logs one request. It does not log the query, because the query may contain the key.
 func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
 	t.mu.Lock()
@@ -121,7 +121,7 @@ func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun 
 	cfg.Logger.LogAttrs(r.Context(), level, "request", append(attrs, noted...)...)
 }
 
-// recorder notes the status and the size of an answer.
+// recorder counts the bytes of an answer, and stores its status.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -129,7 +129,7 @@ type recorder struct {
 	body   *noticedBody // nil: the request has no body
 }
 
-// noticedBody notes whether a request's body was read to its end.
+// noticedBody records whether a request's body was read to its end.
 type noticedBody struct {
 	io.ReadCloser
 	ended bool
@@ -141,7 +141,7 @@ func (b *noticedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// If a part of the body was not read, WriteHeader makes the connection end after the answer. Otherwise the server would
+// WriteHeader makes the connection end after the answer if a part of the body was not read. Otherwise net/http would
 // read the rest of the body before it sends the answer. A caller that sends byte by byte could delay the answer for
 // half a minute.
 func (w *recorder) WriteHeader(status int) {
@@ -154,14 +154,14 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// A long answer is written in parts, and the reader must take each part within takenWithin. So a reader that takes
-// nothing does not keep memory for long.
+// A long answer is written in parts. The caller must receive each part within takenWithin, so that a caller that reads
+// nothing does not occupy memory for long.
 const (
 	writtenAtOnce = 64 << 10 // bytes
 	takenWithin   = 10 * time.Second
 )
 
-// longPast is a deadline that ends a write at once.
+// longPast is a deadline that ends a write immediately.
 var longPast = time.Unix(1, 0)
 
 func (w *recorder) Write(p []byte) (written int, err error) {
@@ -187,11 +187,11 @@ func (w *recorder) writePart(p []byte) (int, error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // this fails only if the reader has hung up
+			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // this fails only if the caller closed the connection
 		}
 	})()
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap returns the wrapped writer, so that http.ResponseController finds the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -33,8 +33,8 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// The access log shows the request and the answer. It never shows the key, even if the key is in the query or in the
-// path.
+// The access log shows the request and the answer. It never shows the key, even if the caller put it in the query or
+// the path.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "/api/ck_0123secret?api_key=ck_secret&x=1", nil)
@@ -91,8 +91,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestRefusedUnread: a caller that sends its body byte by byte gets a refusal at once. A body that was read leaves the
-// connection open.
+// TestRefusedUnread: a caller that sends its body byte by byte gets a refusal immediately. If the body was read, the
+// connection stays open.
 func TestRefusedUnread(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func TestRefusedUnread(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now}))
 	defer s.Close()
-	for _, length := range []int{100, 3_000_000} { // the server itself reads on only if a short body was announced
+	for _, length := range []int{100, 3_000_000} { // net/http itself reads the rest of a body only if the announced length is short
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRefusedUnread(t *testing.T) {
 	}
 }
 
-// memoryListener gives the server one connection in memory, whose deadlines follow the test's clock.
+// memoryListener gives the server one connection in memory. The connection's deadlines follow the test's clock.
 type memoryListener struct {
 	conn   chan net.Conn
 	closed chan struct{}
@@ -141,7 +141,7 @@ func (l *memoryListener) Accept() (net.Conn, error) {
 func (l *memoryListener) Close() error   { close(l.closed); return nil }
 func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
 
-// TestUnreadAnswer: if a reader takes nothing of a long answer, the server soon frees the answer's memory.
+// TestUnreadAnswer: if a caller reads nothing of a long answer, the server soon frees the answer's memory.
 func TestUnreadAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,6 +166,6 @@ func TestUnreadAnswer(t *testing.T) {
 		}
 		_ = here.Close()
 		_ = server.Close()
-		<-time.After(time.Minute) // net/http waits for a moment before it closes a connection
+		<-time.After(time.Minute) // net/http waits for a short time before it closes a connection
 	})
 }

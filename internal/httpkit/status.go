@@ -6,11 +6,11 @@ import (
 	"puntuale"
 )
 
-// CodeMethod is the code of status 405. Only answers have it; no other package uses it.
+// CodeMethod is the code of status 405. Only HTTP answers use it.
 const CodeMethod puntuale.Code = "method_not_allowed"
 
-// statuses is the only table from codes to HTTP statuses. The rows are in the order in which a call is checked: the
-// first row that applies decides the answer.
+// statuses is the only table from codes to HTTP statuses. The order of its rows is the order in which a call is
+// checked. If several rows apply, the first row decides the answer.
 var statuses = []struct {
 	code   puntuale.Code
 	status int

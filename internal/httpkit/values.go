@@ -1,14 +1,14 @@
 package httpkit
 
-// MaxValues is how many values a JSON body may hold, including the values inside arrays and objects. A value may be
-// written in two bytes, and takes far more memory when it is decoded.
+// MaxValues is the largest number of values in a JSON body, including the values inside arrays and objects. A value
+// that takes two bytes of JSON takes far more memory after decoding.
 const MaxValues = 20_000
 
-// TooManyValues reports whether a text has more than [MaxValues] values. The text need not be JSON. The function
+// TooManyValues reports whether a text has more than [MaxValues] values. The text need not be valid JSON. The function
 // allocates no memory.
 func TooManyValues(text []byte) bool { return MoreValues(text, MaxValues) }
 
-// MoreValues reports whether a text has more than limit values, as TooManyValues does.
+// MoreValues reports whether a text has more than limit values. It counts like TooManyValues.
 func MoreValues(text []byte, limit int) bool {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// Values count at any depth. Characters inside a string do not count.
+// Values at any depth are counted. Characters inside a string are not counted.
 func TestTooManyValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

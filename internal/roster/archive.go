@@ -16,20 +16,20 @@ import (
 	"unicode/utf16"
 )
 
-// Limits for reading a workbook. Usual spreadsheets stay far below them.
+// Limits for reading a workbook. Usual spreadsheets are far below these limits.
 const (
 	maxUnpacked  = 1 << 30 // unpacked bytes of all parts together
 	maxRatio     = 200     // unpacked bytes for one packed byte, in a part larger than freeUnpacked; deflate could reach about 1,000
 	freeUnpacked = 1 << 20 // bytes; a part up to this size may have any ratio
-	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in the list takes about 300 bytes of memory
+	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in the list needs about 300 bytes of memory
 	maxPart      = 2 << 20 // bytes of a part that is read in one piece
-	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text takes half of this
-	maxAttrs     = 256     // attributes of one tag; the decoder keeps attributes that declare a namespace while the tag is open
+	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text has half of this
+	maxAttrs     = 256     // attributes of one tag; the decoder stores attributes that declare a namespace until the tag is closed
 	maxDepth     = 64      // how deeply tags may be nested
 )
 
-// openTemporary creates a file and removes its name. So the file disappears with the process, even if the process is
-// killed.
+// openTemporary creates a file and removes its name. Therefore, the file disappears with the process, even if the
+// process is killed.
 func openTemporary(dir string) (*os.File, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -50,10 +50,10 @@ func openTemporary(dir string) (*os.File, error) {
 // archive is a workbook, which is a zip archive of XML parts.
 type archive struct {
 	file  *os.File
-	parts map[string]*zip.File // by name in lower case, because programs differ in the case of these names
+	parts map[string]*zip.File // the parts by name in lower case, because programs differ in the case of these names
 }
 
-// openArchive copies an upload to disk. It checks the list of parts before a part is unpacked.
+// openArchive copies an upload to disk. It checks the list of parts before it unpacks a part.
 func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	unpacked, left := uint64(0), uint64(size)
 	for _, f := range z.File {
 		if f.CompressedSize64 > left {
-			return damaged(errors.New("parts share their bytes")) // such an archive could make each of many parts as large as the whole file
+			return damaged(errors.New("parts share their bytes")) // in such an archive, each of many parts could be as large as the whole file
 		}
 		left -= f.CompressedSize64
 		if f.UncompressedSize64 > maxUnpacked-unpacked ||
@@ -104,9 +104,9 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	return nil
 }
 
-// contents is the file of the archive while it is unpacked. It limits the size of the list of parts, because that
-// list is in memory. An archive may name an offset before its beginning, which is a fault of the archive and not of
-// the disk.
+// contents is the file of the archive while it is unpacked. It limits the size of the list of parts, because this list
+// is in memory. An archive may contain an offset before its beginning. This is a fault of the archive and not of the
+// disk.
 type contents struct {
 	ctx  context.Context
 	file *os.File
@@ -123,7 +123,7 @@ func (c *contents) ReadAt(p []byte, at int64) (int, error) {
 	return c.file.ReadAt(p, at)
 }
 
-// container tells an encrypted workbook from an .xls workbook. Both have the same outer format.
+// container distinguishes an encrypted workbook from an .xls workbook. Both have the same outer format.
 func (a *archive) container(size int64) error {
 	var name []byte
 	for _, unit := range utf16.Encode([]rune("EncryptedPackage")) {
@@ -146,8 +146,8 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-// damaged turns an error in the archive or its XML into a [FileError]. It does not change an error of the disk or of
-// the context.
+// damaged converts an error in the archive or its XML into a [FileError]. It returns an error of the disk or of the
+// context unchanged.
 func damaged(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -166,14 +166,14 @@ func damaged(err error) error {
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
-	left      int  // bytes that the present token may still have
-	begun     bool // a tag was read
+	left      int  // bytes that the current token may still have
+	begun     bool // true: a tag was read
 	depth     int
 	xml       *xml.Decoder
 }
 
-// part opens a part, or returns nil if the archive has no part with this name. It opens each part only once, because
-// a workbook may name the same part for thousands of sheets.
+// part opens a part, or returns nil if the archive has no part with this name. It opens each part only once, because a
+// workbook may use the same part for thousands of sheets.
 func (a *archive) part(name string) (*part, error) {
 	name = partName(name)
 	f := a.parts[name]
@@ -190,7 +190,7 @@ func (a *archive) part(name string) (*part, error) {
 	return p, nil
 }
 
-// ReadByte gives the XML decoder its bytes. The decoder does not read beyond the end of a token.
+// ReadByte passes bytes to the XML decoder. The decoder does not read beyond the end of a token.
 func (p *part) ReadByte() (byte, error) {
 	if p.left--; p.left < 0 {
 		return 0, errors.New("a tag or a text is too long")
@@ -223,7 +223,7 @@ func (p *part) token() (xml.Token, error) {
 	return t, nil
 }
 
-// finish reads the rest of the part, so that the zip reader compares the checksum.
+// finish reads the rest of the part, so that the zip reader checks the checksum.
 func (p *part) finish() error {
 	_, err := io.Copy(io.Discard, p.bytes)
 	if err != nil {
@@ -250,7 +250,7 @@ func (a *archive) decode(name string, v any) (bool, error) {
 	return true, p.finish()
 }
 
-// Token gives the tokens to decode, so that the limits of token also apply to decode.
+// Token passes tokens to decode, so that the limits of token also apply to decode.
 func (p *part) Token() (xml.Token, error) {
 	t, err := p.token()
 	if t == nil && err == nil {

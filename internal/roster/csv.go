@@ -10,16 +10,17 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// csvBuffer is how many bytes of a CSV list are in memory. Two rows fit, so a row can be parsed inside the buffer.
+// csvBuffer is how many bytes of a CSV list are in memory. Two rows fit into the buffer, so a row can be parsed inside
+// it.
 const csvBuffer = 256 << 10
 
-// sampled is how many rows delimiter looks at.
+// sampled is how many rows the function delimiter reads.
 const sampled = 10
 
-// csvSource reads CSV. Lines end in \r\n, \n or \r, and a list may mix them.
+// csvSource reads CSV. Lines end with \r\n, \n or \r, and a list may mix these line ends.
 //
-// encoding/csv is not used, because it would read an open quote to the end of the file and does not know \r. For a
-// row with an open quote, it also does not report the first line.
+// encoding/csv is not used, because it would read from an open quote to the end of the file. It also does not recognise
+// \r, and does not report the first line of a row with an open quote.
 type csvSource struct {
 	r          io.Reader // UTF-8, or an encoding that the rows reveal
 	buf        []byte
@@ -51,8 +52,8 @@ func (c *csvSource) Close() error { return nil }
 
 func (c *csvSource) unparsed() []byte { return c.buf[c.from:c.to] }
 
-// fill reads more into the buffer. Afterwards the buffer has more than MaxLine bytes and the end of a line, or it has
-// the rest of the list.
+// fill reads more into the buffer. After that, the buffer contains either more than MaxLine bytes and the end of a
+// line, or the rest of the list.
 func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
@@ -80,8 +81,7 @@ func (c *csvSource) next() (record, error) {
 	line := c.line
 	size, lines, problem := c.row.scan(c.unparsed())
 	if problem != "" {
-		// Skip only the first line of the row. The next line counts as the next row, even if it was inside the
-		// quotes.
+		// Skip only the first line of the row. The next line counts as the next row, even if it was inside the quotes.
 		if err := c.skipLine(); err != nil {
 			return record{}, err
 		}
@@ -119,7 +119,7 @@ func (c *csvSource) skipLine() error {
 	}
 }
 
-// separator reads a line such as "sep=;", which tells Excel the delimiter. It returns 0 if there is no such line.
+// separator reads a line such as "sep=;", which sets the delimiter in Excel. It returns 0 if there is no such line.
 func (c *csvSource) separator() byte {
 	b := c.unparsed()
 	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
@@ -133,8 +133,9 @@ func (c *csvSource) separator() byte {
 	return b[4]
 }
 
-// delimiter finds the character between cells: the one that splits most of the first rows into as many cells as the
-// header. It tries the comma last, because lists with another delimiter may have many commas: "Rossi, Anna;333".
+// delimiter finds the character between cells. It is the character that splits most of the first rows into as many
+// cells as the header. The comma is tried last, because lists with another delimiter may contain many commas: "Rossi,
+// Anna;333".
 func delimiter(b []byte) byte {
 	best, bestCount := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
@@ -171,16 +172,16 @@ func countAlike(b []byte, delimiter byte) (same int) {
 	return same
 }
 
-// rowScanner splits one row into cells. A cell is quoted if a quote is its first character after blanks. A later
-// quote is part of the text, as in Excel.
+// rowScanner splits one row into cells. A cell is quoted if a quote is its first character after blanks. As in Excel, a
+// later quote is part of the text.
 type rowScanner struct {
 	delimiter byte
 	text      []byte
 	ends      []int
 }
 
-// scan reads the row at the beginning of b. b must have more than MaxLine bytes, or the whole rest of the list. scan
-// returns how many bytes and lines the row has.
+// scan parses the row at the beginning of b. b must contain more than MaxLine bytes, or the whole rest of the list.
+// scan returns how many bytes and lines the row has.
 func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	s.text, s.ends = s.text[:0], s.ends[:0]
 	in, at := b[:min(len(b), MaxLine)], 0
@@ -218,7 +219,7 @@ func (s *rowScanner) blanks(in []byte, at int) int {
 	return at
 }
 
-// plain reads a cell without quotes and returns where it ends.
+// plain parses a cell without quotes and returns the offset of its end.
 func (s *rowScanner) plain(in []byte, at int) int {
 	from := at
 	for at < len(in) && in[at] != s.delimiter && in[at] != '\n' && in[at] != '\r' {
@@ -228,7 +229,7 @@ func (s *rowScanner) plain(in []byte, at int) int {
 	return at
 }
 
-// quoted reads a quoted cell and returns where it ends. at is the offset after the opening quote.
+// quoted parses a quoted cell and returns the offset of its end. at is the offset after the opening quote.
 func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	for {
 		n := bytes.IndexByte(in[at:], '"')
@@ -250,7 +251,7 @@ func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	return at, ""
 }
 
-// multiline appends a part of a quoted cell, writes each line end as \n, and returns how many line ends there are.
+// multiline appends a part of a quoted cell, with each line end as \n, and returns the number of line ends.
 func (s *rowScanner) multiline(part []byte) (lines int) {
 	for {
 		i := bytes.IndexByte(part, '\r')
@@ -276,7 +277,7 @@ func lineEnd(b []byte) int {
 	}
 }
 
-// fromWindows converts a row from Windows-1252 to UTF-8. It appends the text to into, and returns the result.
+// fromWindows converts a row from Windows-1252 to UTF-8. It appends the text to dst, and returns the result.
 func (r *record) fromWindows(dst []byte) []byte {
 	from := 0
 	for i, to := range r.ends {

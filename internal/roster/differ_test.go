@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWorkbookAsExcelizeReadsIt compares the reader with the library excelize, for every way to write cells. It
-// leaves out fractions and the days of January to March 1900, because excelize does not show them as Excel does.
+// TestWorkbookAsExcelizeReadsIt compares the reader with the library excelize, for every way to write cells. It does
+// not compare fractions and the days of January to March 1900, because excelize does not show them like Excel.
 func TestWorkbookAsExcelizeReadsIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) { readTwice(t, r) })

@@ -1,11 +1,11 @@
 // Package roster reads lists of recipients that people upload: CSV or XLSX, row by row, with limited memory and disk.
 //
-// A list has a header row. A fault of one row is a [RowError], and reading continues with the next row. A fault of
-// the whole list is a [FileError], and ends the reading. Any other error comes from the upload's connection, from the
-// disk or from the caller's context.
+// A list has a header row. A fault of one row is a [RowError], and the reader continues with the next row. A fault of
+// the whole list is a [FileError], and ends the list. Any other error comes from the upload's connection, from the disk
+// or from the caller's context.
 //
-// If an upload breaks off, or if a workbook is cut or damaged, reading never ends with io.EOF. So half a list is
-// never taken for a whole list. But a CSV file itself does not show whether it was cut.
+// If an upload breaks off, or if a workbook is cut or damaged, the list never ends with io.EOF. Therefore, half a list
+// never counts as a whole list. But a CSV file itself does not show whether it was cut.
 //
-// The text of an error never repeats the content of a cell, so logs and answers show no personal data.
+// The text of an error never contains the content of a cell, so logs and answers contain no personal data.
 package roster

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// encoding says what the rows so far tell about the encoding of a list.
+// encoding is what the rows until now show about the encoding of a list.
 type encoding int8
 
 const (
-	ascii       encoding = iota // all rows so far are ASCII: the list may still become utf8Text or windows1252
+	ascii       encoding = iota // all rows until now are ASCII, so the list may still become utf8Text or windows1252
 	utf8Text                    // there is a byte order mark, or a row that is valid UTF-8 and not ASCII
 	windows1252                 // a row is not valid UTF-8
 	utf16Text                   // the reader decodes the list before it splits rows
@@ -27,11 +27,11 @@ const (
 const (
 	bom         = "\xEF\xBB\xBF"
 	peeked      = 1024
-	maxControls = 16                     // control characters among the first bytes; a file with more is not a text
+	maxControls = 16                     // a file with more control characters among the first bytes is not a text
 	undefined   = "\x81\x8D\x8F\x90\x9D" // these bytes have no character in Windows-1252
 )
 
-// replaced is what the decoder writes for bytes that are not valid UTF-16.
+// replaced is what the decoder returns for bytes that are not valid UTF-16.
 var replaced = []byte(string(utf8.RuneError))
 
 // decoded returns a reader of the list's text after the byte order mark. It also returns what is known about the
@@ -71,7 +71,7 @@ func decoded(r io.Reader) (io.Reader, encoding, error) {
 }
 
 // zeros recognises UTF-16 without a byte order mark. In the languages of our lists, the upper byte of most characters
-// is zero, and the lower byte almost never is.
+// is zero, and the lower byte is almost never zero.
 func zeros(first []byte) (little, big bool) {
 	var lower, upper int
 	pairs := len(first) / 2
@@ -95,9 +95,9 @@ func controls(first []byte) (n int) {
 	return n
 }
 
-// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the
-// encoding, because all rows before it are the same in every encoding. A later row in another encoding is refused,
-// because its letters would be wrong.
+// takes reports whether a row is valid in the list's encoding. The first row that is not ASCII decides the encoding,
+// because all rows before it are the same in every encoding. A later row in another encoding is refused, because its
+// letters would be wrong.
 func (e *encoding) takes(row []byte) bool {
 	if *e == utf16Text {
 		return !bytes.Contains(row, replaced)

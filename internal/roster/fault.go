@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultListAtColumn       puntuale.ReasonCode = "list.at_column"
 	faultListAtLine         puntuale.ReasonCode = "list.at_line"
@@ -53,7 +53,7 @@ const (
 	BadCell      Problem = "bad_cell"
 )
 
-// Problems of a list as a whole. If the header row has a fault, its problem is one of the row problems above.
+// Problems of a whole list. If the header row has a fault, its problem is one of the row problems above.
 const (
 	UnknownFormat  Problem = "unknown_format"
 	NotAList       Problem = "not_a_list"
@@ -95,8 +95,8 @@ var reasons = map[Problem]puntuale.Reason{
 // Reason returns the reason with the problem's sentence.
 func (p Problem) Reason() puntuale.Reason { return reasons[p] }
 
-// faulty is the beginning of a cell that was not read. The code of its problem follows. U+FFFF is not a character, so
-// no cell of a real list begins with it.
+// faulty is the beginning of a cell that was not read. After it comes the code of the cell's problem. U+FFFF is not a
+// character, so no cell of a real list begins with it.
 const faulty = "\uffff"
 
 // CellProblem returns why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell. It returns "" for a cell
@@ -126,14 +126,14 @@ func (e *RowError) Reason() puntuale.Reason {
 	return puntuale.Because(faultListAtColumn, strconv.Itoa(e.Column), e.Problem.Reason().Stored())
 }
 
-// FileError is a fault of the whole list, or of all the rest of the list.
+// FileError is a fault of the whole list, or of the whole rest of the list.
 type FileError struct {
 	Problem Problem
-	// Line is the header's line, if the header has a fault. In a damaged workbook, it is the first row that could not
-	// be read completely. Otherwise it is 0.
+	// Line is the header's line, if the header has a fault. In a damaged workbook, Line is the first row that could not
+	// be read completely. In all other cases it is 0.
 	Line int
-	// Err says why a workbook is damaged. It is only for developers, because it may repeat a part of the file.
-	// FileError does not unwrap to it, because it may be io.EOF.
+	// Err is the reason why a workbook is damaged. It is only for developers, because it may contain a part of the
+	// file. FileError does not unwrap to Err, because Err may be io.EOF.
 	Err error
 }
 
@@ -156,7 +156,7 @@ func (e *FileError) Reason() puntuale.Reason {
 	}
 }
 
-// TooLarge reports whether the list was refused because of its size.
+// TooLarge reports whether the problem is the size of the list.
 func (e *FileError) TooLarge() bool {
 	return e.Problem == TooLarge || e.Problem == TooManyRows || e.Problem == ZipBomb
 }

@@ -16,7 +16,7 @@ const (
 
 const typeXLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// typesCSV has the content types that may be CSV. If Excel is installed, Windows sends a .csv file as
+// typesCSV contains the content types that may be CSV. If Excel is installed, Windows sends a .csv file as
 // application/vnd.ms-excel.
 var typesCSV = []string{
 	"", "application/octet-stream", "application/vnd.ms-excel",
@@ -29,8 +29,8 @@ var (
 	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 )
 
-// detect returns the form of a list. If the first bytes are those of a workbook, they decide. Otherwise the content
-// type decides. Only openWorkbook finds out whether it can read the workbook.
+// detect returns the form of a list. If the first bytes are those of a workbook, these bytes decide. Otherwise the
+// content type decides. Whether the workbook is readable, only openWorkbook finds out.
 func detect(contentType string, first []byte) (form, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {

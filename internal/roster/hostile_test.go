@@ -15,13 +15,13 @@ import (
 	"puntuale/internal/roster"
 )
 
-// heap returns by how many bytes the memory in use rises while read runs. It measures when read calls look, and
-// returns the highest value.
+// heap returns how many bytes the memory in use grows while read runs. It measures when read calls look, and returns
+// the highest value.
 func heap(read func(look func())) int64 {
 	inUse := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // the second run frees what pools kept
+		runtime.GC() // the second run frees the memory of pools
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
@@ -59,8 +59,8 @@ func TestMillionRows(t *testing.T) {
 	}
 }
 
-// largeWorkbook makes a workbook with a number and a text in each row. Each text has about size bytes and appears
-// once. The shared texts are in another order than the rows.
+// largeWorkbook returns a workbook with a number and a text in each row. Each text has about size bytes and appears
+// once. The shared texts have another order than the rows.
 func largeWorkbook(t testing.TB, rows, size int) []byte {
 	t.Helper()
 	var sheet, shared strings.Builder
@@ -72,8 +72,8 @@ func largeWorkbook(t testing.TB, rows, size int) []byte {
 	return oneSheet(sheet.String()).with("xl/sharedStrings.xml", "<sst>"+shared.String()+"</sst>").bytes(t)
 }
 
-// TestLargeWorkbook checks that the texts of a workbook are on disk, not in memory. The test is not parallel, because
-// all tests share the heap.
+// TestLargeWorkbook checks that the texts of a workbook are on disk and not in memory. The test is not parallel,
+// because all tests share the heap.
 func TestLargeWorkbook(t *testing.T) {
 	const rows = 2_000
 	packed := largeWorkbook(t, rows, 1_000)
@@ -97,13 +97,13 @@ func TestLargeWorkbook(t *testing.T) {
 		}
 	})
 	runtime.KeepAlive(packed)
-	if t.Logf("%d KiB", highest>>10); highest > 512<<10 { // the texts together have four times as many bytes
+	if t.Logf("%d KiB", highest>>10); highest > 512<<10 { // all texts together have four times as many bytes
 		t.Errorf("reading took %d KiB of memory", highest>>10)
 	}
 }
 
-// TestTooLarge checks that a list that is too large is refused at the first byte too many. The rows before are read,
-// and the rest of the upload is not.
+// TestTooLarge checks that a list is refused at the first byte above the limit. The rows before this byte are read, and
+// the rest of the upload is not.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	line := []byte(`"` + strings.Repeat("x", 997) + "\"\n")
@@ -128,7 +128,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// packed makes a workbook with an extra part that unpacks to n zeros.
+// packed returns a workbook with an extra part that unpacks to n zeros.
 func packed(t *testing.T, name string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -176,7 +176,7 @@ func TestZipBomb(t *testing.T) {
 	z.Close()
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.ZipBomb)
 
-	// an archive with a part that unpacks to more bytes than the archive says
+	// an archive with a part that unpacks to more bytes than the archive declares
 	lying := bytes.Clone(bomb)
 	size := binary.LittleEndian.AppendUint32(nil, 2<<20)
 	for at := bytes.Index(lying, size); at >= 0; at = bytes.Index(lying, size) {
@@ -184,7 +184,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	expectProblem(t, drain(t, bytes.NewReader(lying), xlsxType).end, roster.Damaged)
 
-	// an archive whose list of parts, which is kept in memory, has three megabytes
+	// an archive whose list of parts has three megabytes, all in memory
 	out.Reset()
 	z = zip.NewWriter(&out)
 	for range 1000 {
@@ -196,8 +196,8 @@ func TestZipBomb(t *testing.T) {
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.Damaged)
 }
 
-// TestPartsAreReadOnce has an archive whose parts share their bytes, and a workbook whose sheets are all one part.
-// Reading each of them would take much time, even for a small upload.
+// TestPartsAreReadOnce uses an archive whose parts share their bytes, and a workbook whose sheets are all one part.
+// Reading each part or sheet would take much time, even for a small upload.
 func TestPartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -227,7 +227,7 @@ func TestPartsAreReadOnce(t *testing.T) {
 // TestHostileXML checks that XML that would fill the memory is refused with little memory. The test is not parallel,
 // because all tests share the heap.
 func TestHostileXML(t *testing.T) {
-	random := func(n int) string { // random bytes do not pack, so the ratio of the archive looks normal
+	random := func(n int) string { // random bytes cannot be compressed, so the archive's ratio looks normal
 		b := make([]byte, n)
 		seed := uint32(1)
 		for i := range b {
@@ -310,7 +310,7 @@ func TestDamagedWorkbook(t *testing.T) {
 	expectProblem(t, whole.with(sheet, strings.Replace(xml, "</sheetData>", "</row></sheetData>", 1)).drain(t).end, roster.Damaged)
 	whole[sheet] = xml
 
-	// One bit is wrong, either in the texts or after the last row.
+	// One bit is wrong, either inside the texts or after the last row.
 	for _, text := range []string{"Anna</t></is></c></row></sheetData>", "</worksheet>"} {
 		flipped := bytes.Clone(data)
 		flipped[bytes.Index(flipped, []byte(text))+2] ^= 1
@@ -381,7 +381,8 @@ func TestDiskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestForms checks that the first bytes of a workbook decide the form, and otherwise the content type.
+// TestForms checks that the first bytes of a workbook decide the form of a list. For any other file, the content type
+// decides.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	text, workbook := "phone,nome\n333,Anna\n", string(oneSheet(cells("phone", "nome")+cells("333", "Anna")).bytes(t))

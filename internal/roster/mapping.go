@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultListColumnTwice   puntuale.ReasonCode = "list.column_twice"
 	faultListFieldTwice    puntuale.ReasonCode = "list.field_twice"
@@ -23,8 +23,9 @@ const (
 	faultListNotMapping    puntuale.ReasonCode = "list.not_mapping"
 )
 
-// Words that may name a column of phone numbers, in folded form, the surest word first. A weak word may also name a
-// house number or a person. So a weak word counts only if the cells of the column are phone numbers or empty.
+// These words may be the name of a column of phone numbers, in folded form, the most certain word first. A weak word
+// may also be the name of a column of house numbers or of persons. Therefore, a weak word counts only if the column's
+// cells are phone numbers or empty.
 var (
 	phoneWords = []string{
 		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
@@ -33,9 +34,9 @@ var (
 	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
 )
 
-// Guess finds the column of "phone" by the header and by the cells of the first rows. It finds the columns of fields
-// by the header, and ignores case, accents, spaces and signs. It leaves out a field without a column. If several
-// columns have the same name, the first one counts.
+// Guess finds the column of "phone" by the header and by the cells of the first rows. It finds the columns of fields by
+// the header, and ignores case, accents, spaces and punctuation. It omits a field without a column. If several columns
+// have the same name, Guess uses the first.
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	found, best := map[string]int{}, 0
 	for i, name := range columns {
@@ -52,8 +53,8 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	return found
 }
 
-// likeness says how much a column looks like a column of phone numbers; 0: not at all. A sure name counts more than
-// the cells. An empty column with a name for phones counts as much as a column full of tax numbers.
+// likeness returns how much a column looks like a column of phone numbers; 0 means not at all. A certain name counts
+// more than the cells. An empty column with a phone name counts as much as a column full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
 	filled, phones, score := 0, 0, 0
@@ -88,8 +89,8 @@ func looksLikePhone(cell string) bool {
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }
 
-// phoneDigits counts the digits of a text. ok reports whether the text has digits, and otherwise only characters that
-// are usual in phone numbers.
+// phoneDigits counts the digits of a text. ok is true if the text contains digits, and all its other characters are
+// usual in phone numbers.
 func phoneDigits(text string) (digits int, ok bool) {
 	for _, r := range text {
 		switch {
@@ -113,8 +114,8 @@ func folded(text string) string {
 	return b.String()
 }
 
-// ParseMapping reads a mapping such as "phone:Telefono,nome:Nome": pairs of a field and its column. A column is named
-// by its header, or by its number from 1: "phone:2". The error is a [*MappingError] with all faults.
+// ParseMapping parses a mapping such as "phone:Telefono,nome:Nome", which is a list of pairs of a field and its column.
+// A column is given by its header, or by its number from 1: "phone:2". The error is a [*MappingError] with all faults.
 func ParseMapping(text string, columns []string) (map[string]int, error) {
 	found := map[string]int{}
 	var faults []puntuale.Reason
@@ -144,7 +145,7 @@ func ParseMapping(text string, columns []string) (map[string]int, error) {
 	return found, nil
 }
 
-// MappingError has all faults of a mapping.
+// MappingError contains all faults of a mapping.
 type MappingError struct{ faults []puntuale.Reason }
 
 func (e *MappingError) Error() string { return e.Reason().String() }
@@ -175,7 +176,7 @@ func columnAt(column string, columns []string) (at int, wrong puntuale.Reason) {
 	return 0, puntuale.Because(faultListNoColumn, strconv.Quote(column))
 }
 
-// Named lists the names of columns in a text of at most about 1,000 bytes.
+// Named lists column names in a text of at most about 1,000 bytes.
 func Named(columns []string) string {
 	var b strings.Builder
 	for i, c := range columns {
@@ -193,6 +194,6 @@ func Named(columns []string) string {
 
 var lostDigits = regexp.MustCompile(`^\s*[+-]?[0-9]([.,][0-9]+)?[Ee]\+[0-9]{1,3}\s*$`)
 
-// LostDigits reports whether a spreadsheet wrote a number with an exponent, such as 3,33E+09. Then the last digits
-// are lost.
+// LostDigits reports whether a spreadsheet wrote a number with an exponent, such as 3,33E+09. In this form, the
+// number's last digits are lost.
 func LostDigits(cell string) bool { return lostDigits.MatchString(cell) }

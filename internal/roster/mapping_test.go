@@ -64,7 +64,7 @@ func TestParseMapping(t *testing.T) {
 		"phone:Telefono":                 {"phone": 0},
 		" phone : telefono ":             {"phone": 0},
 		"phone:1,nome:4,note:3,quando:5": {"phone": 0, "nome": 3, "note": 2, "quando": 4},
-		"phone:2,x:7":                    {"phone": 5, "x": 6}, // one column has the name "2", so "phone:2" means that column
+		"phone:2,x:7":                    {"phone": 5, "x": 6}, // one column has the name "2", and "phone:2" means that column
 		"phone:Telefono,nome:Telefono":   {"phone": 0, "nome": 0},
 	} {
 		got, err := roster.ParseMapping(text, columns)

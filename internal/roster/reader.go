@@ -24,27 +24,27 @@ const (
 // Row is one row that has content.
 type Row struct {
 	Line int // line of the file on which the row begins, from 1; in a workbook, the number of the row
-	// Cells has one cell for each column, without space around it, or "" if the row has none. A cell that was not
-	// read has a problem; see [CellProblem]. All cells share one piece of memory.
+	// Cells contains one cell for each column, without surrounding space, or "" if the row has no such cell. A cell
+	// that was not read contains a problem; see [CellProblem]. All cells share one piece of memory.
 	Cells []string
 }
 
-// Reader reads one list. Only one goroutine may use it.
+// Reader reads one list. It is not safe for concurrent use.
 type Reader struct {
 	source  source
 	columns []string
 	rows    int
-	err     error // what ended the list; nil: the list has not ended
+	err     error // the error that ended the list; nil: the list has not ended
 }
 
-// source reads the rows of one file format. It knows neither the columns nor the limits of lists.
+// source reads the rows of one file format. It depends neither on the columns nor on the limits of lists.
 type source interface {
 	// next returns the next row, or the error that ends the list.
 	next() (record, error)
 	Close() error
 }
 
-// record is a row as a source returns it. The source's next call overwrites it.
+// record is a row from a source. The next call of the source overwrites it.
 type record struct {
 	line int
 	text []byte // all cells, without anything between them
@@ -59,10 +59,10 @@ type cellFault struct {
 	problem Problem
 }
 
-// Open reads the header row of a list. If the first bytes are those of a workbook, they decide the form. Otherwise
-// the content type decides. Open copies a workbook into a file without a name in dir, and the workbook's shared texts
-// into another such file. dir "" means the system's folder for temporary files. CSV is not copied but read from r
-// until the end. Open reads at most MaxBytes and one more byte. If it succeeds, the caller must call Close.
+// Open reads the header row of a list. If the first bytes are those of a workbook, these bytes decide the form.
+// Otherwise the content type decides. Open copies a workbook into a file without a name in dir, and the workbook's
+// shared texts into another such file. dir "" means the system's temporary folder. Open does not copy CSV, but reads
+// from r until the end. It reads at most MaxBytes and one more byte. If it succeeds, the caller must call Close.
 //
 // When ctx ends, Open and every later Next end, because a workbook can take minutes to read.
 func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
@@ -92,15 +92,14 @@ func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, e
 	return l, nil
 }
 
-// Columns returns the cells of the header without space around them. It leaves out columns without a name at the
-// right end.
+// Columns returns the cells of the header without surrounding space. It omits columns without a name at the right end.
 func (l *Reader) Columns() []string { return l.columns }
 
-// Close removes the files that Open wrote. It does not close the reader r.
+// Close removes the files that Open wrote. It does not close the reader that Open got.
 func (l *Reader) Close() error { return l.source.Close() }
 
 // Next returns the next row that is not blank. After a [*RowError] the caller may continue. io.EOF, a [*FileError] or
-// any other error ends the list; every later call returns the same error.
+// any other error ends the list, and every later call returns the same error.
 func (l *Reader) Next() (Row, error) {
 	if l.err != nil {
 		return Row{}, l.err
@@ -158,7 +157,7 @@ func (l *Reader) row(r record) (Row, error) {
 	return Row{r.line, cells}, nil
 }
 
-// header reads the names of the columns from the first row with content.
+// header reads the names of the columns from the first row that is not blank.
 func (l *Reader) header() error {
 	r, err := l.content()
 	if errors.Is(err, io.EOF) {
@@ -175,7 +174,7 @@ func (l *Reader) header() error {
 	}
 	switch p := r.problem(); p {
 	case "":
-	case NULByte: // a NUL in one row may be damage, but a file that begins with a row like this is not a text
+	case NULByte: // a NUL in one row may be damage, but a file that begins with such a row is not a text
 		return &FileError{Problem: NotAList}
 	default:
 		return &FileError{Problem: p, Line: r.line}
@@ -197,21 +196,21 @@ func (l *Reader) header() error {
 	for _, name := range l.columns {
 		digits, ok := phoneDigits(name)
 		if ok && digits > 8 || LostDigits(name) { // a date has only eight digits
-			return &FileError{Problem: PhoneHeader, Line: r.line} // without this error, the first recipient would be taken for the header and get no message
+			return &FileError{Problem: PhoneHeader, Line: r.line} // without this error, the first recipient would count as the header and get no message
 		}
 	}
 	return nil
 }
 
-// isSpace reports whether r is white space or a byte order mark. Some tools leave these marks in the middle when they
-// join files.
+// isSpace reports whether r is white space or a byte order mark. Some tools leave these marks in the middle of a list
+// when they join files.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
 func (r record) blank() bool {
 	return r.fault == nil && len(r.cells) == 0 && len(bytes.TrimFunc(r.text, isSpace)) == 0
 }
 
-// problem returns the problem of the row as a whole.
+// problem returns the problem of the whole row.
 func (r record) problem() Problem {
 	switch {
 	case bytes.IndexByte(r.text, 0) >= 0:
@@ -223,7 +222,7 @@ func (r record) problem() Problem {
 	}
 }
 
-// upload reads at most left bytes. It refuses a larger upload when it reads one more byte.
+// upload reads at most left bytes. If the upload has one more byte, it returns an error.
 type upload struct {
 	ctx  context.Context
 	r    io.Reader

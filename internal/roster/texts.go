@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	maxShared  = 10_000_000 // shared texts; each takes four bytes of memory
+	maxShared  = 10_000_000 // shared texts; each needs four bytes of memory
 	endsPage   = 64 << 10
 	windowSize = 16 << 10 // bytes of texts that are read from the file at once; every text is shorter
 )
 
-// sharedTexts has the texts that cells name by number. They are in a file, because a large list has millions of
-// texts.
+// sharedTexts contains the texts that cells refer to by number. The texts are in a file, because a large list has
+// millions of texts.
 type sharedTexts struct {
 	file *os.File
-	// ends says where each text ends in the file. The file is smaller than maxUnpacked. The ends are in pages,
+	// ends contains the end of each text in the file. The file is smaller than maxUnpacked. The ends are in pages,
 	// because one long slice would be copied each time it grows.
 	ends   [][]uint32
 	count  int
-	window []byte // the bytes read last; they usually contain the text of the next cell, too
-	at     int64  // where window begins in the file
+	window []byte // the bytes that were read last; usually they also contain the text of the next cell
+	at     int64  // the offset of window in the file
 }
 
-// openShared reads the part with the shared texts. It keeps at most MaxCell+1 bytes of each text. The extra byte
-// shows that the text is too long.
+// openShared reads the part with the shared texts. It stores at most MaxCell+1 bytes of each text. The extra byte shows
+// that the text is too long.
 func openShared(p *part, dir string) (*sharedTexts, error) {
 	f, err := openTemporary(dir)
 	if err != nil {

@@ -18,14 +18,14 @@ const (
 	sheetColumns = 1 << 14
 )
 
-// workbook reads an XLSX workbook: its first visible sheet with content. It also reads hidden rows and columns.
+// workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
 //
-// No Go library reads a sheet in limited memory, tells the kinds of its cells, and also reports damage. See
-// docs/decisions/0030-lists.md.
+// There is no Go library that reads a sheet in limited memory, returns the kind of each cell, and also reports damage.
+// See docs/decisions/0030-lists.md.
 type workbook struct {
 	archive *archive
 	shared  *sharedTexts // nil: the workbook has no shared texts
-	dates   []bool       // for each cell style: whether it shows a number as a day or a time
+	dates   []bool       // for each cell style: whether the style shows a number as a day or a time
 	since   epoch
 	sheets  []string // names of the parts of sheets that are not read yet
 	sheet   *part    // the open sheet; nil: no sheet is open
@@ -67,11 +67,11 @@ type relations struct {
 	} `xml:"Relationship"`
 }
 
-// link is a link from one part to another: its kind, and the name of the other part.
+// link is a link from one part to another: the kind of the link, and the name of the other part.
 type link struct{ kind, name string }
 
-// links returns the links of a part. byID has each link by its id. byKind has, for each kind, the name of the first
-// part that a link of this kind leads to.
+// links returns the links of a part. byID contains each link by its id. byKind contains, for each kind, the name of the
+// part in the first link of this kind.
 func (a *archive) links(from string) (byID map[string]link, byKind map[string]string, err error) {
 	folder, file := path.Split(from)
 	var all relations
@@ -148,8 +148,8 @@ func isTrue(text string) bool { return text == "1" || text == "true" }
 // maxStyles is the largest number of cell styles, and of number formats. Excel itself allows 65,490 styles.
 const maxStyles = 1 << 16
 
-// dateStyles reads which styles show a number as a day or a time. It reads token by token, because decoding all
-// styles at once would take much memory.
+// dateStyles finds the styles that show a number as a day or a time. It reads token by token, because decoding all
+// styles at once would need much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
 	p, err := a.part(name)
 	if p == nil {
@@ -165,7 +165,7 @@ func (a *archive) dateStyles(name string) ([]bool, error) {
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
-			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without the attribute the format is 0, which shows no date
+			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without the attribute the format is 0, which is not a date format
 			switch tag := t.Name.Local; {
 			case tag == "numFmts" || tag == "cellXfs":
 				within = tag
@@ -232,7 +232,7 @@ func (w *workbook) read() (record, error) {
 	}
 }
 
-// begin opens the next sheet. It returns io.EOF if the last sheet had content, or if no sheet is left.
+// begin opens the next sheet. It returns io.EOF if the last sheet had content, or if there is no other sheet.
 func (w *workbook) begin() (err error) {
 	if w.content || len(w.sheets) == 0 {
 		return io.EOF
@@ -245,7 +245,7 @@ func (w *workbook) begin() (err error) {
 	return err
 }
 
-// end checks that a sheet is complete. If it is not, the damage may be in any row.
+// end returns an error if a sheet is incomplete, because then the damage may be in any row.
 func (w *workbook) end() error {
 	w.row = 0
 	err := w.sheet.finish()
@@ -254,7 +254,7 @@ func (w *workbook) end() error {
 	return err
 }
 
-// readRow reads a row into the record. The caller has just read the row's start tag. Rows and cells need not have a
+// readRow reads a row into the record. The caller must have read the row's start tag. Rows and cells need not have a
 // position.
 func (w *workbook) readRow(start xml.StartElement) error {
 	w.row++
@@ -301,8 +301,8 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns the column of a cell. A cell without a position is in the column next. A position before next is
-// an error.
+// columnOf returns the column of a cell. A cell without a position is in the column next. A position before the column
+// next is an error.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// cells writes one row whose cells have no positions, as some programs do.
+// cells returns the XML of one row whose cells have no positions. Some programs write such rows.
 func cells(all ...string) string {
 	var b strings.Builder
 	b.WriteString("<row>")
@@ -94,15 +94,15 @@ due_x005F_x000D_</t></si><si/><si><t>` + strings.Repeat("x", 4097) + `</t></si><
 				o.expect(t, "phone|x", want)
 			case "nul_byte":
 				o.expect(t, "phone|x", "8|334|y\n", "7:0 nul_byte")
-			default: // a RowError: the reader continues
+			default: // after a RowError, the reader continues
 				o.expect(t, "phone|x", "7|333|!"+test.problem+"\n8|334|y\n")
 			}
 		})
 	}
 }
 
-// TestFormulasWithoutResult checks that a formula without a result is a fault if its column has a name in the header.
-// A row with nothing else still counts as a row.
+// TestFormulasWithoutResult checks that a formula without a result is a fault if its column has a name in the header. A
+// row that contains only such formulas still counts as a row.
 func TestFormulasWithoutResult(t *testing.T) {
 	t.Parallel()
 	const formula = `<c><f>1+1</f></c>`
@@ -129,7 +129,7 @@ func TestWorkbook1904(t *testing.T) {
 	b.drain(t).expect(t, "giorno", "2|2026-11-23 12:00\n")
 }
 
-// TestWorkbookPlaces checks that the positions of cells and rows may be missing anywhere.
+// TestWorkbookPlaces checks that any cell and any row may have no position.
 func TestWorkbookPlaces(t *testing.T) {
 	t.Parallel()
 	far := `<c r="GT4" t="str"><v>`
@@ -166,7 +166,7 @@ func TestWorkbookSheets(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.NoHeader)
 }
 
-// TestWorkbookLinks checks that the id of one link may be equal to the kind of another.
+// TestWorkbookLinks checks that the id of one link may equal the kind of another link.
 func TestWorkbookLinks(t *testing.T) {
 	t.Parallel()
 	b := oneSheet(`<row><c t="s"><v>0</v></c></row>`).with("xl/sharedStrings.xml", "<sst><si><t>phone</t></si></sst>")
@@ -187,8 +187,8 @@ func TestWorkbookOfOtherPrograms(t *testing.T) {
 	b.drain(t).expect(t, "phone", "2|333\n")
 }
 
-// TestWorkbookOfExcelize checks that cells that the library excelize wrote are read back unchanged: shared and other
-// texts, numbers, days, formulas.
+// TestWorkbookOfExcelize checks that cells from the library excelize are read unchanged: shared and other texts,
+// numbers, days, formulas.
 func TestWorkbookOfExcelize(t *testing.T) {
 	t.Parallel()
 	f := excelize.NewFile()
@@ -229,7 +229,7 @@ func TestWorkbookOfExcelize(t *testing.T) {
 	expectProblem(t, drain(t, bytes.NewReader(old), xlsxType).end, roster.OldXLS)
 }
 
-// TestWorkbookTexts checks that a text with any characters is read back unchanged.
+// TestWorkbookTexts checks that a text with any characters is read unchanged.
 func TestWorkbookTexts(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOf(rapid.SampledFrom([]rune("ab_x0D<>&\"' \né€=😀"))).Filter(func(s string) bool { return len(s) < 200 })

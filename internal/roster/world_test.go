@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// outcome is everything that reading a list gives: the columns, the rows, and the faults.
+// outcome is the complete result of reading a list: the columns, the rows, and the faults.
 type outcome struct {
 	columns []string
 	rows    []roster.Row
@@ -123,7 +123,7 @@ type book map[string]string
 
 const xmlns = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
 
-// oneSheet makes a workbook of one sheet from the XML of its rows.
+// oneSheet returns a workbook with one sheet. rows is the XML of the sheet's rows.
 func oneSheet(rows string) book {
 	return book{
 		"_rels/.rels":                `<Relationships><Relationship Id="rId1" Type="http://x/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
@@ -160,7 +160,7 @@ func (b book) drain(t testing.TB) outcome {
 	return drain(t, bytes.NewReader(b.bytes(t)), xlsxType)
 }
 
-// generated is a list that is made while it is read. row makes the row with number n, from 0.
+// generated is a list that is generated while it is read. row appends the row with number n, from 0.
 type generated struct {
 	row  func(b []byte, n int) []byte
 	rows int
@@ -187,7 +187,7 @@ func (g *generated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// people makes the header (n is 0) and the rows of a usual list with three columns.
+// people appends the header if n is 0, and otherwise a row of a usual list with three columns.
 func people(b []byte, n int) []byte {
 	if n == 0 {
 		return append(b, "Telefono;Nome;Importo\r\n"...)

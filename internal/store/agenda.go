@@ -12,8 +12,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// failedWithin is how many outcomes are searched for failures. chatWithin is how many entries of the simulated
-// network's ledger are searched for one session. openWithin is how many open messages are read for a version.
+// Limits for reads of the agenda. failedWithin is how many of the latest outcomes are searched for failures. chatWithin
+// is how many entries of the simulated network's ledger are searched for one session. openWithin is how many open
+// messages are read to calculate a version.
 const (
 	failedWithin = "5000"
 	chatWithin   = "2000"
@@ -21,7 +22,7 @@ const (
 	mostEvents   = "200"
 )
 
-// agendaDetails reads the details of the messages whose ids are in f.
+// agendaDetails ends a statement: it reads the details of the messages whose ids are in the common table f.
 const agendaDetails = ` select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts
 
@@ -42,8 +43,8 @@ func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limi
 	return t.agenda(ctx, text, from, to, limit)
 }
 
-// openIn uses only columns in the index of open messages. So even a crowded day is read from the index alone. It
-// needs no column for the client, because a session belongs to one client.
+// openIn uses only columns of the index of open messages. So the database reads only the index, even on a day with many
+// messages. The index needs no column for the client, because a session belongs to one client.
 const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0`
 
 const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
@@ -126,8 +127,8 @@ func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.Me
 	return all, nil
 }
 
-// clientVersion has the parts of a version: the latest call, the latest outcome, the latest receipts, and the open
-// messages.
+// clientVersion reads the parts of a version that depend on messages. These are the latest call, the latest outcome,
+// the latest receipts, and the open messages.
 const clientVersion = `select
  (select coalesce(max(r.id), 0) from run r where r.client_id = $1),
  (select coalesce(max(m.done_at), 0) from message m where m.client_id = $1 and m.outcome <> 0),
@@ -135,10 +136,10 @@ const clientVersion = `select
   order by g.message_id desc limit 200) as x),
  y.n, y.t from (select count(*) as n, coalesce(sum(o.n % 1000003), 0) as t from (select m.next_at as n` + openIn + ` limit ` + openWithin + `) as o) as y`
 
-// noticesVersion has the notice that people were told last.
+// noticesVersion reads the client's latest notice that is already due.
 const noticesVersion = `select n.id, n.due_at from notice n where n.client_id = $1 and n.due_at <= $2 order by n.client_id desc, n.partner_id desc, n.due_at desc, n.id desc limit 1`
 
-// repliesVersion has the latest reply and the number of unread replies.
+// repliesVersion reads the latest reply, and the number of unread replies in the 200 latest unread conversations.
 const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
 

@@ -30,14 +30,14 @@ func init() {
 	}
 }
 
-// FailAt makes the archiver stop at a step if fail returns an error. With [ErrKilled] it stops as if the process was
-// killed.
+// FailAt makes the archiver call fail at each step. If fail returns an error, the archiver stops with this error. With
+// [ErrKilled] the archiver stops as if its process was killed.
 func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 
-// ErrKilled stops an archiver as if the process was killed.
+// ErrKilled makes an archiver stop as if its process was killed.
 var ErrKilled = archiver.ErrKilled
 
-// ArchivedTables returns the tables whose rows go to the archive, with their columns.
+// ArchivedTables returns the tables whose old rows the archiver moves to the archive, with their columns.
 func ArchivedTables() map[string]string {
 	all := map[string]string{}
 	for _, m := range archive.MovedTables {

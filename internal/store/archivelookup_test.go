@@ -31,8 +31,8 @@ func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 	return all
 }
 
-// TestLookup checks that the archive shows a message in the same way as the API did before the message was archived.
-// The API does not have the message any more.
+// TestLookup checks that a lookup in the archive shows an archived message exactly as the API showed it before. The API
+// itself no longer finds the message.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -92,7 +92,7 @@ func TestLookup(t *testing.T) {
 }
 
 // TestArchiveForgets checks that an erased person is also removed from the archive's files, including a file that is
-// being made. If the work is killed, the next run repeats it.
+// being written. If the removal is killed, the next run of the archiver repeats it.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -149,7 +149,7 @@ func TestArchiveForgets(t *testing.T) {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		files, err := os.ReadDir(a.folder)
-		if err != nil || len(files) != 3 { // the folder has its identity file and two files, and no replaced file
+		if err != nil || len(files) != 3 { // the folder contains its identity file and two archive files; no replaced file is left
 			t.Errorf("%v, %v", files, err)
 		}
 	})
@@ -160,8 +160,8 @@ func erased(c *storetest.Client, phone string) error {
 	return err
 }
 
-// TestArchiveForgetsWhatIsUnderWay erases a person after the file was written and before its rows are deleted. Then
-// both the file and the database must lose the person.
+// TestArchiveForgetsWhatIsUnderWay erases a person after a file was written, and before the file's rows are deleted
+// from the database. The person must then be removed from both the file and the database.
 func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -196,8 +196,8 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestArchiversTogether has several servers with one folder. Each row is moved once. A server that stood still
-// deletes nothing after it lost the lease.
+// TestArchiversTogether runs several archivers with one folder. Each row must be moved once. An archiver that was
+// stopped for a while must delete nothing after it lost the lease.
 func TestArchiversTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -211,7 +211,7 @@ func TestArchiversTogether(t *testing.T) {
 		was := a.rows()
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		var wg sync.WaitGroup
-		for i := range 4 { // the leases end at once, so the archivers take over from each other all the time
+		for i := range 4 { // each lease ends at once, so the archivers take over from each other all the time
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
@@ -239,8 +239,8 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// TestArchiveDamaged checks that no row is deleted and an error is returned if the file is damaged before that. The
-// same holds if the file cannot be written.
+// TestArchiveDamaged checks that the archiver deletes no row and returns an error in two cases. Either a written file
+// is damaged before its rows are deleted, or the file cannot be written.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -288,7 +288,7 @@ func TestArchiveDamaged(t *testing.T) {
 	})
 }
 
-// TestArchivedYears has the same number of runs every year. The database must not grow; the archive grows.
+// TestArchivedYears creates the same number of runs every year. The archive grows, but the database must not grow.
 func TestArchivedYears(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -20,15 +20,15 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// The database's own clock gives runs their identifiers. So in these tests, "old" runs lie twenty years after it, and
-// the present moment lies still later.
+// Times of these tests. Identifiers of runs come from the database's own clock. "Old" runs are twenty years later than
+// that clock, and nowadays is three years later still.
 var (
 	longAgo  = storetest.Begin.AddDate(20, 0, 0)
 	oldTill  = longAgo.Add(time.Hour)
 	nowadays = oldTill.AddDate(3, 0, 0)
 )
 
-// attic is a world with an archive.
+// attic is a world that has an archive.
 type attic struct {
 	*storetest.World
 	t      testing.TB
@@ -62,7 +62,8 @@ func (a *attic) run(before time.Time) archiver.ArchiveResult {
 	return done
 }
 
-// rows counts each row of the tables whose old rows go to the archive. The key is the row as a line.
+// rows reads each row of the tables whose old rows are moved to the archive. It returns how often each row exists. The
+// key is the row's text.
 func (a *attic) rows() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
@@ -97,7 +98,7 @@ func (a *attic) rows() map[string]int {
 	return all
 }
 
-// kept counts each row in the files of the archive.
+// kept returns how often each row exists in the files of the archive. The keys are the same as in rows.
 func (a *attic) kept() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
@@ -124,7 +125,7 @@ func (a *attic) kept() map[string]int {
 	return all
 }
 
-// whole checks that database and archive together have the rows of was, each row once.
+// whole checks that the database and the archive together contain the rows of was, and each of these rows once.
 func (a *attic) whole(was map[string]int) {
 	a.t.Helper()
 	rows := a.rows()
@@ -146,7 +147,7 @@ func (a *attic) whole(was map[string]int) {
 	}
 }
 
-// lived makes young and old runs, whose messages are open or ended in all possible ways.
+// lived creates old runs and younger runs. Their messages are open, or ended in all possible ways.
 func (a *attic) lived(seed uint64, clients, runs int) {
 	a.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -159,7 +160,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 			items := c.Items(phone, 0, ids...)
 			at := longAgo.Add(time.Minute)
 			if random.IntN(5) == 0 {
-				at = oldTill.Add(time.Microsecond) // makes the run young
+				at = oldTill.Add(time.Microsecond) // makes the run too young for the archive
 			}
 			for j := range ids[:1+random.IntN(len(ids))] {
 				token, granted := a.MustClaim(node, longAgo.Add(30*time.Second), items[j])
@@ -188,7 +189,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 				c.MustResend(ids[0])
 			}
 		}
-		// Some resent messages are closed, the others stay open.
+		// Some resent messages are closed. The others stay open.
 		a.Exec(`update message set intent = -1, state = 3, done_at = $1 where client_id = $2 and resent_from <> 0 and id % 2 = 0`, longAgo.UnixMicro(), int64(c.ID))
 	}
 	half := a.Int("select (min(id) + max(id)) / 2 from credit_entry")
@@ -202,7 +203,7 @@ func (a *attic) old(before time.Time) int64 {
  and (m.state = 0 or m.done_at > $1))`, before.UnixMicro())
 }
 
-// balanced checks that the entries of each client's ledger add up to its credits.
+// balanced checks that the entries of each client's credit ledger add up to the client's credits.
 func (a *attic) balanced() {
 	a.t.Helper()
 	if n := a.Int(`select count(*) from client k where k.credits is not null
@@ -211,8 +212,8 @@ func (a *attic) balanced() {
 	}
 }
 
-// TestArchive checks that database and archive together have every row once. A run stays in the database while one of
-// its messages is open, uncertain or young.
+// TestArchive checks that the database and the archive together contain every row once. A run stays in the database
+// while one of its messages is open or uncertain, or ended too recently.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -246,7 +247,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("a second time: %+v", done)
 		}
 
-		// Runs whose last message ends later go to the archive later.
+		// Runs whose last message ends later are moved to the archive by a later call.
 		later := nowadays.Add(time.Hour)
 		a.Exec("update message set intent = -1, state = 3, done_at = $1 where state = 0", nowadays.UnixMicro())
 		if err := a.Maintain(t.Context(), later, later); err != nil {
@@ -270,8 +271,8 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// TestArchiverKilledAnywhere kills the archiver again and again, at all steps. No row may ever be missing, and in the
-// end each row exists once.
+// TestArchiverKilledAnywhere kills the archiver many times, at each of its steps. No row may ever be missing. At the
+// end each row must exist once.
 func TestArchiverKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -326,8 +327,8 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 	})
 }
 
-// TestArchiveKeepsWhatChanges changes a run after its file was written and before its rows are deleted. The changed
-// run stays in the database and is removed from the file. A later file gets it.
+// TestArchiveKeepsWhatChanges changes a run after its file was written, and before its rows are deleted. The changed
+// run must stay in the database and be removed from the file. A later file contains the run.
 func TestArchiveKeepsWhatChanges(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -357,7 +358,7 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 	})
 }
 
-// change changes a message in the database, as a late receipt does.
+// change changes one message in the database, as a late receipt would.
 func (a *attic) change(was map[string]int) {
 	a.t.Helper()
 	id := a.Int("select coalesce(min(m.id), 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id where m.state <> 0 and r.blanked_at <> 0")
@@ -376,8 +377,8 @@ func (a *attic) change(was map[string]int) {
 	}
 }
 
-// TestArchiveFolders checks that the archiver moves nothing if the folder is not the known one, or if it has the
-// archive of another installation.
+// TestArchiveFolders checks that the archiver moves nothing into a wrong folder. A folder is wrong if it is not the
+// folder of the earlier runs, or if it contains another installation's archive.
 func TestArchiveFolders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -409,7 +410,7 @@ func TestArchiveFolders(t *testing.T) {
 		}
 		refuse("a file in its place", filepath.Join(blocked, "archive"), "not a directory")
 		a.folder = first
-		a.run(longAgo.AddDate(-1, 0, 0)) // creates the archive; no run is old
+		a.run(longAgo.AddDate(-1, 0, 0)) // creates the archive; no run is old enough to be moved
 		refuse("another folder", other.folder, "another archive")
 		refuse("a disk that is not mounted", t.TempDir(), "no archive yet")
 		if err := archiver.Begin(t.Context(), a.Store.DB, other.folder); err != nil {

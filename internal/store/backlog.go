@@ -9,15 +9,15 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Backlog says how many messages are due and have not left, at one moment.
+// Backlog counts the messages that are due and have not left, at one time.
 type Backlog struct {
 	Messages int64
-	Oldest   time.Time // when the first of these messages should have left or been tried again; zero: there are none
+	Oldest   time.Time // when the first of these messages should have left or been tried again; zero if Messages is 0
 }
 
-// overdue reads only the due messages, from the index of open messages, session by session. A session is ready if it
-// is a sandbox, or if its number is linked. A session whose messages devices take is never ready, because people may
-// take their time.
+// overdue reads only the due messages, session by session, from the index of open messages. A session is ready if it is
+// a sandbox, or if its number is linked. A session whose messages devices take is never ready, because people may let
+// these messages wait.
 const overdue = `
 select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  select case when s.way = '' and s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
@@ -26,9 +26,9 @@ select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  from session s) as sessions
 group by ready`
 
-// Backlog counts the due messages of the whole installation. ready counts those on sessions that can send. waiting
-// counts those on sessions that cannot, because their number is not linked. Backlog reads each of these messages, so
-// call it only in the background.
+// Backlog counts the due messages of the whole installation. ready counts messages on sessions that can send. waiting
+// counts messages on sessions that cannot send, because their number is not linked. Backlog reads each of these
+// messages, so call it only in the background.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (ready, waiting Backlog, err error) {
 	err = s.MaintenanceReads.Query(ctx, overdue, []any{engine.Micros(now)}, func(r engine.Row) error {
 		var can int

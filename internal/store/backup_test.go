@@ -59,7 +59,7 @@ func restored(t *testing.T, d *storetest.Database, name string, hold bool) trans
 	return done
 }
 
-// unknownOf lists the messages that the client must decide about.
+// unknownOf lists the unknown messages about which the client must decide.
 func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	t.Helper()
 	var p puntuale.Page
@@ -79,8 +79,8 @@ func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	}
 }
 
-// TestRestoreSetsAside checks that a restore makes each message unknown that is due and not ended in the backup, even
-// if it could not leave then. Other messages stay as they are.
+// TestRestoreSetsAside checks which messages a restore makes unknown. These are the messages that are due and not ended
+// in the backup, even if they could not leave then. The restore does not change other messages.
 func TestRestoreSetsAside(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -120,7 +120,7 @@ func TestRestoreSetsAside(t *testing.T) {
 		if done.Unknown != 7 || done.Clients != 3 || done.Later != 1 || !done.Since.Equal(storetest.Begin) {
 			t.Errorf("said: %+v", done)
 		}
-		// These messages are not repeated, even if the network would recognise a repeat.
+		// No device or node may repeat these messages, even if the network would recognise a repeat.
 		for _, m := range details(t, s.Tenant(free.ID), slices.Concat(due, flying)...) {
 			if m.State != puntuale.Pending || m.Intent <= 0 || m.Detail.IsZero() {
 				t.Errorf("set aside: %+v", m.Message)
@@ -156,8 +156,8 @@ func details(t *testing.T, c puntuale.Tenant, ids ...puntuale.MessageID) []puntu
 	return found
 }
 
-// TestRestoredTwice restores one backup twice, at a moment when identifiers are up to an hour ahead of the clock. The
-// two installations must have no new identifier in common.
+// TestRestoredTwice restores one backup twice, at a time when identifiers are up to an hour ahead of the clock. The two
+// installations must not create a common new identifier.
 func TestRestoredTwice(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		d := driver(t)
@@ -192,8 +192,8 @@ func TestRestoredTwice(t *testing.T) {
 	})
 }
 
-// TestUnknownIsDecided checks that a person can send an unknown message again, or close it, but each only once. A
-// receipt also decides.
+// TestUnknownIsDecided checks that a person can decide about each unknown message once: send it again, or close it. A
+// receipt for the message also decides.
 func TestUnknownIsDecided(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -275,8 +275,8 @@ func TestUnknownIsDecided(t *testing.T) {
 	})
 }
 
-// TestBackupRefused checks that a restore is refused if messages could then leave twice. A damaged backup is refused,
-// too.
+// TestBackupRefused checks that a restore is refused if messages could leave twice because of it. A damaged backup is
+// refused, too.
 func TestBackupRefused(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -299,7 +299,7 @@ func TestBackupRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	flipped := bytes.Clone(whole)
-	flipped[200] ^= 1 // this byte is in the entry of the database
+	flipped[200] ^= 1 // this byte belongs to the zip entry with the database
 	for what, c := range map[string]struct {
 		file []byte
 		is   error

@@ -53,10 +53,11 @@ func scanBlacklisted(rows engine.Row, e *puntuale.BlacklistEntry) error {
 	return err
 }
 
-// hideMark removes the mark of an erased person's number from an entry.
+// hideMark empties an entry's phone if it contains the mark (keyed hash) of an erased person's number.
 func hideMark(e *puntuale.BlacklistEntry) { e.Phone, e.Erased = shownPhone(e.Phone) }
 
-// shownPhone returns the phone, or "" for an erased person, whose column has the mark of the number instead.
+// shownPhone returns the phone of a row. For an erased person, the column contains the number's mark (keyed hash). Then
+// shownPhone returns "" and true.
 func shownPhone(phone string) (_ string, erased bool) {
 	if strings.HasPrefix(phone, puntuale.MarkPrefix) {
 		return "", true
@@ -64,7 +65,7 @@ func shownPhone(phone string) (_ string, erased bool) {
 	return phone, false
 }
 
-// likePattern returns a LIKE pattern for texts that contain this text. The statement must have: escape '\'.
+// likePattern returns a LIKE pattern that finds this text inside other texts. The statement must contain: escape '\'.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
@@ -79,7 +80,8 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	}
 	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
 	if f != (puntuale.BlacklistFilter{}) {
-		// A search for digits must not find marks, because the digits in a mark are not those of a number.
+		// A search for digits must not find marks: a mark also contains digits, but they are not the digits of a
+		// number.
 		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
 		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
 		if f.Digits != "" {

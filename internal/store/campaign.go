@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// campaignColumns takes the progress from the table campaign_feed (f). Only changes of state write the table
-// campaign, because claims lock its rows.
+// campaignColumns reads the progress from the table campaign_feed (f). The progress is not in the table campaign,
+// because claims lock its rows. Only a change of a campaign's state writes the table campaign.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`
@@ -29,7 +29,7 @@ func campaignFields(c *puntuale.Campaign) []any {
 		&c.Feed.Place, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
 }
 
-// optionalJSON scans a column with JSON or an empty text.
+// optionalJSON scans a column that contains JSON or an empty text.
 type optionalJSON struct{ into any }
 
 func (k optionalJSON) Scan(value any) error {
@@ -70,7 +70,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 
 const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
 
-// checkCampaigns locks the client, and refuses a new campaign if the client has too many.
+// checkCampaigns locks the client's row. It returns an error if the client already has too many campaigns.
 func (t tenant) checkCampaigns(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
@@ -107,7 +107,8 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 	})
 }
 
-// lockCampaign locks a campaign's row. It refuses the change if may returns false for the campaign's state.
+// lockCampaign locks a campaign's row and reads it. It returns an error if allowed returns false for the campaign's
+// state.
 func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, allowed func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
  where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
@@ -125,7 +126,7 @@ func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntual
 	return c, engine.FoundOr(found, err, puntuale.NoCampaign)
 }
 
-// listedCampaigns leaves out the content of campaigns, because it may be long.
+// listedCampaigns does not read the contents of campaigns, because they may be long.
 const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, '' as frozen, c.list_id, '' as checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
@@ -146,11 +147,12 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads only the index of a campaign's messages. It checks the client in the campaign's row.
+// campaignCounts counts messages from the index of a campaign's messages alone. It checks the client in the campaign's
+// row.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
-// campaignReceipts counts the delivery receipts of a campaign's completed messages.
+// campaignReceipts counts the delivery receipts of a campaign's COMPLETED messages.
 const campaignReceipts = `select coalesce(sum(case when g.delivered_at <> 0 or g.read_at <> 0 then 1 else 0 end), 0), coalesce(sum(case when g.read_at <> 0 then 1 else 0 end), 0)
  from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 1 join receipt g on g.client_id = m.client_id and g.message_id = m.id
  where c.client_id = $1 and c.id = $2`
@@ -163,7 +165,7 @@ func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, rece
 	return counts, engine.PublicError(err)
 }
 
-// rowQuerier can run a query. It is a part of engine.Querier.
+// rowQuerier runs a query. It is a part of engine.Querier.
 type rowQuerier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error
 }
@@ -210,12 +212,12 @@ func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c pu
 	}).ForOwner(int64(t.id)), false)
 }
 
-// moveCampaign writes the new state of a campaign whose row is locked.
+// moveCampaign writes the new state of a campaign. The caller has locked the campaign's row.
 func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientID, stored puntuale.Campaign, c puntuale.CampaignChange) error {
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
-		if stored.State != puntuale.CampaignResuming { // otherwise the earlier resumption has not yet moved all messages, so they still count from the first pause
+		if stored.State != puntuale.CampaignResuming { // while it resumes, not all messages have moved; they still count from the first pause
 			paused = c.Now
 		}
 	case puntuale.CampaignResuming:
@@ -282,7 +284,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 	return u, err
 }
 
-// countOne counts one call, and reports whether the call exceeds the cap.
+// countOne counts one call of the client. It reports whether the call exceeds the daily cap.
 func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageDay) (u puntuale.Usage, exhausted bool, err error) {
 	if t.free {
 		u, err = queue.CountAlways(ctx, a, day, 0)

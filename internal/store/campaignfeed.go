@@ -13,13 +13,15 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Feeding starts the runs of some recipients and marks the recipients' rows, in one transaction. So these rows are
-// the progress. Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor
-// at which it was read, so two feeders cannot feed the same rows. After a lost answer, the feeder reads the cursor
-// again and sees whether the chunk was stored.
+// Feeding starts the runs of some recipients and marks the recipients' rows, in one transaction. So these rows show the
+// progress. Locks: node, usage, campaign, campaign_feed, recipients, messages, runs.
+//
+// A chunk is the work of one transaction. It contains the cursor at which its rows were read, so two feeders cannot
+// feed the same rows. After a lost answer, the feeder reads the cursor again, and so finds out whether the chunk was
+// stored.
 
-// newFeedKind returns the kind of tasks for chunks. After a lost answer, the writer cannot tell whether a chunk was
-// stored, so the feeder looks again.
+// newFeedKind returns the task kind of chunks. After a lost answer, the writer cannot find out whether a chunk was
+// stored. The feeder finds it out from the cursor.
 func newFeedKind() *engine.Kind {
 	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 		f, ok := tasks[0].Body.(*feedChunk)
@@ -39,7 +41,7 @@ func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) er
 	return prepareStarts(ctx, w, f.runs)
 }
 
-// feedChunk is the task that feeds one chunk.
+// feedChunk is the writer's task that feeds one chunk.
 type feedChunk struct {
 	puntuale.FeedChunk
 	node  puntuale.NodeID
@@ -72,12 +74,12 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// callsLast is for how long after a call calls count as arriving.
+// callsLast is a time after each call. While it lasts, the store assumes that more calls arrive.
 const callsLast = 250 * time.Millisecond
 
-// sizes says how much work one transaction behind calls does. On SQLite all calls wait for the transaction. On
-// PostgreSQL only calls of the same client wait, but all calls share the disk.
-type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // beside: while calls arrive
+// sizes contains how much work one background transaction may do beside calls. On SQLite all calls wait for such a
+// transaction. On PostgreSQL only calls of the same client wait, but all calls share the disk.
+type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // the fields ...Beside apply while calls arrive
 
 // bound returns how much work the next transaction does, and whether calls arrive now.
 func (s *Store) bound(z sizes) (size int, calls bool) {
@@ -95,9 +97,9 @@ func (s *Store) bound(z sizes) (size int, calls bool) {
 	return z.sqlite, calls
 }
 
-// ChunkBound returns how many rows the next chunk may have, counting each run and each message as a row. calls
-// reports whether calls arrive now. Then chunks are smaller, and the feeder must rest after each chunk. Many
-// goroutines may call it at once.
+// ChunkBound returns how many rows the next chunk may have. Each run and each message counts as one row. calls reports
+// whether calls arrive now. If they do, chunks are smaller, and the feeder must rest after each chunk. ChunkBound is
+// safe for concurrent use.
 func (s *Store) ChunkBound() (rows int, calls bool) {
 	return s.bound(sizes{sqlite: 200, sqliteBeside: 25, postgres: 1000, postgresBeside: 30})
 }
@@ -149,8 +151,8 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	return nil
 }
 
-// lock locks the campaign and its cursor. It returns false unless the campaign is running and its cursor is still the
-// chunk's cursor.
+// lock locks the campaign and its cursor. It returns true only if the campaign is running, its list is the chunk's
+// list, and its cursor is still the chunk's cursor.
 func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
@@ -168,7 +170,8 @@ const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c b
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state = 0 and recipient.phone = u.p
  returning recipient.n`
 
-// mark marks the rows whose runs are to start. It leaves out rows that changed since they were read.
+// mark marks the rows whose runs will start as fed. It refuses the starts of rows that changed since they were read.
+// fed is the number of marked rows.
 func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	if len(f.runs) == 0 {
 		return 0, nil
@@ -195,8 +198,8 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	return len(marked), nil
 }
 
-// refuse marks the rows that are refused: because the chunk says so, or because the sequence is already running for
-// their recipients. It returns the marked rows.
+// refuse marks two kinds of rows as refused. The chunk refuses some. The starts of others were not possible, for
+// example because the sequence is already running for the recipient. refuse returns the numbers of the marked rows.
 func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	var all []puntuale.Recipient
 	for i := range f.Rows {
@@ -237,7 +240,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// uncount counts the refused rows that mark had first marked as fed.
+// uncount returns how many of the refused rows mark had first marked as fed.
 func (f *feedChunk) uncount(refused []int64) (n int) {
 	for _, i := range f.rowOf {
 		if slices.Contains(refused, f.Rows[i].N) {
@@ -247,8 +250,8 @@ func (f *feedChunk) uncount(refused []int64) (n int) {
 	return n
 }
 
-// fedCampaigns also reads whether the session is ready: it is a sandbox, its number is linked, or devices take its
-// messages.
+// fedCampaigns also reads whether the session can send. It can if it is a sandbox, if its number is linked, or if
+// devices take its messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
  case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
@@ -263,7 +266,7 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 	return all, nil
 }
 
-// aheadOfSession counts only the first message of each run, whose id equals the run's id.
+// aheadOfSession counts only the first message of each run. That message has the same id as the run.
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
@@ -283,10 +286,10 @@ func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntual
 	return c, engine.PublicError(err)
 }
 
-// Some changes of a campaign's state are finished in chunks, each under the node's lease. After a crash, the
-// campaign's state shows the session's next owner what is left to do.
+// The functions below finish changes of a campaign's state in chunks. Each chunk is one transaction under the node's
+// lease. After a crash, the campaign's state shows the session's next owner what is still to do.
 
-// onCampaign locks the campaign's row and runs one chunk of work, if the campaign still has this state.
+// onCampaign locks the campaign's row. If the campaign is still in the given state, onCampaign runs one chunk of work.
 func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
 	do func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
@@ -320,8 +323,8 @@ where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id
 
 	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 
-	// u.l is the latest moment to which a pause may move the message, because the moment comes from a date; 0: no
-	// limit.
+	// u.l is the latest time to which a pause may move the message, because the message's time is counted from a date.
+	// 0 means no limit.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
  valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
  else least(message.valid_until + $1::bigint, u.l) end
@@ -357,7 +360,7 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	return next, done || !still, err
 }
 
-// move delays the open messages of runs by the length of the pause. It does not move a message whose moment comes
+// move delays the open messages of runs by the length of the pause. It does not move a message whose time is counted
 // from a date.
 func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
@@ -423,7 +426,7 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 }
 
 // end ends a campaign. It also stores the counts of the campaign's messages, because the archiver may later remove
-// these messages.
+// these messages from the database.
 func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
 	counts, err := countCampaign(ctx, a, campaignCounts, t.id, c.ID)
 	if err != nil {
@@ -439,7 +442,7 @@ func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, 
 	return moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now})
 }
 
-// uncertainSince is how long a campaign waits for the outcome of an attempt. After that, it ends without this
+// uncertainSince is how long a campaign waits for the outcome of an attempt. After that the campaign ends without this
 // outcome.
 const uncertainSince = 2 * time.Minute
 

@@ -12,10 +12,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A stop or a cancellation reads the ids of its messages before its first transaction. Messages that are scheduled
-// later came after the call, so it may ignore them. In a run, the ids of planned messages follow the id of the run
-// without gaps. Resent messages have other ids and an index of their own. A cross join makes SQLite keep the order of
-// the tables; otherwise SQLite may choose a slow one.
+// A stop or a cancellation reads the ids of its messages before its first transaction. It may ignore messages that are
+// scheduled later, because they were scheduled after the call.
+//
+// The ids of a run's planned messages follow the id of the run without gaps. Resent messages have other ids, and an
+// index of their own. A cross join makes SQLite read the tables in the written order. Otherwise SQLite may choose a
+// slow order.
 const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
@@ -26,8 +28,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// referenceCandidates finds open messages of runs with a reference. It repeats the condition of the partial
-	// index, so that both databases use this index.
+	// referenceCandidates finds open messages of runs with a reference. Its condition r.reference <> '' is the
+	// condition of the partial index. Without it, the databases could not use this index.
 	referenceCandidates = `
 select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.reference = $2 and r.reference <> ''
@@ -37,8 +39,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.reference = $2 and r.reference <> ''
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// openCandidates finds all open messages of a client through the client's sessions, because that index has only
-	// open messages. The "+ 0" prevents the database from reading all messages that the client ever sent.
+	// openCandidates finds all open messages of a client. It searches by session, because only the sessions' index is
+	// limited to open messages. The "+ 0" stops the database from reading all messages that the client ever sent.
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
@@ -49,7 +51,7 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
-	if len(refs) == 0 { // if there are messages, the sequence exists or existed
+	if len(refs) == 0 { // if messages were found, the sequence exists or existed
 		var id int64
 		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
 		if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
@@ -67,12 +69,12 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	return puntuale.StopResult{IDs: ids, Usage: c.usage}, nil
 }
 
-// cancelRound is how many messages one round reads. It limits the memory of a big cancellation.
+// cancelRound is how many messages one round reads. It limits the memory that a big cancellation needs.
 const cancelRound = 50_000
 
-// The last round sees every message that is open at that moment. So the call cancels all messages that were accepted
-// before it, and perhaps some that are accepted while it runs. The "+ 0" prevents the use of an index in the order of
-// ids.
+// CancelPending works in rounds. The last round reads every message that is open at that time. So the call cancels all
+// messages that were accepted before it, and perhaps some that are accepted while it runs. The "+ 0" prevents the use
+// of an index that is sorted by id.
 func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
 	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{target.Phones}}
 	switch {
@@ -99,7 +101,7 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 }
 
 // cancellation is a call that cancels messages, one chunk in each transaction. It calls took with each chunk. If a
-// later chunk fails, the caller gets the error and may repeat the call. Cancelled messages stay cancelled.
+// later chunk fails, the messages of earlier chunks stay cancelled. The caller gets the error and may repeat the call.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind
@@ -111,7 +113,7 @@ type cancellation struct {
 	done    int
 }
 
-// cancel cancels messages. Its first transaction counts the call, even if there are no messages.
+// cancel cancels messages. Its first transaction also counts the call, even if there are no messages to cancel.
 func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
 	slices.SortFunc(refs, queue.CompareRefs)
 	refs = slices.Compact(refs)
@@ -141,7 +143,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
-// CancelMessages reads the messages in the same transaction that cancels them. So it cancels all of them or none.
+// CancelMessages reads and cancels the messages in one transaction. So it cancels all of them or none.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

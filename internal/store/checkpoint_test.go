@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// logPages returns how many pages the log of a store has, and how many of them are already copied into the file.
+// logPages returns how many pages SQLite's log has, and how many of them are already copied into the database file.
 func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	t.Helper()
 	var busy int
@@ -21,7 +21,7 @@ func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	return size, copied
 }
 
-// fillLog starts sequences until the log has this number of pages.
+// fillLog starts sequences until the log has at least the given number of pages.
 func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	t.Helper()
 	for size := 0; size < pages; {
@@ -31,7 +31,7 @@ func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 }
 
 // TestLogIsCopiedBesideTheWriter checks that the log is copied into the file after the last commit. The next commit
-// begins a new log and copies almost nothing.
+// starts a new log, and has almost nothing left to copy.
 func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -48,8 +48,8 @@ func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	})
 }
 
-// TestLogWaitsForReader has a reader in the middle of a list, so the log cannot be copied. Commits still work, and
-// none of them tries to copy the log.
+// TestLogWaitsForReader keeps a reader in the middle of a list, so the log cannot be copied. Commits must still work,
+// and no commit may try to copy the log.
 func TestLogWaitsForReader(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))

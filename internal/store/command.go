@@ -38,7 +38,7 @@ func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.C
 
 const faultCommandTooMany puntuale.ReasonCode = "command.too_many"
 
-// commandable refuses a command if the session does not exist or has too many waiting commands.
+// commandable returns an error if the session does not exist or has too many waiting commands.
 func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	if session == 0 {
 		return puntuale.NotFound(puntuale.NoSession)

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestCommandsOfNodesWithOtherClocks checks that a command expires after the time that its caller set, even if the
-// clocks of the two nodes differ.
+// TestCommandsOfNodesWithOtherClocks checks that a command expires after the time that its caller set. The clocks of
+// the two nodes differ by an hour.
 func TestCommandsOfNodesWithOtherClocks(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {

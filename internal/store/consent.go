@@ -11,13 +11,15 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// moveConsent puts the phone back into the consent state of an erased person, because the person wrote again.
+// moveConsent handles an erased person who wrote again. It replaces the mark (keyed hash) in the person's consent state
+// with the phone number.
 const moveConsent = `
 update consent_state set phone = $2 where client_id = $1 and phone = $3
  and not exists (select 1 from consent_state s where s.client_id = $1 and s.phone = $2)`
 
-// changeConsent applies a change. It does nothing if the ledger has a later change, or if an undo finds no
-// withdrawal. A withdrawal stores whether the person had given consent before, so that an undo can restore it.
+// changeConsent applies a change. It does nothing if the ledger already has a later change. An undo also does nothing
+// if there is no withdrawal. A withdrawal stores whether the person had given consent before, so that an undo can
+// restore it.
 const changeConsent = `
 insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
 select $1::bigint, $2::text, $3::smallint, $4::smallint, 0, $5::bigint
@@ -87,8 +89,7 @@ func (s *Store) EnterConsent(ctx context.Context, e puntuale.ConsentEntry) (r pu
 	return r, err
 }
 
-// numbered runs a transaction that needs n identifiers of messages, under the caller's idempotency key o. o may be
-// nil.
+// numbered runs a transaction that needs n identifiers of messages. o is the caller's idempotency key, or nil.
 func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntuale.Idempotency, n int,
 	do func(ctx context.Context, a engine.Querier, first int64) (any, error)) error {
 	e := &engine.Effect{Owner: int64(client), Key: o, At: engine.Micros(s.Config.Clock.Now()), Wants: n}
@@ -97,7 +98,7 @@ func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntu
 	})
 }
 
-// CancelMarketing cancels pending marketing to a phone, in several transactions.
+// CancelMarketing cancels the pending marketing messages to a phone, in several transactions.
 func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, phone string, now time.Time) (cancelled int, err error) {
 	refs, err := engine.QueryAll(ctx, s.CallReads, `select c.client_id, c.id from (`+queue.PhoneCandidates+`) c join message m on m.client_id = c.client_id and m.id = c.id
  where m.purpose = 1`, []any{client, engine.Columns{[]string{phone}}}, queue.ScanRef)
@@ -107,7 +108,7 @@ func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, p
 	return s.cancelAll(ctx, refs, now)
 }
 
-// AddConsents adds many changes of one client, each as EnterConsent does.
+// AddConsents adds many changes of one client. Each change follows the rules of EnterConsent.
 func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) error {
 	for len(all) > 0 {
 		part := all[:min(mostConsents, len(all))]
@@ -127,7 +128,7 @@ func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) er
 	return nil
 }
 
-// mostConsents is how many changes one transaction adds.
+// mostConsents is how many changes one transaction adds at most.
 const mostConsents = 200
 
 func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day puntuale.Date, o *puntuale.Idempotency) (puntuale.Consent, error) {
@@ -143,8 +144,8 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 	return r.Consent, err
 }
 
-// consentsOf finds the changes of one person, by phone ($4) and mark ($5). The inner select finds their ids first.
-// Otherwise SQLite would read all changes of the client.
+// consentsOf finds the changes of one person, by phone ($4) and mark ($5). The inner select first finds the ids.
+// Without it, SQLite would read all changes of the client.
 const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`
 

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// With 1,000,000 contacts, the median time to read a list of contacts must be at most 50 ms on both databases.
+// With 1,000,000 contacts, the median time to read a list of contacts must not exceed 50 ms on either database.
 const (
 	figureContacts = 1_000_000
 	figureBound    = 50 * time.Millisecond
@@ -25,7 +25,7 @@ var (
 	syllables  = []string{"ro", "bi", "ver", "di", "fer", "ra", "ri", "es", "po", "si", "to", "col", "om", "bo", "ma", "ri", "no", "gre", "co", "con", "ti", "lu", "ca", "bar", "be"}
 )
 
-// figureContact returns the contact with number i. It is the same in every call.
+// figureContact returns contact number i. Each call with the same i returns the same contact.
 func figureContact(i int) puntuale.Contact {
 	r := rand.New(rand.NewPCG(uint64(i), 1))
 	name := ""

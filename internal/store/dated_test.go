@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestMomentsAreOfTheCommit checks that a row that commits late has a late moment. So a reader that continues after
-// the last moment misses no row.
+// TestMomentsAreOfTheCommit checks that a row that commits late also has a late timestamp. A reader remembers the last
+// timestamp and continues after it. So the reader misses no row.
 func TestMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(w *storetest.World, c *storetest.Client, item puntuale.ClaimItem, token int64) error{
@@ -60,7 +60,7 @@ func TestMomentsAreOfTheCommit(t *testing.T) {
 	}
 }
 
-// asked counts how often the clock is read.
+// asked is a clock that counts how often it is read.
 type asked struct {
 	clock.Clock
 	times atomic.Int64
@@ -71,7 +71,7 @@ func (a *asked) Now() time.Time {
 	return a.Clock.Now()
 }
 
-// TestLedgerMomentsAreOfTheCommit checks the same for the credit ledger.
+// TestLedgerMomentsAreOfTheCommit does the check of TestMomentsAreOfTheCommit for the credit ledger.
 func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -107,7 +107,7 @@ func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 				if d.Postgres {
 					return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 				}
-				return counter.times.Load() > before+1 // both the call and its writer have read the time
+				return counter.times.Load() > before+1 // the call has read the clock, and then the writer
 			})
 			d.Clock.Advance(1500 * time.Millisecond)
 			do("commit")

@@ -26,9 +26,9 @@ const (
 	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
-// DeleteClient first makes the client unreachable, in one transaction. From then on, nothing of the client is
-// started, claimed or answered. Then it cancels pending messages and deletes contacts, in several transactions. If it
-// fails in between, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
+// DeleteClient first makes the client unreachable, in one transaction. After that, the store starts, claims and answers
+// nothing for the client. Then DeleteClient cancels pending messages and deletes contacts, in several transactions. If
+// it fails between them, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
@@ -76,7 +76,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	for _, statement := range []string{
 		`delete from mail where login_id in (select id from login where client_id = $1)`,
 		`delete from login where client_id = $1`,
-		`delete from contact where client_id = $1`, // what networks told about people is not needed any more
+		`delete from contact where client_id = $1`, // these rows are what networks reported about people
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
 		`delete from network_id where client_id = $1`,
@@ -90,11 +90,11 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	return event.Deleted(ctx, a, id)
 }
 
-// endSessions deletes all sessions of a client, with their numbers, keys and pairing codes.
+// endSessions deletes all sessions of a client, with their numbers, keys and linking codes.
 const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
  keys = $3, network_mark = '' where client_id = $1`
 
-// cancelAll cancels the given messages if they are open and not in flight, one chunk in each transaction.
+// cancelAll cancels those of the given messages that are open and not in flight, one chunk in each transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (cancelled int, err error) {
 	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
@@ -118,8 +118,8 @@ type openMessage struct {
 }
 
 // DeleteSession first cancels or moves the messages that are not in flight, one chunk in each transaction. The last
-// transaction handles the remaining messages and deletes the session. If it fails in between, the session still
-// exists and has fewer messages, and the caller may repeat the call.
+// transaction handles the remaining messages and deletes the session. If DeleteSession fails before that, the session
+// still exists, with fewer messages. The caller may repeat the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.ClockAt(now)
@@ -137,7 +137,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
-// GiveUp ends attempts, one chunk in each transaction.
+// GiveUp ends attempts that have no outcome, one chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.ClockAt(now)
@@ -177,8 +177,8 @@ type sessionDeletion struct {
 	now    time.Time
 }
 
-// check refuses a deletion that is not allowed. It locks the session, and the session moveTo, until this transaction
-// commits.
+// check returns an error if the deletion is not allowed. It locks the session and the session moveTo until the
+// transaction commits.
 func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	ids := []puntuale.SessionID{d.id}
 	if d.moveTo != 0 {
@@ -222,7 +222,7 @@ func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// empty cancels or moves one chunk of messages that are not in flight. It reports whether there may be more.
+// empty cancels or moves one chunk of messages that are not in flight. more reports whether there may be further ones.
 func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
@@ -239,7 +239,7 @@ func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more boo
 }
 
 // finish ends one chunk of the remaining messages. With the last chunk, it deletes the session. It locks the client's
-// usage, so that no start can add a message meanwhile.
+// usage, so that no start can add a message at the same time.
 func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
@@ -252,7 +252,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		return false, err
 	}
 	more = len(refs) == engine.Chunk
-	if !more { // first, because messages come later in the order of locks
+	if !more { // before the messages are locked, because of the order of locks
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
@@ -293,8 +293,8 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 	return false, account.Changed(ctx, a, d.tenant.id)
 }
 
-// campaigns moves the session's campaigns to moveTo. Without moveTo, it cancels campaigns that are running, and
-// drafts name no session any more.
+// campaigns moves the session's campaigns to the session moveTo. If moveTo is 0, it cancels running campaigns and
+// removes the session from drafts.
 func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error {
 	statement, args := `update campaign set session_id = $3 where client_id = $1 and session_id = $2`, []any{d.tenant.id, d.id, d.moveTo}
 	if d.moveTo == 0 {
@@ -313,8 +313,8 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 	return nil
 }
 
-// candidates reads one chunk of the session's open messages, in order. A full chunk means that there may be more,
-// even if its messages change meanwhile.
+// candidates reads one chunk of the session's open messages, and sorts it in the order of locks. If the chunk is full,
+// there may be more messages, even if the read ones change before they are locked.
 func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, condition string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+condition+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
@@ -325,7 +325,7 @@ func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, cond
 	return refs, nil
 }
 
-// lock locks those of the given messages that are still open, in order.
+// lock locks those of the given messages that are still open, and returns them in the order of locks.
 func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
@@ -338,8 +338,8 @@ func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []pun
 	return open, nil
 }
 
-// settle cancels or moves messages that are not in flight, and makes uncertain ones FAILED. A message that is being
-// repeated also looks uncertain. A later receipt for it still counts.
+// settle cancels or moves messages that are not in flight, and makes uncertain messages FAILED. A message that is being
+// repeated also looks uncertain here. Later receipts for such a message still count.
 func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
@@ -375,13 +375,13 @@ func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []o
 	}))
 }
 
-// moveMessages needs no other lock: a claim compares the session that the dispatcher saw, so no message leaves on its
-// former session.
+// moveMessages needs no other lock. A claim checks that the message is still on the session on which the dispatcher saw
+// it. So no message leaves on its former session.
 const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 
-// stillPending is the error for a deletion that is refused because messages are pending.
+// stillPending returns the error of a deletion that is refused because n messages are pending.
 func stillPending(n int, one, many puntuale.ReasonCode) error {
 	if n == 1 {
 		return puntuale.Conflict(one)

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// transactions counts the transactions of one kind.
+// transactions is a meter that counts the transactions of the kind "write".
 type transactions struct {
 	puntuale.NoMeter
 	writes atomic.Int64
@@ -79,8 +79,8 @@ func TestDeletionInChunks(t *testing.T) {
 	}
 }
 
-// TestSessionsDeletedTogether runs two deletions at once. Afterwards nothing names a deleted session, and no message
-// is left on one.
+// TestSessionsDeletedTogether runs two deletions of sessions at once. Afterwards no row may name a deleted session, and
+// no message may be left on one.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

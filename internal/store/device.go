@@ -46,8 +46,8 @@ const (
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// checkDeviceQuota refuses a device if the session already has the largest number of devices. The caller has locked
-// the session.
+// checkDeviceQuota returns an error if the session already has the largest allowed number of devices. The caller has
+// locked the session.
 func (t tenant) checkDeviceQuota(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
@@ -72,7 +72,7 @@ func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]punt
 	return all, nil
 }
 
-// LinkDevice finds the client by the code. It checks the code again after it has locked the session.
+// LinkDevice finds the client by the linking code. It checks the code again after it has locked the session.
 func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, token puntuale.KeyHash, now time.Time) (puntuale.Device, error) {
 	const offered = `select s.client_id, s.id from session s join client c on c.id = s.client_id and c.deleted_at = 0
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`
@@ -110,7 +110,8 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 	return d, err
 }
 
-// setDeviceLink deletes the session's linking code. The session is online exactly if it has a device.
+// setDeviceLink deletes the session's linking code. It also makes the session online if the session has a device, and
+// offline otherwise.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int64
 	count, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)
@@ -154,8 +155,8 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends the holds of a device. Nobody knows the outcomes of these messages, so the session's node makes them
-// uncertain.
+// letGo ends the holds of a device. The outcomes of these messages are unknown, so the session's node makes the
+// messages uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -167,7 +168,7 @@ func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.Se
 	return t.moveHolds(ctx, a, held, now)
 }
 
-// SeenDevice changes the row only if seen_at is earlier than now.
+// SeenDevice changes the row only if its seen_at is earlier than now.
 func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update device set seen_at = $3 where client_id = $1 and id = $2 and seen_at < $3`, t.id, device, engine.Micros(now))
@@ -203,10 +204,10 @@ func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.
 	return c, d, nil
 }
 
-// keepHolds is how long a hold without a report is kept after its end, because a device may report late.
+// keepHolds is how long the row of an ended hold is kept. A device may send its report that late.
 const keepHolds = 30 * 24 * time.Hour
 
-// purgeHolds removes holds that are older than keepHolds, because no report comes any more.
+// purgeHolds deletes holds that ended longer ago than keepHolds.
 func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from device_hold where until < $1`, engine.Micros(now.Add(-keepHolds))); err != nil {
@@ -216,7 +217,8 @@ func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	}), false)
 }
 
-// noHold refuses the call while a device holds a message of the session, because the device may be sending it now.
+// noHold returns an error while a device holds a message of the session, because the device may be sending the message
+// now.
 func (t tenant) noHold(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id

@@ -35,7 +35,7 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 	return renewed, err
 }
 
-// lockedDevice locks the session, and checks that the device is still linked.
+// lockedDevice locks the session and checks that the device is still linked to it.
 func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID) error {
 	if _, err := t.lockSessions(ctx, a, session); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 	return engine.ThereOr(found, err, puntuale.NoDevice)
 }
 
-// reportedAttempt is a device's attempt, as the transaction of its report reads it.
+// reportedAttempt is a device's attempt as the report's transaction reads it.
 type reportedAttempt struct {
 	token   int64
 	done    bool
@@ -110,7 +110,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		reported[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // until then, the device may take the message again
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // until next, the device may take the message again
 			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)
@@ -118,7 +118,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 	return b.record(ctx, results, order)
 }
 
-// read finds the device's attempts at the given messages. It includes attempts that were already reported.
+// read finds the device's attempts at the given messages, including attempts that were already reported.
 func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reportedAttempt, error) {
 	found := map[puntuale.MessageRef]reportedAttempt{}
 	err := b.a.Query(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
@@ -138,7 +138,7 @@ func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef
 	return found, nil
 }
 
-// record stores the outcomes, and then changes the holds.
+// record stores the outcomes, and then updates the holds.
 func (b *reportTransaction) record(ctx context.Context, results []puntuale.Result, order []int) error {
 	if len(order) == 0 {
 		return nil
@@ -191,8 +191,8 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	return nil
 }
 
-// sentAfterAll returns messages that were given up before their report came. The report could not close them, but
-// they count as sent.
+// sentAfterAll returns the messages that the node had already given up when the device reported them as sent. The
+// report could not close these messages again, but they now count as sent.
 func (b *reportTransaction) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {

@@ -14,25 +14,27 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// If devices take a session's messages, the dispatcher has no session queue for the session. Each take locks the
-// session's row, so takes of one session run one after the other. Order, pace and window are decided from rows. While
-// an attempt is open, next_at of its message is the end of the hold. After that, the session's node handles the
-// attempt as one without an answer.
+// If devices send a session's messages, the dispatcher has no session queue for the session. Each take locks the
+// session's row, so two takes of one session never run at once. A take decides order, pace and window from rows of the
+// database.
+//
+// While an attempt is open, next_at of its message is the end of the hold. After the end of the hold, the session's
+// node handles the attempt as an attempt whose answer was lost.
 
-// takeLooks is how many due messages one take looks at. A message outside its window is postponed, so that the next
-// take looks further.
+// takeLooks is how many due messages one take reads. It postpones messages that are outside their window, so the next
+// take reads further messages.
 const takeLooks = 1000
 
-// hold is an attempt of a device that has no outcome yet.
+// hold is a device's attempt that has no outcome yet.
 type hold struct {
 	puntuale.DueMessage
 	device  puntuale.DeviceID
-	dedupes bool // the device is still linked, and sends a message only once even if it takes it twice
+	dedupes bool // the device is still linked; if it takes a message twice, it sends the message only once
 	take    string
 	holdEnd time.Time
 }
 
-// holds reads the client's attempts by devices that have no outcome, sorted by the end of the hold. which is an
+// holds reads the attempts of the client's devices that have no outcome, sorted by the end of the hold. condition is an
 // additional condition, with arguments from $2 on.
 func (t tenant) holds(ctx context.Context, a engine.Querier, condition string, args ...any) ([]hold, error) {
 	var h hold
@@ -52,14 +54,14 @@ func (t tenant) holds(ctx context.Context, a engine.Querier, condition string, a
 	return all, nil
 }
 
-// holdColumns returns the attempts of holds as columns, in the order of locks: client, message, token.
+// holdColumns returns client, message and token of each hold as columns, sorted in the order of locks.
 func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
 	return append(queue.RefColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages sets the moment at which the session's node looks at the attempts.
+// moveMessages sets the time at which the session's node looks at the attempts.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -71,7 +73,8 @@ func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold,
 	return nil
 }
 
-// moveHolds sets the ends of holds. It must run after the messages are locked, because that is the order of locks.
+// moveHolds changes the ends of holds. The messages must be locked before, because holds come later in the order of
+// locks.
 func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, holdUntil time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -83,14 +86,14 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, ho
 	return nil
 }
 
-// takeCandidates has the messages that the device could take. They were read outside of a transaction.
+// takeCandidates are the messages that the device could take. They were read outside a transaction.
 type takeCandidates struct {
-	free    []puntuale.HeldMessage // in order, one message for each person
-	outside []puntuale.Settlement  // messages outside their window, each to be postponed to the next opening
+	free    []puntuale.HeldMessage // sorted; at most one message for each person
+	outside []puntuale.Settlement  // messages outside their window; each is postponed until its window opens again
 }
 
-// lookForDevice finds the messages that the device could take. It postpones messages outside their window, so that
-// they do not hide others.
+// lookForDevice finds the messages that the device could take. It postpones messages that are outside their window.
+// Otherwise so many of them could be due that a take finds no others.
 func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.HeldMessage, error) {
 	for {
 		found, err := t.takeable(ctx, session, device, now)
@@ -154,7 +157,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	return found, nil
 }
 
-// opens reports whether a message may leave now. If it may not, next is the first moment at which it may. A zero next
+// opens reports whether the message may leave now. If it may not, next is the first time at which it may. A zero next
 // means never.
 func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside bool) {
 	if step.Window == nil {
@@ -189,8 +192,8 @@ func busyPhones(held []hold, now time.Time) map[string]bool {
 	return busy
 }
 
-// firstOfEach keeps the first message to each person, in the order of the queue. A message of a campaign holds back
-// no other message.
+// firstOfEach keeps the first message to each person, in the order of the queue. A message of a campaign never comes
+// before a message that belongs to no campaign.
 func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	first := map[string]puntuale.DueMessage{}
 	for _, m := range due {
@@ -215,7 +218,7 @@ func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device p
 	return t.withContents(ctx, held)
 }
 
-// withContents reads the contents of held messages.
+// withContents adds the contents to held messages.
 func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldMessage, error) {
 	steps := engine.Column(held, func(h *hold) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: h.Client, ID: h.Run}, Step: h.Step}
@@ -231,7 +234,7 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	return all, nil
 }
 
-// Take looks for messages outside of a transaction, and checks them again inside one.
+// Take searches for messages outside a transaction, and checks them again inside one.
 func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.HeldMessage, error) {
 	taken, err := t.takenBy(ctx, t.s.CallReads, k)
 	if err != nil {
@@ -260,7 +263,7 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 	return b.taken, nil
 }
 
-// takenBy returns the messages that an earlier call with the same id took and that the device still holds.
+// takenBy returns the messages that an earlier call with the same id took, and that the device still holds.
 func (t tenant) takenBy(ctx context.Context, a engine.Querier, k puntuale.DeviceTake) ([]hold, error) {
 	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, engine.Micros(k.Now))
 }
@@ -271,7 +274,7 @@ type takeTransaction struct {
 	k     puntuale.DeviceTake
 	found []puntuale.HeldMessage
 
-	before []hold // holds from an earlier call with the same id
+	before []hold // holds from an earlier call with the same id, if there was one
 	taken  []puntuale.HeldMessage
 }
 
@@ -341,7 +344,7 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if p.PerMinute > 0 {
 		interval = time.Minute / time.Duration(p.PerMinute)
 	}
-	if p.Jitter > 0 { // take one message at a time, so that each message gets its random delay
+	if p.Jitter > 0 { // one message at a time, because each message needs its own random delay
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(last.String()))
 		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
@@ -352,12 +355,12 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	return min(limit, 1), nil
 }
 
-// claim writes the intents and the holds.
+// claim stores the intents and the holds.
 func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []puntuale.HeldMessage, held []hold, dedupes bool) error {
 	repeats := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
 		return !slices.ContainsFunc(free, func(f puntuale.HeldMessage) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
-	if err := b.moveMessages(ctx, a, repeats, b.k.Now); err != nil { // first make these messages due, because a claim takes only due messages
+	if err := b.moveMessages(ctx, a, repeats, b.k.Now); err != nil { // make these messages due first, because a claim accepts only due messages
 		return err
 	}
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device can report only what it took, even if it guesses a token
@@ -380,10 +383,10 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 		return nil
 	}
 	end := b.k.Until
-	if dedupes && b.k.GiveUp.After(end) { // until then, the device may take the message again, and the node must not decide about it
+	if dedupes && b.k.GiveUp.After(end) { // until GiveUp the device may take the message again, so the node must not decide about it earlier
 		end = b.k.GiveUp
 	}
-	// An empty detail shows that the device has not reported the attempt yet.
+	// An empty detail means that the device has not reported the attempt yet.
 	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(newHolds)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
@@ -397,8 +400,8 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// dealtWith refuses takes after a failover, until a node has done the quarantine. This database may have lost holds.
-// The messages of these holds must first become uncertain.
+// dealtWith refuses takes after a failover until a node has done the quarantine. The new database server may have lost
+// holds. The messages of lost holds must first become uncertain.
 func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -1,21 +1,21 @@
 // Package store keeps all data on PostgreSQL or in one SQLite file, with the same statements on both. Package engine
-// runs the statements: it has the connections, and the writers that commit.
+// runs the statements: it owns the connections, and the writers that commit.
 //
 // # The order of locks
 //
 // Every transaction takes its locks in this order. Rows of one table are locked in the order of their keys:
 //
 //	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ session by (client, id) ─▶ template ─▶ sequence
-//	─▶ campaign by (client, id) ─▶ how far it is fed ─▶ recipient ─▶ message by (client, id) ─▶ client's row by client
+//	─▶ campaign by (client, id) ─▶ campaign_feed ─▶ recipient ─▶ message by (client, id) ─▶ client's row by client
 //
-// A transaction that names a session, a template or a sequence locks it first. A transaction that deletes one locks
-// it for update. If a transaction still ends in a deadlock, its writer runs it again.
+// A transaction that uses a session, a template or a sequence locks the row first. A transaction that deletes such a
+// row locks it for update. If a transaction still ends in a deadlock, its writer runs it again.
 //
 // # Moves of a message
 //
-// A statement that moves a message compares the message's intent with the intent that the caller saw. So if two
-// callers move a message, only one succeeds. The list below has all moves. The CHECK constraints of the table allow
-// the same moves, and a test compares them with this list:
+// A statement that moves a message compares the message's intent with the intent that the caller saw. So if two callers
+// move a message, only one succeeds. The list below contains all moves. The CHECK constraints of the table allow the
+// same moves, and a test compares them with this list:
 //
 //	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
 //	PENDING, intent 0   ──Settle──▶ FAILED, or later      ───late receipt of delivery──▶ COMPLETED

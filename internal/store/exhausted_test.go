@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresWithoutRoom has a PostgreSQL without free disk or memory. The store refuses each call, and knows that
-// the call did nothing. Calls that need no disk or memory still work.
+// TestPostgresWithoutRoom uses a PostgreSQL that has no free disk space or memory. The store must refuse each call, and
+// its error must say that nothing was stored. Calls that need no disk or memory must still work.
 func TestPostgresWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -23,8 +23,7 @@ import (
 // PlainRow is a message row for benchmarks.
 type PlainRow struct{ Client, Session, ID, Due int64 }
 
-// PlainInsert is the baseline for benchmarks: it writes message rows, many in each statement, through a writer, and
-// does nothing else.
+// PlainInsert is the baseline for benchmarks. It only writes message rows, many in each statement, through a writer.
 func PlainInsert(s *Store, rows []PlainRow) error {
 	const hour = 3_600_000_000
 	column := func(f func(r *PlainRow) int64) []int64 { return engine.Column(rows, f) }
@@ -41,13 +40,13 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a statement of the hot path, with arguments for which its plan is shown.
+// Statement is a statement of the hot path. Its plan is shown for the arguments Args.
 type Statement struct {
 	Text string
 	Args []any
 }
 
-// Statements has the statements whose plan must not change when the tables grow.
+// Statements contains the statements whose plans must not change when the tables grow.
 var Statements = map[string]Statement{
 	"persons":         {automation.PersonsOf, []any{engine.Columns{one1, oneText}}},
 	"answered":        {automation.AnsweredOf, []any{engine.Columns{one1, oneText}}},
@@ -164,7 +163,7 @@ func (l listStatement) explained(f puntuale.MessageFilter) Statement {
 	return Statement{text, l.args}
 }
 
-// ForPostgres has the statements that have another text on PostgreSQL.
+// ForPostgres contains the statements that have a different text on PostgreSQL.
 var ForPostgres = map[string]Statement{
 	"due":              {queue.DueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
 	"retrying":         {queue.RetryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
@@ -215,16 +214,17 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	return foreign, err
 }
 
-// OnMachine gives a store the clock of another machine. Call it right after the store was opened.
+// OnMachine gives a store the local clock c, as if the store ran on another machine. Call it right after the store was
+// opened.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
-// ListWithoutEnd runs a list that never ends.
+// ListWithoutEnd reads a list that never ends, in the name of no client.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
 	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
 }
 
-// ListOwnWithoutEnd runs a list of one client that never ends.
+// ListOwnWithoutEnd reads a list of one client that never ends.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
 	_, err := engine.QueryAll(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
@@ -242,7 +242,7 @@ func Listing(s *Store) bool {
 	return now == highest
 }
 
-// SetAside does the quarantine after a failover. since is the last moment that the new server had replayed.
+// SetAside does the quarantine after a failover. since is the time of the last commit that the new database server has.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	var f *fleet.Failover
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -255,7 +255,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	return queue.SettleTimeline(ctx, s.Fleet, f)
 }
 
-// Occupy keeps the writer of the client's calls busy until release is called.
+// Occupy keeps the client's writer busy until release is called.
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -269,14 +269,14 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	return func() { close(free) }
 }
 
-// Claiming keeps claims in the writer of the client's calls until end is called: one runs, and two wait.
+// Claiming keeps claims in the client's writer until end is called: one runs, and two wait.
 func Claiming(s *Store, client puntuale.ClientID) (end func()) {
 	k := engine.NewSingle("claim", engine.PrioritySend)
 	k.Class = engine.ClassClaim
 	return busy(s, client, k)
 }
 
-// Calling keeps calls in this writer, as Claiming keeps claims.
+// Calling does the same as Claiming with calls that stop a sequence.
 func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }
 
 func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
@@ -314,10 +314,10 @@ func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 	}
 }
 
-// Queued returns how many tasks wait at the writer of the client's calls.
+// Queued returns how many tasks wait at the client's writer.
 func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int64(client)).Waiting() }
 
-// Write queues a transaction of an owner in the writer of the client's calls.
+// Write runs do in a transaction of the client's writer. owner is the owner of the task.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
 	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
@@ -325,7 +325,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	}).ForOwner(owner), false)
 }
 
-// Feeding runs do as if it was a chunk of a campaign.
+// Feeding runs do as if it were a chunk of a campaign.
 func Feeding(s *Store, do func()) error {
 	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.feed, func(context.Context, engine.Querier) error {
 		do()
@@ -333,7 +333,7 @@ func Feeding(s *Store, do func()) error {
 	}), false)
 }
 
-// OccupyReaders takes all connections for reads of single things until release is called.
+// OccupyReaders occupies all connections that calls read with, until release is called.
 func OccupyReaders(s *Store) (release func()) {
 	_, n := s.CallReads.InUse()
 	for range n {
@@ -348,10 +348,10 @@ func OccupyReaders(s *Store) (release func()) {
 	}
 }
 
-// Unsure reports whether a failed COMMIT is in doubt.
+// Unsure reports whether err is the error of a COMMIT whose result is in doubt.
 func Unsure(err error) bool { return engine.Unsure(err) }
 
-// Limits that decide when SQLite's log is copied.
+// Sizes of SQLite's log at which the log is copied into the database file.
 const (
 	CheckpointFrom = engine.CheckpointFrom
 	CheckpointLast = engine.CheckpointLast

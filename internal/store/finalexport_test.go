@@ -17,8 +17,9 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// TestFinalExportBesideCalls has a server that only answers calls, so it holds no lease and no dispatch lock. Calls
-// that it accepts must be in the exported file. It must refuse all other calls.
+// TestFinalExportBesideCalls exports while another server only answers calls, so this server holds no lease and no
+// dispatch lock. The exported file must contain all calls that the server accepted. The server must refuse all other
+// calls.
 func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -54,8 +55,8 @@ func TestFinalExportBesideCalls(t *testing.T) {
 	}
 }
 
-// TestOpenWhileMoving checks that no other process can open a SQLite file, or remove its mark, while the file is
-// being moved.
+// TestOpenWhileMoving checks that no other process can open a SQLite file while the file is being moved, or remove its
+// moved mark.
 func TestOpenWhileMoving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -88,8 +89,8 @@ func TestOpenWhileMoving(t *testing.T) {
 	to.Open(t)
 }
 
-// TestFinalExportBesideTheCutOff exports while a server has lost its connections, so the export does not see this
-// server. When the server connects again, it must find the mark.
+// TestFinalExportBesideTheCutOff exports while a server has lost its connections, so the export does not notice this
+// server. When the server connects again, it must find the moved mark.
 func TestFinalExportBesideTheCutOff(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -97,7 +98,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	direct := d.Config
 	p := behindProxy(t, d)
 	in := newInstallation(t, d)
-	if _, err := d.SQL.Exec("delete from node"); err != nil { // so that the server looks like one that only answers calls
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // now the server looks like a server that only answers calls
 		t.Fatal(err)
 	}
 	start := func() error {
@@ -144,7 +145,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	deadline("the way back is not found", func() bool { return start() == nil })
 }
 
-// TestCheckFindsTheMark checks that the readiness check reads the mark even if no connection was lost.
+// TestCheckFindsTheMark checks that Check finds the moved mark even if no connection was lost.
 func TestCheckFindsTheMark(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -160,8 +161,8 @@ func TestCheckFindsTheMark(t *testing.T) {
 	}
 }
 
-// TestExportFinishesLast checks that everything was read and all connections were closed before Finish runs. So
-// nothing can undo the mark later.
+// TestExportFinishesLast checks that Finish runs after everything was read and all connections were closed. So nothing
+// can undo the moved mark later.
 func TestExportFinishesLast(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -194,8 +195,8 @@ func TestExportFinishesLast(t *testing.T) {
 	}
 }
 
-// TestImportedLinks checks states of links that only an owner can know. After an import they are reset, because no
-// node owns the session yet.
+// TestImportedLinks checks that an import resets those states of a link that only an owner can know. After an import,
+// no node owns the session.
 func TestImportedLinks(t *testing.T) {
 	t.Parallel()
 	type link struct {

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keepNetworkIDs is how long the acknowledgements of a gateway can find their message.
+// keepNetworkIDs is how long a gateway's message ids are kept. Until then, an acknowledgement from the gateway finds
+// its message.
 const keepNetworkIDs = 30 * 24 * time.Hour
 
 func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
@@ -27,7 +28,8 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 
 const faultGatewayNumberTaken puntuale.ReasonCode = "gateway.number_taken"
 
-// sameNumber turns the error about a repeated network_mark into a conflict: another session has this mark.
+// sameNumber turns the database's error about a repeated network_mark into a conflict. Another session already has this
+// number.
 func sameNumber(err error) error {
 	if engine.Repeated(err) {
 		return puntuale.Conflict(faultGatewayNumberTaken)
@@ -74,7 +76,7 @@ func (s *Store) NetworkIDs(ctx context.Context, client puntuale.ClientID, sessio
 	return found, nil
 }
 
-// OpenAttempts reads the session's open messages from the index of open messages.
+// OpenAttempts reads the session's open attempts from the index of open messages.
 func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, since time.Time) ([]puntuale.OpenAttempt, error) {
 	type attempt struct {
 		puntuale.OpenAttempt
@@ -104,15 +106,15 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 	return open, nil
 }
 
-// openAttemptsMost is the largest number of attempts to one recipient that are read. If there is more than one, a
-// caller cannot tell them apart.
+// openAttemptsMost is how many attempts to one recipient are read at most. The callers only need to know whether there
+// is more than one.
 const openAttemptsMost = 20
 
-// errEnough ends a read early.
+// errEnough ends a read before its last row.
 var errEnough = errors.New("enough")
 
-// GatewayHealth returns when a message of the session last failed for a reason. It also returns how many of its latest
-// sent messages in a period have no receipt.
+// GatewayHealth returns when a message of the session last failed for the given reason. It also counts the messages,
+// back from the latest sent message in the period, until it finds a message with a receipt. limit is the largest count.
 func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, limit int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
 	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
 		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))
@@ -139,7 +141,7 @@ func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, ses
 	return h, nil
 }
 
-// purgeNetworkIDs removes ids that are too old for any acknowledgement.
+// purgeNetworkIDs deletes ids that are older than keepNetworkIDs.
 func (s *Store) purgeNetworkIDs(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from network_id where at < $1`, engine.Micros(now.Add(-keepNetworkIDs))); err != nil {

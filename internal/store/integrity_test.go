@@ -16,7 +16,7 @@ import (
 )
 
 // large makes a SQLite file that is too large to be checked completely at each start. It closes the file and returns
-// its path. Most of the file is one client's entries in the simulated network's ledger.
+// its path. Most of the file is entries of one client in the simulated network's ledger.
 func large(t *testing.T) (*storetest.Database, *storetest.Client, string) {
 	t.Helper()
 	d := storetest.SQLite(t)
@@ -66,8 +66,8 @@ func wantFailed(t *testing.T, s *store.Store) {
 	}
 }
 
-// TestSQLiteDamageIsMet has damage that a start does not find. When a statement, or the check of the whole file,
-// meets it, the store ends. Later starts refuse the file until another file replaces it.
+// TestSQLiteDamageIsMet damages a place in the file that a start does not check. When a statement, or the check of the
+// whole file, reads the damage, the store must end. Later starts must refuse the file until another file replaces it.
 func TestSQLiteDamageIsMet(t *testing.T) {
 	t.Parallel()
 	for name, meet := range map[string]func(s *store.Store, c *storetest.Client) error{
@@ -106,7 +106,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 				}
 			}
 			write(t, path, whole)
-			for range 2 { // once with the mark, once without it
+			for range 2 { // first with the mark of the damage, then without it
 				s := d.Open(t)
 				if err := errors.Join(s.Verify(context.Background()), s.Check(context.Background()), s.Close()); err != nil {
 					t.Fatal(err)
@@ -119,7 +119,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 	}
 }
 
-// TestSQLiteUncleanEnd checks that a start checks more if the last process did not close the file.
+// TestSQLiteUncleanEnd checks that a start reads more of the file if the last process did not close it.
 func TestSQLiteUncleanEnd(t *testing.T) {
 	t.Parallel()
 	d, c, path := large(t)
@@ -127,7 +127,7 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 	if _, err := s.Tenant(c.ID).Start(context.Background(), c.Run("+393331234567", storetest.Begin, 1)); err != nil {
 		t.Fatal(err)
 	}
-	dead := engine.Config{Data: t.TempDir()} // a copy of the files, as kill -9 leaves them
+	dead := engine.Config{Data: t.TempDir()} // a copy of the files as they are after kill -9
 	for _, rest := range []string{"", "-wal"} {
 		write(t, filepath.Join(dead.Data, "puntuale.db"+rest), read(t, path+rest))
 	}
@@ -138,11 +138,11 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 		t.Errorf("a clean end leaves the log: %v", err)
 	}
 	overwrite(t, filepath.Join(dead.Data, "puntuale.db"))
-	wantUntrusted(t, dead, "", "is damaged") // the start meets the damage, because SQLite copies its log into the file when it opens it
+	wantUntrusted(t, dead, "", "is damaged") // SQLite copies its log into the file while it opens it, and so reads the damage
 }
 
-// TestPostgresDamageIsMet has a damaged page that PostgreSQL reports. Then the server is not ready, but statements on
-// other pages still work.
+// TestPostgresDamageIsMet damages a page of PostgreSQL, which reports it. Then the server must not be ready, but
+// statements on other pages must still work.
 func TestPostgresDamageIsMet(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresLockWait has a call that waits for a lock. After a short time the writer does the other calls first:
-// those in the same batch and those behind it. If a call waits for an equal call, its error says that the equal call
-// is running.
+// TestPostgresLockWait lets one call wait for a lock. After a short time the writer must first do the other calls of
+// its batch, and the calls that wait behind the batch. If a call waits for an equal call, its error must say that the
+// equal call is running.
 func TestPostgresLockWait(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -63,7 +63,8 @@ func TestPostgresLockWait(t *testing.T) {
 	}
 }
 
-// TestCallersDeadline checks that a caller's expired deadline does not look like a store that cannot be reached.
+// TestCallersDeadline checks the error of a call whose caller's deadline expired. The error must not say that the store
+// is unavailable.
 func TestCallersDeadline(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

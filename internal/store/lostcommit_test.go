@@ -18,12 +18,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// proxy is between the store and PostgreSQL. It cuts the connection at a COMMIT.
+// proxy passes bytes between the store and PostgreSQL. It can cut a connection at a COMMIT.
 type proxy struct {
 	listener net.Listener
 	server   func() (net.Conn, error)
 	frozen   sync.RWMutex // while locked, the proxy passes nothing on and closes nothing
-	cut      atomic.Int32 // whether and when the proxy cuts the connection of the next COMMIT
+	cut      atomic.Int32 // where the proxy cuts the connection of the next COMMIT, if at all
 	deaf     atomic.Bool  // the proxy ignores requests to cancel a statement of another connection
 	mu       sync.Mutex
 	open     []net.Conn
@@ -31,12 +31,12 @@ type proxy struct {
 
 const (
 	cutNothing int32 = iota
-	cutBefore        // before the server gets the COMMIT
-	cutAfter         // after the server did the COMMIT
-	cutDuring        // while the server does the COMMIT
+	cutBefore        // before the server receives the COMMIT
+	cutAfter         // after the server has committed
+	cutDuring        // while the server is committing
 )
 
-// behindProxy makes stores of this database connect through the proxy.
+// behindProxy makes stores of this database connect through a proxy.
 func behindProxy(t *testing.T, d *storetest.Database) *proxy {
 	t.Helper()
 	address, err := url.Parse(d.Config.Database)
@@ -88,7 +88,7 @@ func (p *proxy) relay(client net.Conn) {
 	p.open = append(p.open, client, server)
 	p.mu.Unlock()
 	var mute atomic.Bool
-	silent := make(chan struct{}) // closed when the server sends nothing more, or when its bytes are ignored
+	silent := make(chan struct{}) // closed when the server sends nothing more, or when the proxy ignores its bytes
 	go func() {
 		defer close(silent)
 		defer client.Close()
@@ -142,7 +142,7 @@ func (p *proxy) relay(client net.Conn) {
 	}()
 }
 
-// pass waits while the proxy is frozen.
+// pass blocks while the proxy is frozen.
 func (p *proxy) pass() {
 	p.frozen.RLock()
 	defer p.frozen.RUnlock()
@@ -157,8 +157,8 @@ func (p *proxy) cutAll() {
 	p.open = nil
 }
 
-// TestPostgresCommitInDoubt breaks a connection during COMMIT. If the rows show the result, the caller gets it. If
-// not, the error says that the result is in doubt.
+// TestPostgresCommitInDoubt breaks a connection during COMMIT. If the rows show whether the COMMIT succeeded, the
+// caller must get the result. Otherwise the error must say that the result is in doubt.
 func TestPostgresCommitInDoubt(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -211,8 +211,8 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 	}
 }
 
-// TestPostgresComesBack checks that the store replaces a connection that broke while idle. While the server is away,
-// the store is unavailable; later it finds the server again.
+// TestPostgresComesBack checks that the store replaces a connection that broke while idle. While the server is stopped,
+// the store must be unavailable. When the server runs again, the store must work again.
 func TestPostgresComesBack(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

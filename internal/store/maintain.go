@@ -12,16 +12,16 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// How long the store keeps data that nobody needs any more.
+// These limits say how long the store keeps data that nobody needs any more.
 const (
-	keepKeys   = 48 * time.Hour    // idempotency records; callers are promised half of this time
-	keepDays   = 400               // the store keeps a client's daily usage for this many days
-	keepIntent = 48 * time.Hour    // attempts without an outcome on a deleted session
-	sweepBound = 10 * engine.Chunk // messages that one call handles
+	keepKeys   = 48 * time.Hour    // idempotency records; the API promises callers half of this time
+	keepDays   = 400               // days for which the store keeps a client's daily usage
+	keepIntent = 48 * time.Hour    // attempts without an outcome, on a deleted session
+	sweepBound = 10 * engine.Chunk // messages that one call of sweep handles
 )
 
-// strayMessages finds the open messages of deleted sessions. A deletion that failed half way may leave them, or they
-// have attempts without an outcome. Each session is looked up in the index of open messages.
+// strayMessages finds open messages of deleted sessions. Some were left by a deletion that failed half way. Others have
+// an attempt without an outcome. The statement searches the index of open messages for each session.
 const (
 	strayMessages = `
 select m.client_id, m.id, m.intent from session s cross join message m
@@ -31,8 +31,8 @@ select m.client_id, m.id, m.intent from session s cross join lateral (
  select * from message o where o.session_id = s.id and o.state = 0 and o.client_id + 0 = s.client_id and (o.intent = 0 or o.intent_at < $1) limit $2) m
 where s.deleted_at <> 0 limit $2`
 
-	// oldDays uses the primary key, because there is no index by day: the oldest days of a client are the first of
-	// its rows.
+	// oldDays uses the primary key, because there is no index by day. The primary key sorts a client's rows by day, so
+	// the oldest days come first.
 	oldDays = `
 select g.client_id, g.day from client c cross join api_usage g where g.client_id = c.id and g.day < $1 limit $2`
 	oldDaysLateral = `
@@ -75,7 +75,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// ownedKey names an idempotency record and its owner.
+// ownedKey is the primary key of an idempotency record.
 type ownedKey struct {
 	owner      int64
 	scope, key string
@@ -98,7 +98,7 @@ func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			// The condition on at leaves out a key that another call has taken meanwhile.
+			// Another call may have taken the key since it was read. The condition on at leaves such a key alone.
 			_, err := a.Exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
 			return err

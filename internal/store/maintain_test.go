@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends the messages that a half-failed deletion left.
-// Messages in flight are cancelled when they would be retried.
+// TestMaintainEndsWhatDeletionsLeave checks that Maintain ends messages that a half-failed deletion left. A message in
+// flight must be cancelled when it would be retried.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -85,7 +85,7 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 	})
 }
 
-// TestMaintainForgetsContacts checks that people who wrote long ago are forgotten, unless they set a preference.
+// TestMaintainForgetsContacts checks that Maintain deletes contacts who wrote long ago, unless they set a preference.
 func TestMaintainForgetsContacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

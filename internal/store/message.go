@@ -12,22 +12,22 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// answerBytes is how many bytes of requests and contents one answer may have. Each message of an answer may have a
-// different request of up to 1 MiB. A request counts once for each message, because the answer repeats it.
+// answerBytes limits the bytes of requests and contents in one answer. Each message of an answer may have a different
+// request of up to 1 MiB. A request counts again for each message, because the answer repeats it.
 const answerBytes = 2 * engine.PageBytes
 
-// detailColumns leaves out the long columns of runs, which are read later, once for all messages of a run. A negative
-// valid_until marks a message that was stopped in flight (queue.CancelMessages).
+// detailColumns leaves out the long columns of runs. They are read later, once for all messages of a run. A negative
+// valid_until means that the message was stopped in flight (queue.CancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
  octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
  coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0, m.purpose, r.reference, r.sequence_id, m.campaign_id`
 
-// detailReceipts adds the receipts of messages. Most messages have none.
+// detailReceipts joins the receipts of messages. Most messages have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
 
-// A cross join makes SQLite keep the order of the tables. Otherwise it may read all runs of the client.
+// A cross join makes SQLite read the tables in the written order. Otherwise it may read all runs of the client.
 const (
 	messageDetails = `
 select ` + detailColumns + `
@@ -36,7 +36,7 @@ where m.client_id = $1 and m.id = u.i and r.client_id = m.client_id and r.id = m
 	runContents = ` from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 )
 
-// details has messages without the long columns, which are read later.
+// details are messages without their long columns, which are read later.
 type details struct {
 	all              []puntuale.MessageDetail
 	request, content []int // lengths in bytes
@@ -54,8 +54,8 @@ func (d *details) scan(rows engine.Row) error {
 	return err
 }
 
-// fit returns how many of the messages, from the first on, one answer may have; at least one. It also returns how
-// many bytes their requests and contents have.
+// fit returns how many of the messages, from the first on, fit into one answer; at least one. It also returns the total
+// bytes of their requests and contents.
 func (d *details) fit() (n, bytes int) {
 	seen := map[puntuale.RunID]bool{}
 	for i := range d.all {
@@ -125,7 +125,7 @@ func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details
 	return d, nil
 }
 
-// inOrder returns the messages that were found, each once, in the order of ids.
+// inOrder returns the found messages in the order of ids, each once.
 func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.MessageDetail {
 	found := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(all))
 	for i := range all {
@@ -150,7 +150,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				return fmt.Errorf("read the steps of a run: %w", err)
 			}
 			for _, m := range messages {
-				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // the content may have been removed after the message was read
+				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // the content may have been removed since the message was read
 					continue
 				}
 				if m.Step < 0 || m.Step >= len(steps) {
@@ -162,7 +162,8 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 		})
 }
 
-// eachRun reads the runs of the messages with the statement text. It calls use for each run with the run's messages.
+// eachRun reads the runs of the messages with the given statement text. It calls use for each run, with the messages of
+// the run.
 func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text string,
 	use func(content string, request []byte, messages []*puntuale.MessageDetail) error,
 ) error {

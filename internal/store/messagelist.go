@@ -39,8 +39,8 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
-// listed returns at most limit messages of the filter, newest first, with ids below last and not below floor. A
-// search by text may stop earlier; then listed returns the id down to which it searched.
+// listed returns at most limit messages of the filter, newest first. Their ids are below last and not below floor. A
+// search by text may stop before floor. Then listed also returns the id at which it stopped.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
@@ -59,7 +59,7 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 }
 
 const (
-	// lookedAt finds the call that is $3 calls before a cursor.
+	// lookedAt finds the call that is $3 calls older than the cursor.
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
 	// runFrom finds the first call whose id is at least $2.
 	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
@@ -67,12 +67,13 @@ const (
 	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
-// runsApart is how much later a call may have been received than a call with a larger id.
+// runsApart allows for ids that are not in the order of time. A call with a smaller id may have been received up to
+// this long after a call with a larger id.
 const runsApart = time.Hour
 
-// span returns which ids a list with Look reads: below the first result, and not below the second (0: no limit). Ids
-// grow with the moments of calls, except that servers take ids in blocks. So a binary search finds the first id of a
-// period. All waiting messages are read, unless there are more than Look.
+// span returns which ids a list with Look reads: ids below the first result, and not below the second (0: no limit).
+// Later calls have larger ids, except that servers take ids in blocks. So a binary search finds the first id of a
+// period. If at most Look messages are waiting, the list reads all waiting messages.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil
@@ -92,8 +93,8 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// firstIDSince returns the id of the first call that was received at moment or later, or last if that is smaller. All
-// messages of earlier calls have smaller ids, planned and resent ones.
+// firstIDSince returns the id of the first call that was received at moment (in µs) or later, or last if that is
+// smaller. All messages of earlier calls have smaller ids, both planned and resent messages.
 func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
@@ -115,18 +116,18 @@ func (t tenant) firstIDSince(ctx context.Context, moment, last int64) (int64, er
 	return bound, nil
 }
 
-// listStatement builds the statement for a list of messages, newest first. Its first arguments are client, cursor and
-// limit.
+// listStatement builds the statement for a list of messages, newest first. Its first three arguments are client, cursor
+// and limit.
 type listStatement struct {
 	postgres  bool
 	args      []any
 	ofRun     string
-	ofPlanned string // conditions on runs, in the part that finds planned messages
+	ofPlanned string // conditions on runs; only for the part that finds planned messages
 	ofMessage string
 	bounded   bool
 }
 
-// listing returns a statement for ids below last and not below floor.
+// listing begins a statement for ids below last and not below floor.
 func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
@@ -137,8 +138,8 @@ func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	return l
 }
 
-// pending returns the part that finds open messages of the client's sessions. Without other conditions, the index
-// alone gives the newest ones, even if there are many.
+// pending returns the part that finds open messages of the client's sessions. Without other conditions, the index alone
+// yields the newest messages, even if there are many.
 func (l *listStatement) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
@@ -146,7 +147,7 @@ func (l *listStatement) pending() string {
  order by m.id desc limit $3`
 }
 
-// runs returns the join with the messages' runs, if a condition needs it.
+// runs returns the join with the messages' runs if a condition needs it, and "" otherwise.
 func (l *listStatement) runs() string {
 	if l.ofRun == "" {
 		return ""
@@ -155,10 +156,10 @@ func (l *listStatement) runs() string {
 	return " cross join run r"
 }
 
-// campaign returns the part that finds messages of one campaign. It checks the client in the campaign's row.
+// campaign returns the part that finds messages of one campaign. It checks the campaign's client in the campaign's row.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
-	if f.State != nil { // the index of a campaign's messages has the state
+	if f.State != nil { // the index of a campaign's messages contains the state
 		state = " and m.state = " + l.bind(int64(*f.State))
 	}
 	runs := l.runs()
@@ -168,15 +169,15 @@ func (l *listStatement) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun returns the part that finds messages through the client's runs. Runs of one phone have an index. Other runs
-// are read from the newest on, up to the limit. The ids of a run's planned messages follow the id of the run, so they
-// have the order of runs. Resent messages have other ids and an index of their own.
+// byRun returns the part that finds messages through the client's runs. Runs of one phone have an index. Other runs are
+// read from the newest on, up to the limit. The ids of a run's planned messages follow the id of the run, so these
+// messages are sorted like their runs. Resent messages have other ids, and an index of their own.
 //
-// PostgreSQL estimates that a range of ids has a ninth of all rows. So a lateral join forces the right plan. SQLite
-// has no lateral join, but keeps the order of the tables.
+// PostgreSQL estimates that a range of ids contains a ninth of all rows. So the statement needs a lateral join to get
+// the right plan. SQLite has no lateral join, but it reads the tables in the written order.
 func (l *listStatement) byRun(ofFewRuns bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
-	if ofFewRuns { // "+ 0" prevents SQLite from using an index only for the order
+	if ofFewRuns { // "+ 0" prevents SQLite from using an index only to sort
 		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
 	}
 	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
@@ -201,8 +202,7 @@ func (l *listStatement) statement(f puntuale.MessageFilter) string {
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
 }
 
-// found returns the statement that selects the ids. "+ 0" prevents SQLite from building a temporary index on a
-// column.
+// found returns the statement that selects the ids. "+ 0" prevents SQLite from building a temporary index on a column.
 func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)

@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// BenchmarkMove moves a large installation from SQLite to PostgreSQL and back. It reports rows a second, and how much
-// memory grew. PUNTUALE_ROWS is the number of messages (default 10,000). The installation has half as many runs, and
+// BenchmarkMove moves a large installation from SQLite to PostgreSQL and back. It reports rows per second, and by how
+// much memory grew. PUNTUALE_ROWS is the number of messages (default 10,000). The installation has half as many runs, and
 // one entry in the simulated network's ledger for each message:
 //
 //	PUNTUALE_ROWS=1000000 scripts/with-postgres go test ./internal/store -run - -bench Move -benchtime 1x
@@ -95,10 +95,11 @@ func fromFile(b *testing.B, d *storetest.Database, name string) int64 {
 	return h.Rows()
 }
 
-// measure reports rows a second, and how much the memory of the process grew meanwhile (only on Linux).
+// measure runs do. It reports rows per second, and by how much the memory of the process grew meanwhile (only on
+// Linux).
 func measure(b *testing.B, what string, do func() int64) {
 	b.Helper()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the highest value of memory
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak value
 	before := memory()
 	begun := time.Now()
 	rows := do()
@@ -106,7 +107,7 @@ func measure(b *testing.B, what string, do func() int64) {
 	b.ReportMetric(memory()-before, "MB-"+what)
 }
 
-// memory returns the most memory that the process has used since the last reset, in megabytes.
+// memory returns the peak memory of the process since the last reset, in megabytes.
 func memory() float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

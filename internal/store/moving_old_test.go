@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// later has columns and tables that files with the first schema do not have.
+// later lists columns and tables that files with the first schema do not contain.
 var later = []string{"secret", "late_run", "client.blanked_to", "client.erased", "run.blanked_at", "session.number"}
 
 // TestOldFile imports a file with the first schema, in the first version of the format. Such files must stay readable
-// for ever. The file is never made again; UPDATE=first wrote it.
+// for ever. The file was written once, with UPDATE=first, and must never be written again.
 func TestOldFile(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("testdata", "export-1-1.gz")
@@ -48,7 +48,7 @@ func TestOldFile(t *testing.T) {
 			if n := count(t, d, "select count(*) from run where blanked_at = 0"); h.Schema != 1 || n == 0 {
 				t.Errorf("schema %d, %d runs with the default", h.Schema, n)
 			}
-			// The import must create this counter, which the file does not have.
+			// The import must create this counter, because the file does not contain it.
 			if n := count(t, d, "select count(*) from counter where noun = 'command'"); n != 1 {
 				t.Error("a counter that the file does not have is gone")
 			}
@@ -59,7 +59,8 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// without removes tables and columns from a file, and the counters of these tables, as if they had never existed.
+// without removes tables and columns from a file as if they had never existed. It also removes the counters of these
+// tables.
 func without(t *testing.T, file []byte, names []string) []byte {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(file))

@@ -21,12 +21,12 @@ import (
 
 const patient = "+393331234567"
 
-// installation is a world with rows in every table that moves.
+// installation is a world with rows in every table that a transfer moves.
 type installation struct {
 	*storetest.World
 	client  *storetest.Client
 	limited *storetest.Client // a client with 100 credits
-	replay  puntuale.StartRun // a call with an idempotency key that has a kept answer
+	replay  puntuale.StartRun // a call whose answer is stored under its idempotency key
 	ids     []puntuale.MessageID
 	open    []puntuale.MessageID // messages with attempts that have no answer
 }
@@ -117,7 +117,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	return in
 }
 
-// tables returns the tables that move with their columns, as the header of a file has them.
+// tables returns the moved tables with their columns, as the header of an exported file lists them.
 func tables(t testing.TB, d *storetest.Database) []archive.Table {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(exported(t, d, transfer.ExportConfig{})))
@@ -176,7 +176,7 @@ func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	return all
 }
 
-// same compares a database with a copy of it. The copy begins a new archive.
+// same compares a database with its copy. Only the archive differs, because the copy begins a new one.
 func same(t testing.TB, a, b *storetest.Database) {
 	t.Helper()
 	for _, table := range tables(t, a) {
@@ -192,7 +192,7 @@ func same(t testing.TB, a, b *storetest.Database) {
 	}
 }
 
-// directions has all ways to move between the two kinds of databases.
+// directions lists all ways to move between the two kinds of databases.
 var directions = map[string][2]storetest.Driver{
 	"sqlite to postgres":   {storetest.SQLite, storetest.Postgres},
 	"postgres to sqlite":   {storetest.Postgres, storetest.SQLite},
@@ -209,7 +209,7 @@ func eachDirection(t *testing.T, test func(t *testing.T, from, to *storetest.Dat
 	}
 }
 
-// TestMove checks that an installation with every kind of row is the same after a move. Only data about running
+// TestMove checks that an installation with every kind of row is the same after a move. Only the data about running
 // servers differ.
 func TestMove(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func count(t testing.TB, d *storetest.Database, query string, args ...any) (n in
 	return n
 }
 
-// goesOn uses a moved installation, to check that it works.
+// goesOn uses a moved installation and checks that it works.
 func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	ctx := context.Background()
 	s := d.Open(t)
@@ -262,13 +262,13 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if err != nil || int64(started.IDs[0]) <= newest {
 		t.Errorf("a new message has the id %v, the last of the old ones %d: %v", started.IDs, newest, err)
 	}
-	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // larger intents belong to devices
+	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // larger intents are attempts of devices
 	node, err := s.Join(ctx, time.Minute)
 	if err != nil || int64(node) <= oldNode {
 		t.Errorf("node %d, after %d: %v", node, oldNode, err)
 	}
-	// A claim that takes credits writes the ledger, and a late receipt writes an event. The numbers of both must
-	// continue.
+	// A claim that uses credits writes the ledger, and a late receipt writes an event. The numbers of ledger entries
+	// and events must continue after the move.
 	fresh, err := s.Tenant(in.limited.ID).Start(ctx, in.limited.Run(patient, storetest.Begin, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
  and k.credits <> (select coalesce(sum(e.amount), 0) from credit_entry e where e.client_id = k.id)`); n != 0 {
 		t.Errorf("the ledger of %d clients does not add up", n)
 	}
-	// Attempts of the old installation are still open, and no node owns them.
+	// Attempts from the old installation are still open, and no node owns them.
 	due, err := s.Due(ctx, []puntuale.QueueCursor{{Session: in.limited.Session}}, storetest.Begin.Add(time.Minute), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	}
 }
 
-// TestImportRefuses checks that an import refuses a wrong file or a wrong database, and leaves nothing behind.
+// TestImportRefuses checks that an import refuses a wrong file or a wrong database. The database must stay unchanged.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -330,7 +330,7 @@ func TestImportRefuses(t *testing.T) {
 			refuse("a missing table", empty, rewritten(t, file, func(h *archive.Header) {
 				h.Tables = h.Tables[:len(h.Tables)-1]
 			}), everything, as(archive.ErrDamaged))
-			imported(t, empty, file) // succeeds, because the refused imports left the database empty
+			imported(t, empty, file) // succeeds, because the refused imports wrote nothing into the database
 			conflict := func(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeConflict }
 			refuse("full", empty, file, everything, conflict)
 
@@ -392,7 +392,7 @@ func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	return out.Bytes()
 }
 
-// interrupted is a reader that ends a context after it has read a number of bytes.
+// interrupted is a reader that cancels a context after it has read a number of bytes.
 type interrupted struct {
 	from *bytes.Reader
 	left int
@@ -407,8 +407,8 @@ func (i *interrupted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestInterruptedImport checks that an import that is interrupted anywhere leaves an empty database, and can be
-// repeated.
+// TestInterruptedImport checks that an import that is interrupted anywhere leaves the database empty, and that the
+// import can be repeated.
 func TestInterruptedImport(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, storetest.SQLite(t)).DB
@@ -448,7 +448,7 @@ func TestInterruptedImport(t *testing.T) {
 	}
 }
 
-// TestImportCutOff checks that an import leaves nothing behind if its connection is cut in the middle.
+// TestImportCutOff checks that an import leaves nothing in the database if its connection is cut before the end.
 func TestImportCutOff(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -562,7 +562,7 @@ func TestFinalExport(t *testing.T) {
 	}
 }
 
-// TestExportIsOneMoment checks that an export sees the database as it is at one moment, while others write.
+// TestExportIsOneMoment checks that an export contains one state of the database, while other connections write.
 func TestExportIsOneMoment(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -611,7 +611,7 @@ func TestEveryColumnIsKnown(t *testing.T) {
 				t.Errorf("%v are neither in movedTables nor in leftTables: %v", foreign, err)
 			}
 			tables(t, d)
-			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // the view of an operator does no harm
+			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // an operator's own view must not be reported
 				t.Fatal(err)
 			}
 			tables(t, d)

@@ -52,7 +52,7 @@ func (s *Store) NoteLimit(ctx context.Context, id puntuale.SessionID, limit int)
 	})
 }
 
-// forgetTemplates removes the templates of a business if no session of the client belongs to the business any more.
+// forgetTemplates deletes the templates of a business if the client has no session left that belongs to the business.
 func forgetTemplates(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `delete from network_template where client_id = $1
  and not exists (select 1 from official o where o.client_id = $1 and o.account = network_template.account)`, client); err != nil {
@@ -106,7 +106,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		if len(all) == 0 {
 			return before.tell(ctx, a, at)
 		}
-		// The list does not change templates that have an event later than the list.
+		// The list does not change a template if an event about the template came after the list was read.
 		_, err = a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, u.n, u.l, u.i, u.s, u.c, u.q, u.r, u.d, u.p, $3::bigint
@@ -149,7 +149,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEven
 		if err != nil {
 			return err
 		}
-		// If no list has had the template yet, an event about its quality does not say its status. So the status
+		// The template may be new, and an event about its quality does not contain its status. In this case the status
 		// stays unknown until the network reports it.
 		if _, err := a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
@@ -219,7 +219,7 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 
 const networkTemplateNoun = "network template:"
 
-// afterTemplate reads a cursor: name and language of the last row of the page before.
+// afterTemplate reads a cursor: name and language of the last row on the page before.
 func afterTemplate(p puntuale.Page) (name, language string, err error) {
 	if p.Cursor == "" {
 		return "", "", nil

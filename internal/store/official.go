@@ -48,7 +48,7 @@ func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (puntuale
 	return s.sealedKeys(ctx, id, puntuale.Official)
 }
 
-// sealedKeys reads the sealed keys of a session of the given type. The keys are nil if the session has none.
+// sealedKeys reads the sealed keys of a session of the given type. The keys are nil if the session has no keys.
 func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, connection puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
 		[]any{id, connection}, &client, &sealed)
@@ -79,13 +79,13 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	})
 }
 
-// outsideWindow is a condition that excludes a message m that left inside its recipient's 24-hour window.
+// outsideWindow is a condition that excludes each message m that left inside its recipient's 24-hour window.
 const outsideWindow = `
  and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
 
-// Addressed reads the client's outcomes since a moment from the index of their moments. The store has only the end of
-// a person's last window; the window began 24 hours earlier. An earlier window of the person is not known any more.
+// Addressed reads the client's outcomes since a time, from the index by done_at. The store has only the end of each
+// person's last window, which began 24 hours earlier. It no longer knows earlier windows of the person.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m
@@ -128,7 +128,7 @@ func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, ex
 	})
 }
 
-// purgeUploads removes the ids of files that the network no longer has.
+// purgeUploads deletes the ids of files that the network no longer stores.
 func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from upload where until < $1`, engine.Micros(now)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresOnceInDoubt breaks a connection during the COMMIT of a call with an idempotency key, before or after
-// the commit. The call must take effect once, and its answer must be kept.
+// TestPostgresOnceInDoubt breaks a connection shortly before or after the COMMIT of a call with an idempotency key. The
+// call must take effect once, and its answer must be stored.
 func TestPostgresOnceInDoubt(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -56,7 +56,7 @@ func TestPostgresOnceInDoubt(t *testing.T) {
 			}
 		}
 	}
-	// Without a key, the store cannot find out the result, and the caller's error says so.
+	// Without a key, the store cannot find out whether the call was stored, and the caller's error says so.
 	third := c.MustStart("+393331234567", storetest.Begin.Add(time.Hour), 1)
 	p.cut.Store(cutAfter)
 	_, err := c.Resend(ctx, c.Again(third...))

@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// In messageOutcomes, done_at is when the outcome was recorded. A resend does not change it; a correction does.
+// messageOutcomes reads outcomes by done_at, the time when the outcome was recorded. A resend does not change done_at;
+// a correction of the outcome does.
 const messageOutcomes = `
 select m.id, m.outcome, m.state, m.reason, m.done_at from message m
 where m.client_id = $1 and m.outcome <> 0 and m.done_at >= $2 and m.done_at < $3 and (m.done_at > $4 or m.done_at = $4 and m.id > $5)
@@ -46,7 +47,7 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "outcome:%d:%d", engine.Micros(end.Done), end.ID)), nil
 }
 
-// afterOutcome reads a cursor: moment and id of the last outcome on the page before.
+// afterOutcome reads a cursor: done_at and id of the last outcome on the page before.
 func afterOutcome(p puntuale.Page) (at, last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {

@@ -12,15 +12,15 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// uncertainAttempts reads at most openWithin open messages. Its first row has their number. There is no index of
-// attempts, because it would make claims expensive.
+// uncertainAttempts reads at most openWithin open messages. Its first row contains their count. There is no index of
+// attempts, because such an index would make claims expensive.
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
  select count(*), 0, 0 from f
  union all select m.id, m.intent_at, m.next_at from f cross join message m
  where m.client_id = $1 and m.id = f.i and m.intent > 0 and m.next_at > m.intent_at
  and not (m.intent >= ` + deviceToken + ` and m.detail = '')`
 
-// deviceToken is [puntuale.DeviceToken] for statements.
+// deviceToken is [puntuale.DeviceToken] as text in statements.
 const deviceToken = "4611686018427387904"
 
 func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntuale.UncertainAttempt, all bool, err error) {
@@ -45,7 +45,7 @@ func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntual
 	return found, all, nil
 }
 
-// A cross join makes SQLite keep the order of the tables. Otherwise it reads the client's whole blacklist.
+// A cross join makes SQLite read the tables in the written order. Otherwise it reads the client's whole blacklist.
 const amongBlacklisted = `select b.phone from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
 
 func (t tenant) AmongBlacklisted(ctx context.Context, words []string) ([]string, error) {

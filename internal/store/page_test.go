@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// FuzzCursor checks that an accepted cursor was made for this list: it names a row, and writing it again gives the
-// same text.
+// FuzzCursor reads any text as a cursor. An accepted text must give valid values. A refused text must give the error
+// code CodeInvalid.
 func FuzzCursor(f *testing.F) {
 	rows := []int64{7, 8}
 	_, cursor := engine.CutPage(rows, 1, "message", func(n *int64) int64 { return *n })

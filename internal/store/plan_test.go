@@ -10,14 +10,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// access says how each statement must reach a table: by an index or by the key. avoids names an index that the
-// statement must not use.
+// access lists how each statement must reach a table: by an index, or by the key. avoids is an index that the statement
+// must not use.
 var access = map[string]struct {
 	reads  bool
 	wants  []string // names of indexes on both databases; "key" is the key of table message
 	avoids string
-	scans  string // a scan in the words of SQLite, which the statement must not do
-	allows string // a part of the plan that is allowed, although it uses an index badly
+	scans  string // a scan that the statement must not do, as SQLite names it in the plan
+	allows string // a part of the plan that is allowed, although it is a scan
 }{
 	"persons":         {reads: true, wants: []string{"person_phone"}},
 	"answered":        {reads: true, avoids: "Seq Scan on conversation", scans: "SCAN g\n"},
@@ -138,7 +138,7 @@ var access = map[string]struct {
 	"list pending":     {reads: true, wants: []string{"message_open", "key"}},
 }
 
-// fill gives the tables sizes and statistics like those of a real installation.
+// fill gives the tables sizes and statistics that are like those in a real installation.
 func fill(t *testing.T, w *storetest.World) {
 	t.Helper()
 	c := w.Client(puntuale.AccountFull)

@@ -23,13 +23,13 @@ func onBoth(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// withAdmissionDeadline returns a context with an admission deadline, and a function that ends the deadline.
+// withAdmissionDeadline returns a context with an admission deadline, and a function that makes the deadline pass.
 func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()) {
 	ends := make(chan struct{})
 	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
-// soon waits for an answer. If none comes, it fails the test with the given text.
+// soon waits for an answer. If no answer comes soon, it fails the test with the text late.
 func soon(t *testing.T, answer <-chan error, late string) {
 	t.Helper()
 	select {
@@ -42,8 +42,8 @@ func soon(t *testing.T, answer <-chan error, late string) {
 	}
 }
 
-// TestWritersAreFair checks that a writer first takes calls that prevent sending. Then it takes the first task of
-// each owner before the second task of any owner.
+// TestWritersAreFair checks the order in which a writer does its tasks. Calls that prevent sending come first. After
+// them, the first task of each owner comes before the second task of any owner.
 func TestWritersAreFair(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -80,8 +80,8 @@ func TestWritersAreFair(t *testing.T) {
 	})
 }
 
-// TestClaimIsAlone checks that a claim shares its transaction with no other task, and does not wait for earlier
-// calls, because its messages are due now.
+// TestClaimIsAlone checks that a claim shares its transaction with no other task. It also checks that a claim does not
+// wait for earlier calls, because the claim's messages are due now.
 func TestClaimIsAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -116,8 +116,8 @@ func TestClaimIsAlone(t *testing.T) {
 	})
 }
 
-// TestClaimsDoNotStarveCalls checks that a call is served even while many claims wait. This matters most for a stop
-// while a backlog leaves.
+// TestClaimsDoNotStarveCalls checks that the writer does a call even while many claims wait. This matters most for a
+// stop during a backlog.
 func TestClaimsDoNotStarveCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -130,7 +130,7 @@ func TestClaimsDoNotStarveCalls(t *testing.T) {
 	})
 }
 
-// TestChunkIsAlone checks that a call shares no transaction with a chunk of a campaign. The call waits only for the
+// TestChunkIsAlone checks that a call and a chunk of a campaign never share a transaction. The call waits only for the
 // chunk that is running.
 func TestChunkIsAlone(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestChunkIsAlone(t *testing.T) {
 	})
 }
 
-// TestCallsDoNotStarveChunks checks that a chunk of a campaign is served even while many calls wait.
+// TestCallsDoNotStarveChunks checks that the writer does a campaign's chunk even while many calls wait.
 func TestCallsDoNotStarveChunks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -170,9 +170,8 @@ func TestCallsDoNotStarveChunks(t *testing.T) {
 	})
 }
 
-// TestStartPassesDeadline checks that a start is refused at once when its admission deadline ends while it waits.
-// Nothing of it is stored or counted, and the same idempotency key works later. A start that has begun is never
-// refused.
+// TestStartPassesDeadline checks that a waiting start is refused as soon as its admission deadline passes. Nothing of
+// it is stored or counted, and its idempotency key works later. A start that has begun is never refused.
 func TestStartPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -209,7 +208,7 @@ func TestStartPassesDeadline(t *testing.T) {
 	})
 }
 
-// TestReadPassesDeadline checks that a read is refused if its admission deadline ends before a connection is free. A
+// TestReadPassesDeadline checks that a read is refused if its admission deadline passes before a connection is free. A
 // read without a deadline waits.
 func TestReadPassesDeadline(t *testing.T) {
 	t.Parallel()

@@ -9,16 +9,16 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestQuarantineOfResent checks that the quarantine takes the age of a resent message from its own identifier, not
-// from its run.
+// TestQuarantineOfResent checks how the quarantine finds the age of a resent message. It must use the message's own
+// identifier, not the identifier of the run.
 func TestQuarantineOfResent(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
 	w.MustJoin()
 	for name, test := range map[string]struct {
-		lost   time.Duration // last commit that the new server has, relative to the resend
-		joined time.Duration // earlier failover, relative to the resend
+		lost   time.Duration // last commit that the new server has, as a time after the resend
+		joined time.Duration // earlier failover, as a time after the resend
 		aside  bool
 	}{
 		"on the new timeline":              {-time.Minute, -24 * time.Hour, false},

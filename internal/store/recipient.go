@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// The rows of a new list are written while the campaign still uses its old list. One change of the campaign's row
-// makes the new list the current one. So every current list is complete. forgetLists later removes the rows of an
-// upload that broke off.
+// While the rows of a new list are written, the campaign still uses its old list. One change of the campaign's row
+// makes the new list the current list. So every current list is complete. forgetLists later deletes the rows of an
+// unfinished upload.
 
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
 	columns, err := engine.ToJSON(l.Columns)
@@ -98,8 +98,8 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 	}).ForOwner(int64(t.id)), false)
 }
 
-// lockList locks the campaign of a list. If the list is the current list of its campaign, the campaign must be
-// editable.
+// lockList locks the campaign of a list and reads the list. If the list is the campaign's current list, the campaign
+// must be editable. current reports whether it is.
 func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
 	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
 	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
@@ -112,7 +112,7 @@ func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.List
 	if current = c.List == id; current && !c.State.Editable() {
 		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
-	// Read the size again, because only now, with the campaign locked, no other call can add to the list.
+	// Read the size again. The campaign is locked only now, so another call may have added rows before.
 	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
 	return l, current, err
 }
@@ -133,7 +133,8 @@ func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntua
 	})
 }
 
-// useList makes a list the current list of its campaign, whose row is locked. It deletes an earlier check.
+// useList makes a list the current list of its campaign, whose row the caller has locked. It removes the result of an
+// earlier check.
 func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.RecipientList) error {
 	if _, err := a.Exec(ctx, `update campaign set list_id = $3, state = 0, checked = '' where client_id = $1 and id = $2`, t.id, l.Campaign, l.ID); err != nil {
 		return fmt.Errorf("use a list of recipients: %w", err)
@@ -141,7 +142,7 @@ func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.Recipi
 	return t.countRecipients(ctx, a, l.Campaign, l.ID)
 }
 
-// countRecipients sets the counts of a campaign that was not fed yet.
+// countRecipients sets the counts of a campaign that has not been fed yet.
 func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntuale.CampaignID, list puntuale.ListID) error {
 	_, err := a.Exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
  waiting = (select l.size from campaign_list l where l.client_id = $1 and l.id = $3)
@@ -220,8 +221,8 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 	}).ForOwner(int64(t.id)), false)
 }
 
-// ofList returns rows of a list as columns with the whole key. Otherwise SQLite would read the whole list for each
-// row.
+// ofList returns rows of a list as columns with the whole primary key. Without the whole key, SQLite would read the
+// whole list for each row.
 func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engine.Columns {
 	clients, lists := make([]int64, len(places)), make([]int64, len(places))
 	for i := range places {
@@ -230,7 +231,7 @@ func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engi
 	return engine.Columns{clients, lists, places}
 }
 
-// changeRecipients writes the results of a check. A recipient that an erasure refused stays refused.
+// changeRecipients stores the results of a check. A recipient that was refused because of an erasure stays refused.
 func (t tenant) changeRecipients(ctx context.Context, a engine.Querier, id puntuale.ListID, changed []puntuale.Recipient) error {
 	if len(changed) == 0 {
 		return nil
@@ -278,8 +279,8 @@ func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phone
 	return busy, nil
 }
 
-// blankRecipients removes everything except the phone numbers from rows of recipients. It handles campaigns that
-// ended before a moment, and drafts that did not change since then. One call handles some rows.
+// blankRecipients removes everything except the phone numbers from recipients' rows. It handles campaigns that ended
+// before the given time, and drafts that have not changed since then. One call handles a limited number of rows.
 func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -305,10 +306,11 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	})
 }
 
-// listKept is how long an unused list is kept, because its upload may still be running.
+// listKept is how long an unused list is kept. Until then its upload may still be running.
 const listKept = time.Hour
 
-// forgetLists removes some rows of unused lists in each call. When a list has no rows left, it removes the list.
+// forgetLists deletes a limited number of rows of unused lists in each call. When a list has no rows left, forgetLists
+// deletes the list.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// both runs a test on an empty database of each kind.
+// both runs a test on an empty database of each dialect.
 func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	t.Helper()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -21,7 +21,7 @@ func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// TestRefillGoesOn checks that a client that cannot be refilled does not stop the refills of others.
+// TestRefillGoesOn checks that other clients are refilled even if the refill of one client fails.
 func TestRefillGoesOn(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

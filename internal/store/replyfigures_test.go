@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// figureReplies is how many replies one client has. They come from 100,000 people, and a tenth of them is unread. The
-// ledger of consent has a tenth of this number of changes.
+// figureReplies is how many replies one client has. They come from 100,000 people, and a tenth of the replies is
+// unread. The ledger of consent has a tenth as many entries.
 const figureReplies = 1_000_000
 
-// TestReplyFigures reads the lists of replies, conversations and consent. The median time for each list must be at
-// most 50 ms on both databases.
+// TestReplyFigures reads the lists of replies, conversations and consent. On both databases, the median time for each
+// list must be at most 50 ms.
 func TestReplyFigures(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestReplyFigures(t *testing.T) {
 	}
 }
 
-// fillReplies writes the rows in the same form as the intake, but many at once.
+// fillReplies writes the same rows that the intake would write, but many at once.
 func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 	t.Helper()
 	n := func(limit int) string {
@@ -124,6 +124,6 @@ func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 		exec(t, w.DB.SQL, text)
 	}
 	if w.DB.Postgres {
-		exec(t, w.DB.SQL, "vacuum analyze") // PostgreSQL does this by itself within minutes; for SQLite nothing ever updates statistics
+		exec(t, w.DB.SQL, "vacuum analyze") // PostgreSQL does this by itself within minutes; on SQLite nothing ever updates statistics
 	}
 }

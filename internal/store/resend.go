@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// resend is the transaction of a call to Resend. Locks: the idempotency key, the client's usage, the client's
+// resend is the transaction of one call to Resend. Locks: the idempotency key, the client's usage, the client's
 // messages.
 type resend struct {
 	t tenant
@@ -21,7 +21,7 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found       map[puntuale.MessageID]lockedMessage
-	listed      []unknownRow            // only with Unknown: messages that a person must still decide about
+	listed      []unknownRow            // only with Unknown: the given messages about which a person must still decide
 	withContent map[puntuale.RunID]bool // runs whose contents still exist
 }
 
@@ -48,8 +48,8 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 	return answer, nil
 }
 
-// run checks for refusals in the order of the API: not_found, conflict, cap_reached. But it first locks the usage
-// row, because of the order of locks.
+// run checks for refusals in the order of the API: not_found, conflict, cap_reached. It still locks the usage row
+// first, because of the order of locks.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, exhausted, err := b.count(ctx, day)
@@ -81,12 +81,12 @@ func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	return answer, b.store(ctx)
 }
 
-// count counts the call, and reports whether it exceeds the cap.
+// count counts the call, and reports whether the call exceeds the daily cap.
 func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, exhausted bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
-// refs returns the messages of the call, in the order of locks.
+// refs returns the messages of the call, sorted in the order of locks.
 func (b *resend) refs() []puntuale.MessageRef {
 	return sortedRefs(b.t.id, engine.Column(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
 }
@@ -97,8 +97,8 @@ func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.M
 	return slices.Compact(refs)
 }
 
-// readResendable locks the messages, so they do not change after they are read. The client's usage row is also
-// locked, so no session can be deleted meanwhile.
+// readResendable locks the messages, so that they do not change after they are read. The client's usage row is also
+// locked, so no session can be deleted before this transaction ends.
 const readResendable = `
 select message.id, message.run_id, message.intent, message.state, coalesce(
  (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
@@ -123,8 +123,8 @@ func (b *resend) read(ctx context.Context) error {
 	return nil
 }
 
-// lockResendable locks the messages' runs, so that contents stay until this transaction commits. Blanking also locks
-// runs before it removes contents.
+// lockResendable locks the messages' runs, so that their contents stay until this transaction commits. Blanking also
+// locks a run before it removes the content.
 const lockResendable = `
 select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for share of r`
@@ -159,7 +159,7 @@ const (
 	faultMessageSentAgain      puntuale.ReasonCode = "message.sent_again"
 )
 
-// refuse returns an error that names every message that cannot be sent again.
+// refuse returns an error that lists every message that cannot be sent again, or nil.
 func (b *resend) refuse(ctx context.Context) error {
 	if faults := missing(b.Messages, func(m *puntuale.ResendMessage) (puntuale.MessageID, bool) {
 		_, ok := b.found[m.ID]
@@ -170,7 +170,7 @@ func (b *resend) refuse(ctx context.Context) error {
 	var sent []puntuale.MessageRef
 	for _, m := range b.Messages {
 		if b.found[m.ID].session == 0 {
-			return puntuale.NotFound(puntuale.NoSession) // there is no default session, because the client is being deleted
+			return puntuale.NotFound(puntuale.NoSession) // the client has no default session only if the client is being deleted
 		}
 		if b.found[m.ID].state == puntuale.Rescheduled {
 			sent = append(sent, puntuale.MessageRef{Client: b.t.id, ID: m.ID})
@@ -210,7 +210,7 @@ func (b *resend) unknown(id puntuale.MessageID) bool {
 	return slices.ContainsFunc(b.listed, func(m unknownRow) bool { return m.ID == id })
 }
 
-// successors returns the new messages that replaced RESCHEDULED messages.
+// successors returns, for each RESCHEDULED message, the new message that replaced it.
 func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageID]puntuale.MessageID, error) {
 	next := map[puntuale.MessageID]puntuale.MessageID{}
 	if len(refs) == 0 {
@@ -232,8 +232,8 @@ select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
 	return next, nil
 }
 
-// rescheduleMessages keeps the outcome of a message, with its moment and its reason. If the reason only followed from
-// the state, it is written now, because the state changes.
+// rescheduleMessages keeps the outcome of a message, with its time and reason. In some states the reason is not stored,
+// because it follows from the state. Such a reason is stored now, because the state changes.
 const rescheduleMessages = `
 update message set intent = -1, state = 5,
  done_at = case when message.outcome = 0 then $1::bigint else message.done_at end,

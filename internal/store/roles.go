@@ -2,7 +2,7 @@ package store
 
 import "puntuale"
 
-// The compiler checks here that a store fulfils these roles.
+// The compiler checks here that Store implements these role interfaces.
 var (
 	_ puntuale.Operator        = (*Store)(nil)
 	_ puntuale.Queue           = (*Store)(nil)

@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// runningMessage is an open message to a phone, in a run of the started sequence. If the call has a reference, the
-// run has it, too.
+// runningMessage is an open message to the phone of a start, in a run of the started sequence. If the start has a
+// reference, the run has the same reference.
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
-	stopped bool // stopped in flight, so it is never sent again
+	stopped bool // it was stopped in flight, so it is never sent again
 }
 
-// The statement runningMessages finds them. "intent >= 0" means that the message is open.
+// runningMessages is the statement that finds running messages. "intent >= 0" means that the message is open.
 const runningMessages = `
 select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
@@ -30,8 +30,9 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' 
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
-// decideRunning finds the running messages for the calls that need them, and does what if_running says. count has
-// locked the client's usage row. So no other call can start for the same recipient until this transaction commits.
+// decideRunning finds the running messages for calls that set if_running, and does what if_running says. count has
+// already locked the client's usage row. So no other call can start for the same recipient until this transaction
+// commits.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	asking := b.asking()
 	if len(asking) == 0 {
@@ -84,8 +85,8 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	return err
 }
 
-// rival returns the reference that runs must have to count as running; "": all runs count. For a campaign all runs
-// count, because its own reference names the campaign.
+// rival returns the reference that a run must have to count as running. "" means that all runs count. For a campaign
+// all runs count, because the reference of its runs is the campaign's own.
 func (s *start) rival() string {
 	if s.Run.Campaign != 0 {
 		return ""
@@ -93,8 +94,8 @@ func (s *start) rival() string {
 	return s.Run.Reference
 }
 
-// asking returns the accepted calls whose if_running is not allow. In one batch, a second call for the same sequence
-// and phone would not see the messages of the first. So the second call runs in a later batch.
+// asking returns the accepted calls whose if_running is not "allow". In one batch, a second call for the same sequence
+// and phone would not see the first call's messages. So the second call runs in a later batch.
 func (b *startBatch) asking() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID

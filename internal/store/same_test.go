@@ -35,8 +35,8 @@ func TestSameOnBoth(t *testing.T) {
 	}
 }
 
-// history is a store with the calls made on it and their answers. Identifiers are replaced by the order in which they
-// appear.
+// history is a store together with the calls that were made on it, and their answers. Each identifier is replaced by a
+// number, in the order of appearance.
 type history struct {
 	w       *storetest.World
 	r       *rand.Rand
@@ -146,7 +146,7 @@ func (h *history) record() {
 		}
 		i := h.r.IntN(len(h.claimed))
 		r := h.claimed[i]
-		if h.r.IntN(4) > 0 { // otherwise the outcome may be recorded once more later
+		if h.r.IntN(4) > 0 { // if it stays in claimed, its outcome may be recorded again later
 			h.claimed = slices.Delete(h.claimed, i, i+1)
 		}
 		if slices.ContainsFunc(results, func(o puntuale.Result) bool { return o.ID == r.ID }) {
@@ -209,7 +209,7 @@ func (h *history) blacklist() {
 
 func (h *history) wait() { h.w.DB.Clock.Advance(time.Duration(h.r.IntN(20)) * time.Second) }
 
-// end adds the stored rows to the history.
+// end adds the stored rows to the log of the history.
 func (h *history) end() {
 	for i, c := range h.clients {
 		var ids []puntuale.MessageID

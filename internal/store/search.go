@@ -15,22 +15,23 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Go code here compares texts for searches, not the databases. Each database treats case and accents differently, and
-// PostgreSQL treats them differently in each collation.
+// Texts are compared in Go, not in the databases. Each database treats case and accents differently, and PostgreSQL
+// also treats them differently in each collation.
 
 // searchWords has the words of a search.
 type searchWords []string
 
-// needleOf returns the words of a search text.
+// needleOf returns the words of a search text, without case and accents.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// matches reports whether a text contains all the words. Each may be a part of a longer word.
+// matches reports whether a text contains all the words. A word may be a part of a longer word of the text.
 func (n searchWords) matches(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// folded returns a text without case and accents. Punctuation stays; package keyword, which removes it, says why.
+// folded returns a text without case and accents. It keeps punctuation. Package keyword removes punctuation, and its
+// documentation explains why.
 func folded(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
@@ -40,11 +41,11 @@ func folded(text string) string {
 	}, norm.NFKD.String(text))
 }
 
-// Limits of what one page of a search reads. A page ends when it has read slightly more than searchedBytes.
+// These limits say how much one page of a search reads. A page ends when it has read slightly more than searchedBytes.
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
-	searchedAtOnce   = 500 // messages that one statement reads, so that matches among the latest messages come quickly
+	searchedAtOnce   = 500 // messages that one statement reads; few, so that matches among the latest messages come quickly
 )
 
 // candidate is a message that may contain the words of a search.
@@ -54,8 +55,8 @@ type candidate struct {
 	found   bool
 }
 
-// searched returns at most limit messages that contain the words of a filter, newest first, with ids below last and
-// not below floor. It also returns the id down to which it searched, or 0 if it searched all messages.
+// searched returns at most limit messages that contain the words of the filter, newest first. Their ids are below last
+// and not below floor. It also returns the id at which it stopped, or floor if it searched all messages.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
 	words, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
@@ -83,7 +84,7 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 	return found, last, nil
 }
 
-// candidates returns the newest messages of a filter, before their texts are compared.
+// candidates returns the newest messages of the filter. Their texts are not compared yet.
 func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
 	l := t.listing(last, floor, limit)
 	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
@@ -95,8 +96,8 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 	})
 }
 
-// match marks the messages that contain the words, and returns how many bytes it read. Messages without content never
-// match. It reads one run at a time, and does not keep it.
+// match sets found in the messages that contain the words, and returns how many bytes it read. A message without
+// content never matches. match reads one run at a time, and does not keep its content in memory.
 func (t tenant) match(ctx context.Context, words searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64

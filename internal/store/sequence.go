@@ -66,8 +66,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence refuses a change unless the stored version is in known. If known is not empty, it locks the sequence's
-// row.
+// sameSequence returns an error unless known is empty or contains the stored version. If known is not empty, it locks
+// the sequence's row.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	}
 	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
  where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
-	if f.Text == "" { // with a text, all names are read; a quota limits their number
+	if f.Text == "" { // a search by text reads all names; a quota limits their number
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow
@@ -147,7 +147,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	return all, page.Next, nil
 }
 
-// lastStarted reads only the client's last calls, because there is no index by sequence.
+// lastStarted reads only the client's 2,000 latest calls, because there is no index by sequence.
 const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from run r where r.client_id = $1 order by r.id desc limit 2000) as x
  join sequence q on q.client_id = $1 and q.id = x.sequence_id and q.deleted_at = 0
  group by x.sequence_id order by max(x.id) desc limit $2`
@@ -192,7 +192,7 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return false, err
 	}
-	if err := t.lockAllSessions(ctx, a); err != nil { // sessions may name the sequence in their default pairs
+	if err := t.lockAllSessions(ctx, a); err != nil { // sessions may contain the sequence in their default pairs
 		return false, err
 	}
 	var n int64
@@ -238,7 +238,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 	})
 }
 
-// sequencePending searches the client's open messages, as openCandidates does.
+// sequencePending finds a sequence's open messages. It searches by session, for the same reason as openCandidates.
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
@@ -247,7 +247,7 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 const faultSequenceHasCampaign puntuale.ReasonCode = "sequence.has_campaign"
 
 // endSequence cancels one chunk of a sequence's pending messages, and reports whether there may be more. If cancel is
-// false, it returns an error while messages are pending.
+// false, it cancels nothing, and returns an error if messages are pending or a campaign of the sequence is running.
 func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
@@ -285,7 +285,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	return len(refs) == engine.Chunk, err
 }
 
-// namedThere refuses a sequence that names a missing session or template.
+// namedThere returns an error if the sequence uses a session or template that does not exist.
 func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
 	if err := t.sessionThere(ctx, a, q.Session); err != nil {
 		return err
@@ -293,8 +293,8 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 	return t.templatesThere(ctx, a, q.Steps)
 }
 
-// lockDays locks the client's usage rows of three days, because today differs between time zones. If a start
-// committed before, this transaction sees its messages. If a start comes later, it sees the changes of this
+// lockDays locks the client's usage rows of three days, because today's date differs between time zones. If a start
+// committed before the lock, this transaction sees the start's messages. A later start sees the changes of this
 // transaction.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {

@@ -18,7 +18,7 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 	return t.createSession(ctx, s, nil, o)
 }
 
-// createSession inserts a session. seal makes its sealed keys for the new id; seal may be nil.
+// createSession inserts a session. If seal is not nil, it returns the session's sealed keys for the new id.
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
@@ -28,7 +28,7 @@ func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func
 	return id, err
 }
 
-// insertSession does the work of createSession inside a transaction.
+// insertSession does the work of createSession inside the caller's transaction.
 func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
 	if err := t.checkQuota(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
@@ -64,7 +64,8 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
-// SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session's row names them.
+// SetDefaultPair locks the session and the sequences. So no sequence is deleted before the session's row contains its
+// id.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
@@ -97,7 +98,8 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
-// UpdateSession locks the session, so that no other call changes it between the check of the version and the change.
+// UpdateSession locks the session. So no other call changes the session between the check of its version and the
+// change.
 func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
@@ -118,7 +120,7 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 	})
 }
 
-// lockedSession locks the session's row and then reads the session. So the row stays the same until this transaction
+// lockedSession locks the session's row and then reads the session. So the row cannot change until this transaction
 // commits.
 func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
@@ -128,8 +130,8 @@ func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale
 	return s, engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// sessionThere refuses a session that the client does not have. 0, the default session, is always accepted. It locks
-// the session, so that nobody deletes it before this transaction commits.
+// sessionThere returns an error if the client does not have the session. It always accepts 0, the default session. It
+// locks the session, so that nobody deletes it before this transaction commits.
 func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
@@ -139,7 +141,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 	return engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// lockSessions locks those of the sessions that exist, in order, and returns them.
+// lockSessions locks those of the given sessions that exist, in the order of ids, and returns them.
 func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
 	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i
@@ -150,7 +152,7 @@ func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntu
 	return all, nil
 }
 
-// lockAllSessions locks every session of the client, in order.
+// lockAllSessions locks every session of the client, in the order of ids.
 func (t tenant) lockAllSessions(ctx context.Context, a engine.Querier) error {
 	_, err := engine.QueryAll(ctx, a, `select id, is_default from session where client_id = $1 and deleted_at = 0 order by id for update`,
 		[]any{t.id}, scanLocked)

@@ -11,8 +11,8 @@ import (
 //go:embed testdata/statements-1.sql
 var statementsBefore string
 
-// TestStatementsOfVersionBefore checks that the statements of nodes of the previous version still work after a newer
-// node has migrated the tables.
+// TestStatementsOfVersionBefore checks the statements of the previous version of the program. They must still work
+// after a node of the new version has migrated the tables.
 func TestStatementsOfVersionBefore(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

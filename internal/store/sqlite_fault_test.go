@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSQLiteFull has a full disk. Calls are refused, and no call that was answered is lost. When the disk has room
-// again, calls work again.
+// TestSQLiteFull fills the disk. Then calls must be refused, and no call that was answered may be lost. When the disk
+// has room again, calls must work again.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -53,8 +53,8 @@ func TestSQLiteFull(t *testing.T) {
 	}
 }
 
-// TestSQLiteBusy has another process that writes for a while. If that process does not stop, the store is
-// unavailable, but no data are wrong.
+// TestSQLiteBusy lets another process write to the file for a while. If that process does not stop, the store must be
+// unavailable, but no data may be wrong.
 func TestSQLiteBusy(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// start is a call to Start in a batch. The statements of a batch follow the order of locks: idempotency keys, usage,
+// start is one call to Start in a batch. The statements of a batch follow the order of locks: idempotency keys, usage,
 // messages.
 type start struct {
 	puntuale.StartRun
@@ -21,11 +21,11 @@ type start struct {
 	first  int64  // id of the run and of its first message
 
 	passed  bool  // counted and not refused, so the run is to be stored
-	gone    error // error of a start that was planned from data that have changed
+	gone    error // set if the start was planned from data that have changed since
 	answer  puntuale.StartedRun
-	kept    []byte // kept answer of an earlier call with the same key
+	kept    []byte // stored answer of an earlier call with the same key
 	day     queue.UsageDay
-	running []runningMessage // only if if_running is not allow
+	running []runningMessage // empty if if_running is allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
@@ -64,7 +64,7 @@ func newStartKind() *engine.Kind {
 	}}
 }
 
-// newFreeStartKind returns the kind of starts that are not counted as calls.
+// newFreeStartKind returns the task kind of starts that are not counted as calls.
 func newFreeStartKind() *engine.Kind {
 	k := newStartKind()
 	k.Run = func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -101,22 +101,22 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	return nil
 }
 
-// startBatch is the work of one batch of starts. Its steps are methods.
+// startBatch is the work of one batch of starts. Its methods are the steps of this work.
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	free  bool // calls are not counted, but the days are still locked
+	free  bool // calls are not counted, but their days are still locked
 
-	keyed      []*engine.Task // calls that took an idempotency key in this batch
+	keyed      []*engine.Task // calls whose idempotency key this batch has written
 	days       []queue.UsageDay
 	counts     map[queue.UsageDay]queue.UsageCount
 	calls      map[queue.UsageDay][]*engine.Task // in the order of the calls
 	waiting    map[queue.UsageDay][]*engine.Task // calls that were counted
-	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; they fit if calls before them are refused for another reason
+	beyondCap  map[queue.UsageDay][]*engine.Task // calls beyond the cap; some are accepted if calls before them are refused for another reason
 	capRefused int
 }
 
-// live iterates over the calls that are not decided yet.
+// live iterates over the calls of the batch that are not decided yet.
 func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.kept == nil && !yield(t, st) {
@@ -125,7 +125,7 @@ func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	}
 }
 
-// count counts the live calls by client and day.
+// count counts the live calls for each client and day.
 func (b *startBatch) count(ctx context.Context) (err error) {
 	b.calls = map[queue.UsageDay][]*engine.Task{}
 	for t, st := range b.live {
@@ -148,7 +148,7 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 }
 
 // staleStarts finds starts whose client changed after the caller read it, or whose sequence or session was deleted. A
-// deletion locks the client's usage rows first, and so does this batch. So rows that exist now stay until this
+// deletion first locks the client's usage rows, and so does this batch. So rows that exist now stay until this
 // transaction commits.
 const staleStarts = `
 select x.n, x.r, x.q, x.s from (
@@ -158,7 +158,7 @@ select x.n, x.r, x.q, x.s from (
  from $u(n bigint, c bigint, v bigint, q bigint, s bigint)) x
 where not (x.r and x.q and x.s)`
 
-// findStale finds starts that were planned from an old client revision.
+// findStale marks the starts that were planned from an old client revision, or whose sequence or session was deleted.
 func (b *startBatch) findStale(ctx context.Context) error {
 	var requested []*start
 	for _, t := range b.tasks {
@@ -182,7 +182,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		engine.Column(requested, func(s *S) int64 { return int64((*s).Run.Session) }),
 	}}, func(r engine.Row) error {
 		var i int
-		var current, sequence, session bool // whether the client is unchanged, and whether sequence and session exist
+		var current, sequence, session bool // whether the client is unchanged, and whether the sequence and the session exist
 		if err := r.Scan(&i, &current, &sequence, &session); err != nil {
 			return err
 		}
@@ -202,8 +202,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass accepts the calls that the cap of their client allows. It first refuses stale calls that were planned from
-// memory, even if their key was used before or the cap is reached.
+// pass accepts the calls that their client's daily cap allows. It refuses stale calls that were planned from memory,
+// even if their key was used before or the cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.beyondCap = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
@@ -234,7 +234,8 @@ func (b *startBatch) pass(context.Context) error {
 
 const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 
-// settleCounts subtracts the counts of refused calls, and gives every other call its usage.
+// settleCounts subtracts the refused calls from the counts, and puts the client's usage into the answers of the other
+// calls.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.UsageDay
 	var returned []int64
@@ -261,10 +262,10 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 		}
 		for _, t := range b.beyondCap[d] {
 			if t.Refused != nil {
-				continue // the start is stale
+				continue // the start was already refused as stale
 			}
 			if lost > 0 {
-				t.Later = true // refused calls leave room under the cap
+				t.Later = true // the cap has room again, because calls before this one were refused
 				continue
 			}
 			u := c.Usage(c.Used - c.Prev)
@@ -278,8 +279,8 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 	return b.tellCaps(ctx, days, returned)
 }
 
-// tellCaps tells clients how much of their cap is used. days are the days on which this batch took calls back, and lost
-// has the number of these calls for each day.
+// tellCaps writes the events about how much of each client's cap is used. days are the days on which this batch
+// subtracted refused calls. lost contains the number of these calls, one for each day in days.
 func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost []int64) error {
 	for _, d := range b.days {
 		c, ok := b.counts[d]
@@ -319,7 +320,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	var rows []row
 	for _, st := range b.live {
-		if !st.passed || st.answer.IDs != nil { // the answer has messages that are already running
+		if !st.passed || st.answer.IDs != nil { // the answer contains messages that are already running
 			continue
 		}
 		st.answer.Skipped = st.Skipped
@@ -380,9 +381,9 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return nil
 }
 
-// checkStarts finds out whether a batch is on disk, after the connection was lost during COMMIT. One of its runs
-// decides about the whole batch. First, checkStarts writes a usage row, so that it waits for a COMMIT that is still
-// running. A lock would not be enough, because before a client's first call of the day there is no row to lock.
+// checkStarts finds out whether a batch is on disk, after the connection was lost during COMMIT. If one run of the
+// batch is stored, the whole batch is. checkStarts first writes a usage row, so that it waits for a COMMIT that is
+// still running. A lock would not be enough, because before a client's first call of the day there is no row to lock.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

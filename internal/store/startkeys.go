@@ -14,8 +14,8 @@ func keysOf(tasks []*engine.Task) []engine.KeyRef {
 	return engine.Column(tasks, func(t **engine.Task) engine.KeyRef { return (*t).Body.(*start).key() })
 }
 
-// takeKeys writes the calls' idempotency keys, and answers the calls whose keys already existed. If several calls of
-// a batch have the same key, the first one continues. The others run in a later batch and find its answer.
+// takeKeys stores the calls' idempotency keys. A call whose key already existed gets the stored answer. If several
+// calls of a batch have the same key, the first call continues. The others run in a later batch and find its answer.
 func (b *startBatch) takeKeys(ctx context.Context) error {
 	twins := map[engine.KeyRef]*engine.Task{}
 	for t, st := range b.live {
@@ -48,7 +48,7 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 	return b.replay(ctx, old)
 }
 
-// replay answers calls with the answers that are kept under their keys.
+// replay gives calls the answers that are stored under their keys.
 func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	if len(old) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 		st := t.Body.(*start)
 		kept, ok := found[st.key()]
 		if !ok {
-			t.Later = true // the key existed a moment ago, and was removed because its call was refused
+			t.Later = true // the key existed when it was taken, but was removed because its call was refused
 			continue
 		}
 		answer, err := kept.For(st.Idempotency)
@@ -77,7 +77,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	return nil
 }
 
-// keepAnswers stores the answers under their keys, and removes the keys of calls without an answer.
+// keepAnswers stores the answers under the calls' keys. It deletes the keys of refused and postponed calls.
 func (b *startBatch) keepAnswers(ctx context.Context) error {
 	var kept, let []*engine.Task
 	for _, t := range b.keyed {

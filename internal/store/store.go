@@ -23,8 +23,7 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// Store keeps all data. It implements all role interfaces of package puntuale. Many goroutines may call its methods
-// at once.
+// Store keeps all data. It implements all role interfaces of package puntuale. Its methods are safe for concurrent use.
 type Store struct {
 	*engine.DB
 	*fleet.Fleet
@@ -41,13 +40,13 @@ type Store struct {
 	closing sync.Once
 }
 
-// kinds has the kinds of tasks, with names for the metrics.
+// kinds are the store's task kinds. Their names appear in the metrics.
 type kinds struct {
 	start, free, stop, cancel, resend, heard, consent, campaign, feed, act *engine.Kind
 }
 
-// Open opens the store, and creates or migrates it if cfg allows that. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation
-// was moved.
+// Open opens the store, and creates or migrates it if cfg allows that. It returns the errors of [engine.Open], and
+// [fleet.ErrMoved] if the installation was moved.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
@@ -68,8 +67,8 @@ func newKinds() kinds {
 	heard := engine.NewSingle("heard", engine.PriorityPrevent)
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
-	heard.Check = engine.RunAgain // messages that were already taken change nothing
-	heard.Background = true       // networks may send replies as fast as messages leave
+	heard.Check = engine.RunAgain // it may run twice: messages that are already stored change nothing
+	heard.Background = true       // networks may report replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(), act: newActKind(),
@@ -86,17 +85,16 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 	return s.Close()
 }
 
-// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called
-// twice.
+// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called again.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // first, because callers of these tasks still send wakeups to other nodes
+		s.CloseWriters() // first, because their callers still send wakeups to other nodes
 		s.Fleet.Close()
 	})
 	return s.DB.Close()
 }
 
-// Check writes to the disk. So it finds out whether the store works, and whether the installation was moved.
+// Check writes to the disk to find out whether the store works. It also finds out whether the installation was moved.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)
@@ -111,16 +109,16 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 // Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. It reads
-// table by table, so that it does not block writers for long. It takes about a second for 100 MB.
+// one table at a time, so that it does not block writers for long. It takes about a second for 100 MB.
 //
-// On SQLite, damage also stops the store, and Verify also checks the file of linked numbers. On PostgreSQL, Verify
-// reads every row but not the indexes.
+// On SQLite, Verify also checks the file of linked numbers, and damage in the database also stops the store. On
+// PostgreSQL, Verify reads every row but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {
 		return err
 	}
-	path := transfer.WhatsAppFile(s.File) // damage in this file does not stop the store, because messages do not need these keys
+	path := transfer.WhatsAppFile(s.File) // damage here does not stop the store, because messages do not need these keys
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
@@ -128,7 +126,7 @@ func (s *Store) Verify(ctx context.Context) error {
 	return s.VerifyFile(ctx, path)
 }
 
-// LastBackup returns the moment of the last backup, or zero if there is none.
+// LastBackup returns the time of the last backup, or zero if there is none.
 func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, s.CallReads, `select at from backup where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Only ratios of figures from one run on one machine mean something. Run the benchmarks with
+// A figure has a meaning only in relation to others from the same run on the same machine. Run the benchmarks with
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //
@@ -36,8 +36,8 @@ func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, client
 	}
 }
 
-// row returns the message with this id, of a random client. Messages are due in the order of starts. Each start has
-// three steps, eight hours apart. If scattered is true, the moments are random within a day.
+// row returns the message with this id, of a random client. Each start has three steps, eight hours apart. If scattered
+// is false, messages are due in the order of their starts. If it is true, their due times are random within a day.
 func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) store.PlainRow {
 	c := clients[r.IntN(len(clients))]
 	due := time.Duration(id)*time.Millisecond + time.Duration(id%3)*8*time.Hour
@@ -70,8 +70,8 @@ func BenchmarkPlainInsert(b *testing.B) {
 // BenchmarkStart starts runs of three messages, from 64 callers for 200 clients.
 func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, time.Time) {}) }
 
-// BenchmarkStartHinted does the same as BenchmarkStart. It also sends a wakeup for each run to another node that
-// listens.
+// BenchmarkStartHinted does the same as BenchmarkStart. It also sends a wakeup for each run to another node that is
+// listening.
 func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
 
 func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
@@ -83,7 +83,7 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
 		}
 		var n atomic.Int64
-		b.SetParallelism(32) // go test multiplies this by the number of processors, here two
+		b.SetParallelism(32) // multiplied by the number of processors, here two
 		b.ResetTimer()
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
@@ -103,11 +103,11 @@ func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 }
 
 // BenchmarkDispatch claims due messages and records that they were sent. It takes 1,000 messages at a time, in the
-// order of their moments. Two batches run at once.
+// order of their due times. Two batches run at once.
 func BenchmarkDispatch(b *testing.B) { benchmarkDispatch(b, false) }
 
-// BenchmarkDispatchScattered does the same as BenchmarkDispatch with another order of messages: neighbours on the
-// disk are due at different moments.
+// BenchmarkDispatchScattered does the same as BenchmarkDispatch, but messages that are neighbours on the disk are due
+// at different times.
 func BenchmarkDispatchScattered(b *testing.B) { benchmarkDispatch(b, true) }
 
 func benchmarkDispatch(b *testing.B, scattered bool) {
@@ -152,7 +152,7 @@ func benchmarkDispatch(b *testing.B, scattered bool) {
 	})
 }
 
-// sendAll does with a batch what a dispatcher does, but sends nothing.
+// sendAll claims and records a batch as a dispatcher does, but sends nothing.
 func sendAll(w *storetest.World, node puntuale.NodeID, rows []store.PlainRow) error {
 	ctx, now := context.Background(), storetest.Begin.Add(30*time.Hour)
 	token := storetest.Token(node)

@@ -17,7 +17,7 @@ func templateFields(t *puntuale.Template) []any {
 	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, engine.ScanTime(&t.Created), engine.ScanTime(&t.Updated), approvedColumn{&t.Official}}
 }
 
-// approvedColumn scans a column with the JSON of an approved template's values, or an empty text.
+// approvedColumn scans a column that contains an approved template's values as JSON, or an empty text.
 type approvedColumn struct{ into **puntuale.Approved }
 
 func (a approvedColumn) Scan(value any) error {
@@ -168,15 +168,15 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 	return found, nil
 }
 
-// lockTemplate locks a template and returns it, so that it does not change before this transaction commits.
+// lockTemplate locks a template's row and reads it. So the template does not change before this transaction commits.
 func (t tenant) lockTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID) (m puntuale.Template, err error) {
 	found, err := engine.QueryOne(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
 		[]any{t.id, id}, templateFields(&m)...)
 	return m, engine.ThereOr(found, err, puntuale.NoTemplate)
 }
 
-// templatesThere refuses steps that name a missing template. It locks the templates, so that nobody deletes them
-// before this transaction commits.
+// templatesThere returns an error if steps use a template that does not exist. It locks the templates, so that nobody
+// deletes them before this transaction commits.
 func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []puntuale.Step) error {
 	var names []string
 	for _, step := range steps {
@@ -205,7 +205,7 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 	return nil
 }
 
-// unnamed returns an error if a sequence names the template.
+// unnamed returns an error if a sequence uses the template.
 func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) error {
 	all, err := engine.QueryAll(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
 		[]any{t.id}, engine.ScanOne[string])

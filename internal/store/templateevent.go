@@ -10,28 +10,30 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// templateEvent is what a client is told of a network's template.
+// templateEvent is the detail of the event that tells a client about a change of a network template.
 type templateEvent struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`
 	Status   string `json:"status"`
-	Before   string `json:"status_before,omitempty"` // none: the template is new
+	Before   string `json:"status_before,omitempty"` // the status before; "" if the template is new
 	Category string `json:"category,omitempty"`
 	Quality  string `json:"quality,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// sameAs reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
+// sameAs reports whether there is nothing to report. A changed status, category or quality is reported, but not a
+// category that was unknown before. A quality that was unknown before is reported only if it is bad: YELLOW or RED.
 func (t *templateEvent) sameAs(before *templateEvent) bool {
 	return t.Status == before.Status && (t.Category == before.Category || before.Category == "") &&
 		(t.Quality == before.Quality || before.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
 }
 
-// templateList are templates as they were before a transaction changed some of them. They are locked.
+// templateList contains an account's templates as they were before a transaction changed some of them. Their rows are
+// locked.
 type templateList struct {
 	client                  puntuale.ClientID
-	account, name, language string // without a name: all of the account
-	listed                  bool   // the account's list was read before
+	account, name, language string // without a name: all templates of the account
+	listed                  bool   // a list of the account's templates was read before
 	all                     []templateEvent
 }
 
@@ -59,7 +61,7 @@ func (b *templateList) read(ctx context.Context, a engine.Querier, lock string) 
 	return all, nil
 }
 
-// tell tells what changed. The templates of an account's first list are not news.
+// tell writes an event for each changed template. It writes none for the new templates of an account's first list.
 func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time) error {
 	after, err := b.read(ctx, a, "")
 	if err != nil {
@@ -90,7 +92,7 @@ func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time)
 	return outbox.Tell(ctx, a, at, facts...)
 }
 
-// tellTemplate tells that somebody made, changed or deleted a template of the client's own.
+// tellTemplate writes an event: somebody made, changed or deleted one of the client's own templates.
 func (t tenant) tellTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID, name, change string, at time.Time) error {
 	detail, err := outbox.Detail(struct {
 		Name   string `json:"name"`

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/reply"
 )
 
-// tenant is the handle of one client. Every statement of its methods names the client's id.
+// tenant gives access to one client's data. Every statement of its methods contains the client's id.
 type tenant struct {
 	person.ContactStore
 	event.ClientEvents
@@ -20,16 +20,16 @@ type tenant struct {
 	reply.ClientReplies
 	s    *Store
 	id   puntuale.ClientID
-	free bool // the calls are not counted
+	free bool // its calls are not counted in the client's usage
 }
 
-// Tenant returns the handle of a client. It reaches this client's data and no other data. Tenant does not ask the
-// database.
+// Tenant gives access to this client's data, and to no other data. It does not check in the database whether the client
+// exists.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	return s.tenant(id, false)
 }
 
-// Uncounted returns the same handle as Tenant, but its calls are not counted.
+// Uncounted does the same as Tenant, but its calls are not counted in the client's usage.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	return s.tenant(id, true)
 }
@@ -40,7 +40,7 @@ func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
 	return t
 }
 
-// calls returns how many calls one call of a method counts: 1, or 0 for [Store.Uncounted].
+// calls returns how many calls a call of a method counts as: 1, or 0 for [Store.Uncounted].
 func (t tenant) calls() int64 {
 	if t.free {
 		return 0
@@ -48,8 +48,8 @@ func (t tenant) calls() int64 {
 	return 1
 }
 
-// partnerTenant is the handle of one partner. It is in this package because deleting a client also changes messages
-// and sessions.
+// partnerTenant gives access to one partner's data. It is in this package because deleting a client also changes
+// messages and sessions.
 type partnerTenant struct {
 	account.Partner
 	event.Account
@@ -57,7 +57,7 @@ type partnerTenant struct {
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle of a partner. It reaches the data of this partner and its clients, and no other data.
+// Partner gives access to the data of this partner and of its clients, and to no other data.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
 	return partnerTenant{s.Accounts.Partner(id), s.OfPartner(id), s, id}
 }
@@ -67,17 +67,18 @@ func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine
 	return t.s.Write(ctx, int64(t.id), do)
 }
 
-// writeDated is write for transactions that close messages. Readers list such rows in the order of their moments.
+// writeDated does the same as write, for transactions that close messages. Readers list closed messages in the order of
+// done_at. So a row that commits later must have a later done_at.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return t.s.WriteDated(ctx, int64(t.id), do)
 }
 
-// once runs a transaction for the client, under the caller's idempotency key o. o may be nil.
+// once runs a transaction for the client. o is the caller's idempotency key, or nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
-// lists returns a Querier that reads lists under the client's list slot.
+// lists returns a Querier for lists. It takes the client's list slot for each list.
 func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
 func (t tenant) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
@@ -89,8 +90,8 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erasure
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 
-// checkQuota locks the client's row and checks the quota. Call it last, because the client's row is last in the order
-// of locks.
+// checkQuota locks the client's row and checks the quota. Call it last in a transaction, because the client's row is
+// last in the order of locks.
 func (t tenant) checkQuota(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)

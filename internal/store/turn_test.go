@@ -11,7 +11,7 @@ import (
 )
 
 // TestListsOfOneClient checks that a client with many slow lists does not delay other clients' lists. Background work
-// waits for no list.
+// must not wait for any list.
 func TestListsOfOneClient(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -45,7 +45,7 @@ func testListsOfOneClient(t *testing.T, w *storetest.World) {
 	if answered == 0 {
 		t.Error("nothing was answered while lists were read")
 	}
-	go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }() // these lists take the other connections
+	go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }() // now lists use all connections that they may use
 	storetest.Until(t, "lists take all connections", func() bool { return store.Listing(w.Store) })
 	if err := w.Maintain(t.Context(), storetest.Begin, storetest.Begin.Add(-time.Hour)); err != nil {
 		t.Errorf("maintain: %v", err)

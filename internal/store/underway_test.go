@@ -10,8 +10,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPostgresClaimInDoubtWithoutCredits checks that a granted message shows whether a claim is on disk. A message
-// whose intent the claim undid does not show it.
+// TestPostgresClaimInDoubtWithoutCredits checks how the store finds out, after a lost answer, whether a claim is on
+// disk. It must look at a message whose claim was granted. A message that got no credit has no intent, even if the
+// claim is on disk.
 func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -22,7 +23,7 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	now := storetest.Begin.Add(time.Hour)
 	for i, cut := range []int32{cutBefore, cutAfter} {
 		number := fmt.Sprintf("+39333000000%d", i)
-		// The credit goes to the message that is due first. Its id is not the smallest.
+		// The client has one credit. It pays for the message that is due first, whose id is not the smallest.
 		late := c.MustStart(number, storetest.Begin.Add(time.Minute), 1)[0]
 		early := c.MustStart(number, storetest.Begin, 1)[0]
 		w.Exec("update client set credits = 1 where id = $1", c.ID)
@@ -41,14 +42,14 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 }
 
 // TestPostgresCommitStillUnderWay breaks a connection while its COMMIT is still running. The store must wait for the
-// end of that COMMIT, even for the first call of a client's day.
+// end of that COMMIT. It must also wait if the call is the client's first on that day.
 func TestPostgresCommitStillUnderWay(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	p := behindProxy(t, d)
 	w := storetest.NewWorld(t, d)
 	c := w.Client(puntuale.AccountFull)
-	c.MustStart("+393331234567", storetest.Begin, 1) // after this call, the writer has identifiers in stock
+	c.MustStart("+393331234567", storetest.Begin, 1) // after this call, the writer has a block of identifiers
 	w.Exec("delete from api_usage")
 	for _, s := range []string{
 		`create function hold() returns trigger language plpgsql set lock_timeout = 0
@@ -57,7 +58,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 	} {
 		w.Exec(s)
 	}
-	for call := range 2 { // only the second call finds a row for the day
+	for call := range 2 { // only the second call finds a usage row for the day
 		holder, err := d.SQL.Begin()
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +76,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 			answered <- err
 		}()
 		deadline := time.Now().Add(10 * time.Second)
-		// The check whether the batch is on disk must wait for the COMMIT that is still running.
+		// Before the store checks whether the batch is on disk, it must wait for the COMMIT that is still running.
 		for w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%api_usage%'") == 0 {
 			if time.Now().After(deadline) {
 				t.Fatal("nobody waits for the COMMIT")

@@ -10,11 +10,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// amongUncertain finds rows with an uncertain outcome by their reason, including rows that an earlier version wrote.
+// amongUncertain is a condition on the reason of uncertain outcomes. It includes the reason that an earlier version
+// wrote.
 const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
 
-// unknownStill is the condition for messages about which a person must still decide. A receipt also decides. Messages
-// of erased persons do not count, because they cannot be sent again.
+// unknownStill selects the messages about which a person must still decide. A message with a receipt is decided.
+// Messages of erased persons do not count, because they cannot be sent again.
 const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
@@ -47,14 +48,15 @@ func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	return all, next, t.fill(ctx, all)
 }
 
-// unknownRow is a message in the list of unknown messages. Its row is locked.
+// unknownRow is a message in the list of unknown messages. The caller has locked its row.
 type unknownRow struct {
 	puntuale.MessageRef
 	intent int64
 	state  puntuale.State
 }
 
-// lockUnknown locks the given messages about which a person must still decide, and returns them. refs must be sorted.
+// lockUnknown locks those of the given messages about which a person must still decide, and returns them. refs must be
+// sorted.
 func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]unknownRow, error) {
 	rows, err := engine.QueryAll(ctx, a, `select m.client_id, m.id, m.intent, m.state from $u(c bigint, i bigint)
  join unknown_message x on x.client_id = u.c and x.message_id = u.i join message m on m.client_id = x.client_id and m.id = x.message_id
@@ -67,7 +69,7 @@ func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageR
 	return rows, nil
 }
 
-// decide makes unknown messages FAILED, if they are not yet, and removes them from the list.
+// decide makes unknown messages FAILED if they are still PENDING, and removes them from the list.
 func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknownRow) error {
 	var open []puntuale.Settlement
 	for _, m := range rows {
@@ -112,7 +114,7 @@ func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	})
 }
 
-// RestoredClients returns the clients that must decide something after a restore.
+// RestoredClients returns the clients that must still decide something after a restore.
 func (s *Store) RestoredClients(ctx context.Context) ([]puntuale.RestoredClient, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select k.id, k.partner_id, k.name, k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select x.client_id, max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id

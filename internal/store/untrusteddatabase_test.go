@@ -26,7 +26,7 @@ func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// used makes a SQLite file that a server has used and closed. It returns its path.
+// used makes a SQLite file that a server has used and closed. It returns the database and the file's path.
 func used(t *testing.T) (*storetest.Database, string) {
 	t.Helper()
 	d := storetest.SQLite(t)
@@ -41,7 +41,8 @@ func used(t *testing.T) (*storetest.Database, string) {
 	return d, filepath.Join(d.Config.Data, "puntuale.db")
 }
 
-// wantUntrusted checks that Open refuses the file and does not change it.
+// wantUntrusted checks that Open refuses the file, that the error contains says, and that Open does not change the
+// file.
 func wantUntrusted(t *testing.T, cfg engine.Config, path, says string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
@@ -129,7 +130,7 @@ func TestSQLiteUntrusted(t *testing.T) {
 			d, path := used(t)
 			test.damage(t, d, path)
 			if strings.HasPrefix(test.says, "journal_mode") {
-				path = "" // the file itself keeps this setting
+				path = "" // the wrong setting changes the file itself, so do not compare it
 			}
 			wantUntrusted(t, d.Config, path, test.says)
 		})
@@ -223,8 +224,8 @@ func TestPostgresUntrusted(t *testing.T) {
 	wantUntrusted(t, d.Config, "", "newer program")
 }
 
-// TestPostgresMigratesOnce checks that an empty database is migrated only once if several nodes find it at the same
-// time.
+// TestPostgresMigratesOnce checks that an empty database is migrated only once, even if several nodes find it empty at
+// the same time.
 func TestPostgresMigratesOnce(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

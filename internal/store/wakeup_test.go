@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// wakeups has the wakeups that a store received: the last one of each session.
+// wakeups contains the wakeups that a store received: for each session the last one.
 type wakeups struct {
 	mu   sync.Mutex
 	all  map[puntuale.SessionID]time.Time
-	late map[puntuale.SessionID]time.Time // latest moment of each session
+	late map[puntuale.SessionID]time.Time // latest due time that any wakeup of the session contained
 }
 
 func listening(s *store.Store) *wakeups {
@@ -56,7 +56,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
 	w.Notify(7, due)
-	w.Notify(7, due.Add(-time.Second)) // the latest moment is sent, and also the earliest
+	w.Notify(7, due.Add(-time.Second)) // both the latest and the earliest due time are sent
 	w.Notify(7, due.Add(-time.Millisecond))
 	w.Notify(7, due.Add(-time.Second))
 	w.Notify(8, time.Time{})
@@ -69,7 +69,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 		t.Errorf("the latest moment heard is %v, want %v", late, due)
 	}
 	remote.mu.Unlock()
-	silent.Notify(9, due) // a store that does not listen can still send
+	silent.Notify(9, due) // a node that does not listen can still send
 	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && remote.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
 		t.Errorf("a node heard %d hints, and among them its own", n)
@@ -81,7 +81,8 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	storetest.Until(t, "the last hint of a store that closed was heard", func() bool { return here.heard()[10].Equal(due) })
 }
 
-// TestWakeupsSurviveLostConnections checks that lost connections are replaced, and that no call waits for this.
+// TestWakeupsSurviveLostConnections checks that lost connections are replaced, and that no call waits for the
+// replacement.
 func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -95,8 +96,8 @@ func TestWakeupsSurviveLostConnections(t *testing.T) {
 	}
 }
 
-// TestWakeupsOfDatabaseThatHangs checks that a hanging database delays neither senders of wakeups nor the closing of
-// the store. Wakeups arrive again when the database answers again.
+// TestWakeupsOfDatabaseThatHangs checks that a hanging database delays neither the senders of wakeups nor the closing
+// of the store. When the database answers again, wakeups must arrive again.
 func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -14,12 +14,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// prompt is much longer than a refusal takes, and shorter than the limits of a call.
+// prompt is much longer than a refusal takes, and shorter than the time limits of calls.
 const prompt = 8 * time.Second
 
-// TestPostgresHangs has a PostgreSQL that no longer answers: it is stopped, or its network loses everything. All
-// calls are refused soon. No call that was stored gets an error that says it was not stored. Everything works again
-// when PostgreSQL answers again.
+// TestPostgresHangs uses a PostgreSQL that no longer answers: its process is stopped, or its network loses everything.
+// All calls must be refused soon. A stored call must not get an error that says it was not stored. When PostgreSQL
+// answers again, everything must work again.
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -30,7 +30,7 @@ func TestPostgresHangs(t *testing.T) {
 	node := w.MustJoin()
 	held := c.MustStart("+393339999999", storetest.Begin, 1)
 
-	// Calls run before, during and after the silence. Each has another recipient.
+	// Calls run before, during and after the silence. Each call has a different recipient.
 	const callers = 8
 	answers := make([][]error, callers)
 	start := func(i, j int) error {
@@ -71,7 +71,7 @@ func TestPostgresHangs(t *testing.T) {
 		},
 		"receive": func() error { return w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, ConnectorID: "x"}) },
 	}
-	for round := range 2 { // in the second round, the store already knows that the database is silent
+	for round := range 2 { // in the second round, the store already knows that the database does not answer
 		var all sync.WaitGroup
 		for name, call := range calls {
 			all.Go(func() {
@@ -105,7 +105,7 @@ func TestPostgresHangs(t *testing.T) {
 			if err == nil && stored != 1 || err != nil && !doubtful && stored != 0 {
 				t.Errorf("%s: %v, and %d are stored", number, err, stored)
 			}
-			if err := start(i, j); err != nil { // repeating the call with its key finds out whether it was stored
+			if err := start(i, j); err != nil { // a repetition with the same key succeeds, stored or not
 				t.Errorf("%s again: %v", number, err)
 			}
 			total++
@@ -119,8 +119,8 @@ func TestPostgresHangs(t *testing.T) {
 	}
 }
 
-// TestPostgresIsSlow checks that a call that waits for a lock of another transaction does not look like a hanging
-// database.
+// TestPostgresIsSlow checks a call that waits for a lock of another transaction. The store must not treat the database
+// as hanging.
 func TestPostgresIsSlow(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -153,8 +153,8 @@ func TestPostgresIsSlow(t *testing.T) {
 	}
 }
 
-// TestPostgresConnectsSlowly checks that the store works again even if connecting to the server takes longer than a
-// query.
+// TestPostgresConnectsSlowly checks that the store works again after a break even if connecting to the server takes
+// longer than a query may.
 func TestPostgresConnectsSlowly(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -14,26 +14,26 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Progress shows how far something has come: on a terminal with a bar that moves, elsewhere with a line every few seconds. One goroutine
-// uses it at a time.
+// Progress shows how much of a long work is done. On a terminal it draws a moving bar. Elsewhere it writes a line every
+// few seconds. Only one goroutine may use it at a time.
 type Progress struct {
 	w        io.Writer
 	terminal bool
-	columns  int // the line's width; 0: as wide as the terminal
+	columns  int // width of a line in characters; 0: the terminal's width
 	clock    clock.Clock
 
 	stage    string
-	begun    time.Time // when the stage began
+	begun    time.Time // when the present stage began
 	shown    time.Time
-	drawn    int  // the lines of the bar that was drawn; the cursor is behind the last one
-	complete bool // all of the stage was shown
+	drawn    int  // number of lines of the drawn bar; the cursor is behind the last line
+	complete bool // the end of the stage was shown
 }
 
 const (
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 5 * time.Second
 	barWidth  = 30
-	wideLine  = 80 // characters of a line, if the terminal does not say how many it has
+	wideLine  = 80 // width of a line if the terminal does not report its width
 )
 
 // NewProgress returns a Progress that writes to w. terminal says whether w is a terminal.
@@ -41,7 +41,7 @@ func NewProgress(w io.Writer, terminal bool, c clock.Clock) *Progress {
 	return &Progress{w: w, terminal: terminal, clock: c}
 }
 
-// Count shows how much of a stage is done, how fast, and how long the rest takes.
+// Count shows how much of a stage is done, how fast, and how long the rest will take.
 func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	now := b.begin(stage)
 	if b.complete || done < total && !b.time(now) {
@@ -51,14 +51,15 @@ func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
 }
 
-// Show shows how far a stage is in the caller's words: text beside a bar, and below under it. force shows it at once.
+// Show shows how much of a stage is done, with the caller's own texts: text beside the bar, and below under it. force
+// shows it at once.
 func (b *Progress) Show(stage string, done, total int64, text, below string, force bool) {
 	if now := b.begin(stage); force || b.time(now) {
 		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
 	}
 }
 
-// begin returns the present moment, and begins a new stage if the name changed.
+// begin returns the present time. If the stage's name changed, it begins a new stage.
 func (b *Progress) begin(stage string) time.Time {
 	now := b.clock.Now()
 	if stage != b.stage {
@@ -68,7 +69,7 @@ func (b *Progress) begin(stage string) time.Time {
 	return now
 }
 
-// time reports whether something should be shown again.
+// time reports whether it is time to show the progress again.
 func (b *Progress) time(now time.Time) bool {
 	every := lineEvery
 	if b.terminal {
@@ -77,7 +78,8 @@ func (b *Progress) time(now time.Time) bool {
 	return now.Sub(b.shown) >= every
 }
 
-// draw replaces the earlier drawing. No line is longer than the terminal is wide, because the rest could not be drawn over.
+// draw replaces the earlier drawing. No line is wider than the terminal, because the next drawing could not replace the
+// rest of the line.
 func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 	b.shown = now
 	if !b.terminal {
@@ -96,17 +98,17 @@ func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 	b.drawn = len(lines)
 }
 
-// width is how many characters a line has.
+// width returns how many characters a line may have.
 func (b *Progress) width() int {
 	width := b.columns
 	if f, ok := b.w.(*os.File); ok && width == 0 {
-		width, _, _ = term.GetSize(int(f.Fd())) // 0 where nobody knows
+		width, _, _ = term.GetSize(int(f.Fd())) // 0 if the width is unknown
 	}
 	return cmp.Or(width, wideLine)
 }
 
-// barLines puts a bar and its text on one line, and below on the next. If the line is too narrow, the bar is alone, and the text is broken
-// after commas.
+// barLines returns the bar and its text on one line, and below on the next line. If this is too wide, the bar gets its
+// own line, and the text is broken after commas.
 func barLines(width int, bar, text, below string) (lines []string) {
 	if joined := bar + "  " + text; utf8.RuneCountInString(joined) <= width {
 		lines = []string{joined}
@@ -119,7 +121,7 @@ func barLines(width int, bar, text, below string) (lines []string) {
 	return lines
 }
 
-// broken breaks a text into lines of a width, after commas.
+// broken breaks a text after commas into lines of at most width characters.
 func broken(width int, text string) (lines []string) {
 	for i, part := range strings.Split(text, ", ") {
 		switch last := len(lines) - 1; {
@@ -135,7 +137,7 @@ func broken(width int, text string) (lines []string) {
 	return lines
 }
 
-// End leaves the line of a bar, so that others can write.
+// End moves the cursor to a new line after a bar, so that other code can write.
 func (b *Progress) End() {
 	if b.drawn > 0 {
 		fmt.Fprintln(b.w)
@@ -143,7 +145,7 @@ func (b *Progress) End() {
 	}
 }
 
-// bar draws a bar, which is full when all is done.
+// bar returns a bar. It is full only when everything is done.
 func bar(done, total int64) string {
 	full := barWidth
 	if done < total {
@@ -159,19 +161,19 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// Unit is a unit that people read. size is how many counted items make one such unit.
+// Unit is a unit that people read. size is how many counted items make one unit.
 type Unit struct {
 	name string
 	size float64
 }
 
-// Units of exactly one item.
+// Units for items that are counted one by one.
 var (
 	Rows       = Unit{"rows", 1}
 	Recipients = Unit{"recipients", 1}
 )
 
-// Bytes is the unit for a file of a size.
+// Bytes returns a readable unit for a file with the given size.
 func Bytes(size int64) Unit {
 	if size < 1<<20 {
 		return Unit{"KiB", 1 << 10}
@@ -179,7 +181,7 @@ func Bytes(size int64) Unit {
 	return Unit{"MiB", 1 << 20}
 }
 
-// text writes an amount in the unit.
+// text returns an amount in the unit.
 func (u Unit) text(amount float64) string {
 	if u.size == 1 {
 		return fmt.Sprintf("%.0f", amount)
@@ -187,7 +189,7 @@ func (u Unit) text(amount float64) string {
 	return fmt.Sprintf("%.1f", amount/u.size)
 }
 
-// progressText says how much is done, how fast, and how long the rest takes at that rate.
+// progressText says how much is done, how fast, and how long the rest will take at that rate.
 func progressText(stage string, u Unit, done, total int64, took time.Duration) string {
 	text := fmt.Sprintf("%s %3d %%, %s of %s %s", stage, percent(done, total), u.text(float64(done)), u.text(float64(total)), u.name)
 	rate := float64(done) / max(took.Seconds(), 0.001)

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// TestProgress draws a bar on a terminal, and lines elsewhere.
+// TestProgress: a terminal gets a bar, and other outputs get lines.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	show := func(terminal bool) string {
@@ -20,7 +20,7 @@ func TestProgress(t *testing.T) {
 			b.Count("loading", Rows, done, 4000)
 			now.Advance(3 * time.Second)
 		}
-		b.Count("loading", Rows, 4000, 4000) // the end of a stage may be told twice
+		b.Count("loading", Rows, 4000, 4000) // the caller may report the end of a stage twice
 		b.Count("checking", Rows, 0, 0)
 		b.End()
 		return out.String()
@@ -41,7 +41,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// On a narrow terminal no words are cut off, and the next bar is drawn over all of them.
+// TestNarrowProgress: on a narrow terminal no words are cut off, and the next bar replaces all lines of the earlier
+// one.
 func TestNarrowProgress(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -1,4 +1,4 @@
-// Package terminal writes for people: wrapped texts and progress. It also reads the answers of people.
+// Package terminal writes texts and progress for people, and reads their answers.
 package terminal
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Wrap breaks text at blanks into lines of at most width, each after prefix.
+// Wrap breaks text at blanks into lines of at most width characters. Each line begins with prefix.
 func Wrap(text, prefix string, width int) string {
 	var b strings.Builder
 	line := prefix
@@ -26,13 +26,14 @@ func Wrap(text, prefix string, width int) string {
 	return b.String()
 }
 
-// Lines reads lines that a person types, or that are in a file.
+// Lines reads lines that a person types, or lines of a file.
 type Lines struct{ from *bufio.Reader }
 
-// NewLines returns a reader of a stream's lines.
+// NewLines returns a Lines that reads from the stream.
 func NewLines(from io.Reader) *Lines { return &Lines{bufio.NewReader(from)} }
 
-// Next returns the next line without blanks around it; "" at the end. It gives up when ctx ends, and then nobody may call it again.
+// Next returns the next line without blanks around it, or "" at the end. It returns early when ctx ends; after that,
+// nobody may call it again.
 func (l *Lines) Next(ctx context.Context) (string, error) {
 	type result struct {
 		text string

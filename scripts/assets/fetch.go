@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// maxFile bounds the unpacked size of one file of an archive.
+// maxFile is the largest unpacked size of one file in an archive, in bytes.
 const maxFile = 64 << 20
 
-// refresh gets every package of a manifest again. The hashes must be those of the manifest.
+// refresh downloads every package of a manifest again. The hashes must be equal to those in the manifest.
 func refresh(folder string) error {
 	m, err := readManifest(folder)
 	if err != nil {
@@ -48,7 +48,8 @@ func refresh(folder string) error {
 	return nil
 }
 
-// replace puts a version of a package into the manifest. If no files are given, it takes those of the previous version.
+// replace puts a version of a package into the manifest. If names is empty, it uses the file names of the previous
+// version.
 func replace(folder, spec string, names []string) error {
 	at := strings.LastIndex(spec, "@")
 	if at < 1 {
@@ -98,7 +99,7 @@ func replace(folder, spec string, names []string) error {
 	return m.write(folder)
 }
 
-// store makes the package's folder again, with only the files of the manifest.
+// store replaces the package's folder by a new one with only the files of the manifest.
 func (p pkg) store(folder string, files map[string][]byte) error {
 	if !filepath.IsLocal(p.Name) {
 		return fmt.Errorf("%q is no name of a package", p.Name)
@@ -123,7 +124,7 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 	return nil
 }
 
-// pack asks npm for a package's archive. Nothing of it is installed or run.
+// pack downloads a package's archive with npm. It neither installs nor runs the package.
 func pack(spec string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "assets-")
 	if err != nil {
@@ -147,7 +148,7 @@ func pack(spec string) ([]byte, error) {
 	return archive, nil
 }
 
-// unpack returns an archive's files by path, without the folder that all of them are in.
+// unpack returns an archive's files by path. The paths leave out the folder that contains all files.
 func unpack(archive []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

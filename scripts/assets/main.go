@@ -1,13 +1,13 @@
-// Command assets keeps the front-end files of other projects as they were published. Beside such files is a manifest, vendored.json: each
-// package with its version and the hash of its archive, each file with its own hash. Nothing is ever changed by hand in a package's folder,
-// and pages load none of it from elsewhere.
+// Command assets keeps front-end files of other projects in the form in which they were published. Beside the files is
+// a manifest, vendored.json. It contains each package with its version and its archive's hash, and each file with its
+// hash. Nobody changes a file in a package's folder by hand. Pages load these files only from this server.
 //
 //	go run ./scripts/assets                          compare every file below the working folder with its manifest
 //	go run ./scripts/assets fetch FOLDER             get the packages of FOLDER/vendored.json again, with npm
 //	go run ./scripts/assets fetch FOLDER NAME@1.2.3  put another version of a package, or a new one, into the manifest
 //
-// A new package gets the files named after it: fetch FOLDER NAME@1.2.3 LICENSE dist/name.min.js. Fetching needs npm, comparing needs
-// nothing.
+// A new package needs the names of its files: fetch FOLDER NAME@1.2.3 LICENSE dist/name.min.js. Fetching needs npm.
+// Comparing needs no other program.
 package main
 
 import (

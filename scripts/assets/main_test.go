@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestVendoredFiles: the files of other projects in this tree are as they were published.
+// TestVendoredFiles: the files of other projects in this tree are equal to the published files.
 func TestVendoredFiles(t *testing.T) {
 	t.Parallel()
 	faults, err := verify("../..")

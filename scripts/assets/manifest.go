@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// manifestName is the manifest's file, in the folder that holds the packages' folders.
+// manifestName is the name of the manifest's file. It is in the folder that contains the packages' folders.
 const manifestName = "vendored.json"
 
 // manifest lists the packages in a folder.
@@ -22,16 +22,17 @@ type manifest struct {
 	Packages []pkg `json:"packages"`
 }
 
-// pkg is one package, which has its own folder.
+// pkg is one package. It has its own folder.
 type pkg struct {
 	Name      string            `json:"package"`
 	Version   string            `json:"version"`
 	License   string            `json:"license"`
-	Integrity string            `json:"integrity"` // the archive's hash, as npm writes it
+	Integrity string            `json:"integrity"` // the archive's hash, in npm's form
 	Files     map[string]string `json:"files"`     // each file's hash, by its path inside the package
 }
 
-// home is the package's folder. A scope has no @ there, because go:embed does not accept it.
+// home returns the package's folder. If the name has a scope, the folder's name leaves out the @, because go:embed does
+// not accept it.
 func (p pkg) home(folder string) string {
 	return filepath.Join(folder, filepath.FromSlash(strings.TrimPrefix(p.Name, "@")))
 }
@@ -61,7 +62,7 @@ func (m manifest) write(folder string) error {
 	return nil
 }
 
-// integrity is the form in which npm and browsers write a hash.
+// integrity returns a hash in the form that npm and browsers use.
 func integrity(content []byte) string {
 	sum := sha512.Sum512(content)
 	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -112,7 +113,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 			if err == nil && !entry.IsDir() && p.Files[name] == "" {
 				report("%s is not in the manifest", path.Join(p.Name, name))
 			}
-			return nil // a folder that is missing was reported with its files
+			return nil // if the folder is missing, its files were reported already
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", p.Name, err)

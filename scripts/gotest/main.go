@@ -1,6 +1,6 @@
-// Command gotest runs "go test" with its arguments, prints what go test prints, and counts skipped tests, because go
-// test itself does not mention them. A database suite that silently did not run is worse than a failing one. In CI
-// (CI=true) every skipped test is a failure, for any reason.
+// Command gotest runs "go test" with its arguments, and prints the output. It also counts skipped tests, because go
+// test does not mention them. A database suite that was skipped unnoticed is worse than a failed one. In CI (CI=true)
+// every skipped test is a failure, for any reason.
 package main
 
 import (
@@ -34,17 +34,17 @@ func main() {
 	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
 }
 
-// unwatched are packages that the race detector leaves out. Each would take up to five times as long with it. SQLite's
-// C code, translated to Go, keeps its data outside of Go's memory, where the detector does not look. The others hash
-// passwords, compute on elliptic curves, match regular expressions, or parse pages for tests. Their memory is known to
-// one goroutine only.
+// unwatched lists the packages that the race detector leaves out. With the detector, each would take up to five times
+// as long. SQLite's C code, translated to Go, has its data outside of Go's memory, where the detector does not look.
+// The other packages hash passwords, compute on elliptic curves, match regular expressions, or parse pages for tests.
+// Only one goroutine at a time uses their memory.
 var unwatched = []string{
 	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory",
 	"golang.org/x/crypto/argon2", "golang.org/x/crypto/blake2b", "regexp/...",
 	"crypto/ecdh", "crypto/internal/fips140/edwards25519/...", "golang.org/x/net/html",
 }
 
-// arguments are the arguments of go test for a call. Our own code and the database's drivers are checked for races.
+// arguments returns the arguments for go test. With -race, it adds flags that leave out the unwatched packages.
 func arguments(given []string) []string {
 	if !slices.Contains(given, "-race") {
 		return given
@@ -56,8 +56,8 @@ func arguments(given []string) []string {
 	return append(append(flags, "-exec", "env "+settings), given...)
 }
 
-// settings are settings of test binaries with the race detector. Without them, each process sleeps for a second at its end, to wait for
-// reports of running goroutines.
+// settings is the environment variable for test binaries with the race detector. Without it, each process sleeps for a
+// second at its end, to wait for reports of running goroutines.
 const settings = "GORACE=atexit_sleep_ms=0"
 
 // event is one line of go test -json; see go doc test2json.
@@ -65,16 +65,17 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// summary follows a run and prints it: a line for each package, and everything that a failed test printed.
+// summary reads the events of a run and prints them: a line for each package, and everything that a failed test
+// printed.
 type summary struct {
 	w        io.Writer
 	output   map[string][]string // the output of tests and packages that have not ended
 	passed   int
 	failed   int
-	why      []string       // what failed tests said, in short: shown again at the end, because people often read only the end of a long log
-	racing   map[string]int // packages whose report of a data race is being read, with the lines still to take
-	skipped  []string       // names, with the reason
-	postgres int            // how many of them wanted PostgreSQL
+	why      []string       // short messages of failed tests, shown again at the end, because people often read only the end of a long log
+	racing   map[string]int // packages whose report of a data race is being read, with the number of lines that are still to come
+	skipped  []string       // names of skipped tests, with the reasons
+	postgres int            // how many skipped tests needed PostgreSQL
 }
 
 func newSummary(w io.Writer) *summary {
@@ -89,7 +90,7 @@ func (s *summary) read(r io.Reader) {
 		switch {
 		case len(line) == 0:
 		case json.Unmarshal(line, &e) != nil:
-			fmt.Fprintf(s.w, "%s", line) // a compiler's message
+			fmt.Fprintf(s.w, "%s", line) // the line is a compiler's message
 		default:
 			s.event(e)
 		}
@@ -118,8 +119,8 @@ func (s *summary) event(e event) {
 	}
 }
 
-// race keeps the beginning of each report of a data race. go test may count its lines to a test that passes, and such a
-// test's output is not printed.
+// race stores the beginning of each report of a data race. go test may assign the report's lines to a test that passes,
+// and the output of such a test is not printed.
 func (s *summary) race(e event) {
 	if strings.HasPrefix(e.Output, "WARNING: DATA RACE") {
 		s.racing[e.Package] = raceLines
@@ -130,7 +131,7 @@ func (s *summary) race(e event) {
 	}
 }
 
-// raceLines is how many lines of a report are kept: both accesses, and some of their callers.
+// raceLines is how many lines of a report are stored: both accesses, and some of their callers.
 const raceLines = 24
 
 func (s *summary) endTest(e event, output []string) {
@@ -159,10 +160,10 @@ func (s *summary) endTest(e event, output []string) {
 	}
 }
 
-// said finds the file and line of a test's message.
+// said matches the file and line at the beginning of a test's message.
 var said = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
 
-// short is the beginning of a failed test's own messages.
+// short returns the first messages of a failed test.
 func short(e event, output []string) []string {
 	lines := []string{fmt.Sprintf("FAILED %s %s", e.Package, e.Test)}
 	for _, line := range output {
@@ -179,8 +180,8 @@ const (
 	shortWidth = 300
 )
 
-// endPackage prints the package's own line. If the package failed, it prints all output of the package and of unfinished tests, because a
-// panic or an exit ends the whole process.
+// endPackage prints the package's own line. If the package failed, endPackage also prints all output of the package and
+// of unfinished tests. The reason is that a panic or an exit ends the whole process.
 func (s *summary) endPackage(e event, output []string) {
 	if e.Action == "fail" {
 		for _, key := range slices.Sorted(maps.Keys(s.output)) {
@@ -197,7 +198,7 @@ func (s *summary) endPackage(e event, output []string) {
 	}
 }
 
-// cutOff prints the output of a test that never ended, if there is any.
+// cutOff prints the output of a test that did not end, if there is any.
 func (s *summary) cutOff(e event, output []string) {
 	output = slices.DeleteFunc(output, func(line string) bool { return strings.HasPrefix(line, "=== ") })
 	if len(output) == 0 {
@@ -212,7 +213,7 @@ func (s *summary) cutOff(e event, output []string) {
 	}
 }
 
-// end prints the count and returns the exit code.
+// end prints the counts and returns the exit code.
 func (s *summary) end(failed, ci bool) int {
 	other := len(s.skipped) - s.postgres
 	for _, line := range s.why {

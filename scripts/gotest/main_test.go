@@ -52,7 +52,7 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
-// A panic ends the process, and with it tests that say nothing of their end.
+// TestPanicsAreShown: a panic ends the process, so the running tests do not report their end.
 func TestPanicsAreShown(t *testing.T) {
 	t.Parallel()
 	const run = `{"Action":"run","Package":"p","Test":"TestA"}
@@ -74,7 +74,8 @@ func TestPanicsAreShown(t *testing.T) {
 	}
 }
 
-// go test counts the lines of a race's report to any test that runs at that moment, also to one that passes.
+// TestRacesAreShown: go test assigns the lines of a race's report to any test that runs at that time, even to one that
+// passes.
 func TestRacesAreShown(t *testing.T) {
 	t.Parallel()
 	const run = `{"Action":"run","Package":"p","Test":"TestA"}
@@ -94,7 +95,7 @@ func TestRacesAreShown(t *testing.T) {
 	}
 }
 
-// In CI a skipped test is a failure, whatever the test lacked.
+// TestNothingIsSkippedInCI: in CI a skipped test is a failure, for any reason.
 func TestNothingIsSkippedInCI(t *testing.T) {
 	t.Parallel()
 	s := newSummary(&strings.Builder{})
@@ -104,7 +105,8 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 	}
 }
 
-// SQLite is not under the race detector. The caller's arguments come last, and can overrule ours.
+// TestRaceDetectorLeavesOutPackages: the race detector leaves out SQLite. The caller's arguments come last, so they can
+// overrule the default ones.
 func TestRaceDetectorLeavesOutPackages(t *testing.T) {
 	t.Parallel()
 	got := arguments([]string{"-race", "./..."})

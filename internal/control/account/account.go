@@ -24,14 +24,14 @@ const (
 // NewClient is a partner's request to create a client.
 type NewClient struct {
 	Name     string
-	Email    string           // the login's e-mail; it must have an @ between two parts
+	Email    string           // the login's e-mail; it must have text before and after an @
 	Password string           // any text that is not empty; a user with a weak password must first change it
-	Invite   bool             // used if Password is "": the login's user sets a password by an invitation
-	Spoken   string           // the inviter's language, which the invitation's e-mail uses
-	Phone    string           // kept as given
-	Type     string           // test, baby, full; "" is full
+	Invite   bool             // used only if Password is "": the login's user sets a password by an invitation
+	Spoken   string           // the inviter's language, in which the invitation's e-mail is written
+	Phone    string           // stored unchanged
+	Type     string           // test, baby or full; "": full
 	Faults   []puntuale.Fault // the faults that the calling package already found in the request
-	Sandbox  *bool            // whether the default session is a sandbox; nil: as the operator configured
+	Sandbox  *bool            // whether the default session is a sandbox; nil: the operator's setting
 }
 
 // CreatedClient is a new client with its default session and its first key. The key is shown only once.
@@ -41,11 +41,11 @@ type CreatedClient struct {
 	Key     string
 	Account puntuale.Client
 
-	Invitation Invitation // only if the request asked for an invitation
+	Invitation Invitation // set only if the request asked for an invitation
 }
 
-// CreateClient creates a client with its login, its default session and its first key, or creates nothing. Codes:
-// invalid; conflict if a user of the partner has the login's e-mail already.
+// CreateClient creates a client with its login, its default session and its first key, all or nothing. Codes: invalid;
+// conflict if a user of the partner already has the login's e-mail.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -97,7 +97,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 	return result(ids), nil
 }
 
-// firstLogin returns a new client's login. The login has its password, or an invitation to set one.
+// firstLogin returns a new client's login. The login has either a password or an invitation to set one.
 func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
 	login := puntuale.Login{Email: r.Email}
 	if r.Password == "" {
@@ -129,13 +129,13 @@ func (r NewClient) check() (puntuale.AccountType, error) {
 	return kind, f.Err()
 }
 
-// hasAt reports whether the text has an @ with something before and after it.
+// hasAt reports whether a text has an @ with something before and after it.
 func hasAt(email string) bool {
 	email = strings.TrimSpace(email)
 	return len(email) > 2 && strings.Contains(email[1:len(email)-1], "@")
 }
 
-// newAccount makes an account of a type. The account begins now.
+// newAccount returns an account of a type. The account's service begins now.
 func (c *Accounts) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
 	loc, err := c.zones.Load(account.Zone)

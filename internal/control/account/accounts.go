@@ -11,24 +11,24 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. Control, Tenants, Partners and Clock must be set.
+// Config contains the parts and settings for [New]. Control, Tenants, Partners and Clock must be set.
 type Config struct {
 	Control  *control.Control // gives access to the clients
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
 	Wakeup   puntuale.Wakeup    // nil: no dispatcher is woken
-	Sandbox  bool               // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault        // nil: nobody can sign in, and host names cannot be proven
-	SignIn   SignInStores       // needed, together with Vault, if people sign in
-	Mails    puntuale.MailStore // nil: the service sends no e-mail. Needs Vault, SignIn and Public
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
-	// is not set.
+	Sandbox  bool               // true: a new client's first session is a sandbox, unless the request says otherwise
+	Vault    *auth.Vault        // nil: nobody can sign in, and nobody can prove a host name
+	SignIn   SignInStores       // required, together with Vault, if people sign in
+	Mails    puntuale.MailStore // nil: the service sends no e-mail; requires Vault, SignIn and Public
+	// Public is the address at which the internet reaches the service, such as https://messages.example.com. "" means
+	// that the address is not set.
 	Public   string
-	Resolver Resolver // proves partners' host names; needed if people sign in
+	Resolver Resolver // reads the DNS records of partners' host names; required if people sign in
 }
 
-// SignInStores are the parts of the store for signing in. Either all fields are set, or no field is.
+// SignInStores are the parts of the store for signing in. Set all members, or none.
 type SignInStores struct {
 	Users       puntuale.LoginStore
 	Tickets     puntuale.TicketStore
@@ -38,8 +38,8 @@ type SignInStores struct {
 	Notices     puntuale.NoticeStore
 }
 
-// Accounts does what partners ask, and what people who sign in ask. It also keeps the limits of clients. It has no
-// state. Many goroutines may use it at once.
+// Accounts executes the requests of partners and of people who sign in, and refills clients' credits. It has no state,
+// and is safe for concurrent use.
 type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore

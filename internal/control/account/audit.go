@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// Note writes an audit entry: what the person did, and from which address. The entry is about the client's dashboard,
-// or with client 0 about the partner's. target must hold no phone number, no text and no key.
+// Note writes an audit entry with the person's action and address. The entry belongs to the client's dashboard; client
+// 0 means the partner's. target must not contain a phone number, a text or a key.
 func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
 	e := puntuale.AuditEntry{
 		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.accounts.clock.Now(),
@@ -23,8 +23,8 @@ func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, tar
 	return nil
 }
 
-// fail notes that somebody tried to sign in as these users and failed. mark is the keyed hash under which the attempt
-// was counted. what says whether the password or the code was wrong.
+// fail writes an audit entry about a failed sign-in of these users. mark is the keyed hash under which the attempt was
+// counted. action says whether the password or the code was wrong.
 func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User, action string, from netip.Addr) error {
 	failures := make([]puntuale.SignInFailure, len(users))
 	for i, u := range users {
@@ -36,7 +36,7 @@ func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User,
 	return nil
 }
 
-// Audit lists what was done in the partner's dashboard and in the dashboards of its clients, newest first. Codes:
+// Audit lists the audit entries of the partner's dashboard and of its clients' dashboards, newest first. Codes:
 // invalid.
 func (p *Partner) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	return control.Audit(ctx, p.tenant, 0, page)

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"image"
-	_ "image/jpeg" // so that the image package reads JPEG, in which a logo may come
-	_ "image/png"  // and PNG
+	_ "image/jpeg" // a logo may be a JPEG picture
+	_ "image/png"  // or a PNG picture
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,19 +15,19 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Bounds of a logo.
+// Limits of a logo.
 const (
 	MaxLogo     = 256 << 10 // bytes
 	maxLogoSide = 2000      // pixels
 )
 
-// BrandChange is a request to change how a partner's pages look.
+// BrandChange is a request to change a partner's brand.
 type BrandChange struct {
 	Name   string
 	Colour string // #rrggbb; "": the product's own colour
-	Host   string // the host name to ask for, in any form; "": none
-	Logo   []byte // PNG or JPEG; nil keeps the present one
-	NoLogo bool   // removes the present logo
+	Host   string // the host name that the partner wants, in any form; "": none
+	Logo   []byte // PNG or JPEG; nil: the current logo does not change
+	NoLogo bool   // true: remove the current logo
 
 	Known []puntuale.Version // the brand's version must be one of these; empty: any version
 }
@@ -45,8 +45,8 @@ const (
 	faultNotPicture       puntuale.ReasonCode = "fault.not_picture"
 )
 
-// SetBrand changes the brand. A new host name waits to be confirmed. Codes: invalid; conflict if the host name is
-// another partner's; precondition_failed.
+// SetBrand changes the brand. A new host name has no effect until it is confirmed. Codes: invalid; conflict if the host
+// name is another partner's; precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
 	var f request.Faults
@@ -71,8 +71,8 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	return nil
 }
 
-// logo checks a picture before others see it. It finds out the picture's form from the first bytes, and does not trust
-// what the caller says.
+// logo checks a picture before anybody else sees it. It detects the picture's format from the first bytes, and ignores
+// the format that the caller declared.
 func logo(f *request.Faults, content []byte) ([]byte, string) {
 	if content == nil {
 		return nil, ""

@@ -1,7 +1,8 @@
-// Package account has everything that partners and people who sign in may ask, with one file for each noun. A partner
-// may ask about clients and their limits, keys, users, the brand, the host name and the audit log. A person may sign
-// in, and use the second factor, invitations and visits. The commands of operators for partners are here, too.
+// Package account executes the requests of partners and of people who sign in, with one file for each kind of object. A
+// partner's requests are about clients and their limits, keys, users, the brand, the host name and the audit log. A
+// person's requests are about sign-in, second factor, invitations and visits. The package also contains operators'
+// commands about partners.
 //
-// What a client may ask is in package control, which does not import this package. Package control/request reads
+// The requests of clients are in package control, which does not import this package. Package control/request parses
 // requests.
 package account

@@ -17,11 +17,11 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// A partner's pages are served at the partner's own host name, once the name is confirmed. A DNS record that only the
-// name's owner can set confirms the name, or the operator confirms it. Until then the partner only asks for the name.
-// Other partners may ask for the same name.
+// A partner's pages are served at the partner's own host name after the name is confirmed. The operator confirms the
+// name, or a DNS record that only the name's owner can set. Until then the name is only requested, and other partners
+// may request the same name.
 
-// Resolver asks DNS. [net.Resolver] is a Resolver.
+// Resolver reads DNS records. [net.Resolver] is a Resolver.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
@@ -37,11 +37,11 @@ const (
 	dnsWithin  = 5 * time.Second
 )
 
-// hostShape is a host name in ASCII and small letters that has a domain. IP addresses do not match.
+// hostShape matches a host name in ASCII and small letters that has a domain. It does not match IP addresses.
 var hostShape = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$`)
 
-// hostName reads a host name in any form that reaches the same host: with a port, a final dot, capitals or letters beyond ASCII. It returns
-// the normal form, which is stored and compared.
+// hostName normalizes a host name. The text may have a port, a final dot, capitals or letters beyond ASCII. The result
+// is the form that the server stores and compares.
 func hostName(text string) (name string, ok bool) {
 	name = strings.TrimSpace(text)
 	if host, _, err := net.SplitHostPort(name); err == nil {
@@ -70,7 +70,7 @@ const (
 	faultHostOwnAddress puntuale.ReasonCode = "host.own_address"
 )
 
-// askedHost reads the host name that a partner asks for. It returns "" if the partner asks for none.
+// askedHost parses the host name that a partner requests. It returns "" if the partner requests none.
 func (c *Accounts) askedHost(f *request.Faults, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -90,8 +90,9 @@ func (p *Partner) HostProof(name string) HostProof {
 	return HostProof{proofLabel + name, "puntuale=" + p.accounts.vault.Mark("host name", idText(p.id), name)}
 }
 
-// ProveHost confirms the host name that the partner asks for, if DNS has its record now. Codes: not_found (the partner asks for none),
-// invalid (there is no such record), conflict (the name is another partner's), busy (DNS did not answer), rate_limited.
+// ProveHost confirms the host name that the partner requested, if DNS contains the name's record now. Codes: not_found
+// (no name is requested), invalid (there is no such record), conflict (the name is another partner's), busy (DNS did
+// not answer), rate_limited.
 func (p *Partner) ProveHost(ctx context.Context) error {
 	h, err := p.tenant.Host(ctx)
 	if err != nil {
@@ -105,7 +106,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 		return nil
 	}
 	var f request.Faults
-	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since the partner asked for the name
+	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since the partner requested the name
 		return f.Err()
 	}
 	mark := p.accounts.mark("host", idText(p.id))
@@ -121,11 +122,12 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// askDNS looks for the record. A name without records is a fault. If the DNS server does not answer, nothing is proven.
+// askDNS looks for the record in DNS. If the name has no records, this is a fault. If the DNS server does not answer,
+// askDNS returns busy.
 func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	ctx, cancel := context.WithTimeout(ctx, dnsWithin)
 	defer cancel()
-	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // the final dot makes the name fully qualified, so the resolver does not add the machine's search domains
+	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // the final dot makes the name fully qualified, so that the resolver does not add the machine's search domains
 	if failed, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !failed.IsNotFound) {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultHostDNSSilent), Err: err}
 	}
@@ -135,8 +137,8 @@ func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	return nil
 }
 
-// ConfirmHost is for operators: it confirms the host name that a partner asks for. Codes: invalid, at confirm; not_found (the partner does
-// not ask for this name); conflict (it is another partner's).
+// ConfirmHost is for operators. It confirms the host name that a partner requested. Codes: invalid, at confirm;
+// not_found (the partner does not request this name); conflict (the name is another partner's).
 func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
 	name, ok := hostName(text)
 	switch {
@@ -151,7 +153,7 @@ func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, 
 	return nil
 }
 
-// WithdrawHost is for operators: it ends the confirmation of a partner's host name. Codes: not_found.
+// WithdrawHost is for operators. It withdraws the confirmation of a partner's host name. Codes: not_found.
 func (c *Accounts) WithdrawHost(ctx context.Context, partner puntuale.PartnerID) error {
 	if err := c.tenants.Partner(partner).WithdrawHost(ctx); err != nil {
 		return fmt.Errorf("withdraw the host name of partner %d: %w", partner, err)

@@ -10,16 +10,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Invitation has the secret of a link, which is shown only once. A person with the link can set the user's password
-// once.
+// Invitation contains the secret of a link, which is shown only once. A person with the link can set the user's
+// password once.
 type Invitation struct {
 	Secret  string
 	Expires time.Time
-	Mailed  bool // the user also gets the link by e-mail
+	Mailed  bool // true: the user also gets the link by e-mail
 }
 
-// newInvitation makes an invitation. If the service sends e-mails, the user gets the link by e-mail. The e-mail is in
-// the user's language, or in the given language of the inviter if the user chose none.
+// newInvitation creates an invitation. If the service sends e-mails, the user gets the link by e-mail. The e-mail is in
+// the user's language. If the user chose none, it is in the inviter's language, which is the parameter.
 func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitation) {
 	now := c.clock.Now()
 	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lasts()), Mailed: c.Mails()}
@@ -31,7 +31,7 @@ func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitat
 }
 
 // Invite creates a user. The user sets a password by the invitation. Codes: invalid; quota_reached; conflict if a user
-// of the partner, or of one of its clients, has the e-mail already.
+// of the partner, or of one of its clients, already has the e-mail.
 func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation, error) {
 	u, err := t.newUser(r)
 	if err != nil {
@@ -44,8 +44,8 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	return bare(u), invitation, nil
 }
 
-// InviteAgain replaces a user's invitation by a new one. It also serves a user who lost the password: the old password
-// stays valid until the user sets a new one. spoken is the inviter's language. Codes: not_found.
+// InviteAgain replaces a user's invitation by a new one. It also helps a user who lost the password. In this case, the
+// old password remains valid until the user sets a new one. spoken is the inviter's language. Codes: not_found.
 func (t *Team) InviteAgain(ctx context.Context, id, spoken string) (Invitation, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Team) Uninvite(ctx context.Context, id string) error {
 
 const faultInvitationSpent puntuale.ReasonCode = "invitation.spent"
 
-// errSpent is the answer to every invitation that is used, withdrawn, expired or unknown.
+// errSpent returns the error for every invitation that is used, withdrawn, expired or unknown.
 func errSpent() error { return unauthorized(faultInvitationSpent) }
 
 // Invited returns the user of a valid invitation. Codes: unauthorized.
@@ -87,8 +87,8 @@ func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) 
 	return c.userOf(ctx, id)
 }
 
-// Join uses up an invitation and sets the password of its user. It does not sign the user in. It ends all visits and
-// pending steps of the user. Codes: unauthorized, invalid.
+// Join consumes an invitation and sets its user's password. It ends all visits and pending steps of the user. It does
+// not sign the user in. Codes: unauthorized, invalid.
 func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Invited(ctx, secret)
 	if err != nil {

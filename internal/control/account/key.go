@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How long an old key stays valid after a rotation: if the call names no time, and at most.
+// How long an old key remains valid after a rotation: keyGrace by default, and maxKeyGrace at most.
 const (
 	keyGrace    = 24 * time.Hour
 	maxKeyGrace = 90 * 24 * time.Hour
@@ -24,7 +24,7 @@ type IssuedKey struct {
 	Plain string
 }
 
-// owned are the keys of one owner, which is a client or the partner itself.
+// owned gives access to the keys of one owner: a client, or the partner itself.
 type owned struct {
 	partner *Partner
 	client  puntuale.ClientID // 0: the partner owns the keys
@@ -45,7 +45,7 @@ func (o owned) String() string {
 	return fmt.Sprintf("client %d", o.client)
 }
 
-// Keys lists a client's valid keys by id. Codes: not_found.
+// Keys lists a client's valid keys, ordered by id. Codes: not_found.
 func (p *Partner) Keys(ctx context.Context, client string) ([]puntuale.Key, error) {
 	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
@@ -62,8 +62,8 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 	return keys, nil
 }
 
-// CreateKey makes another key for a client. found are the faults that the calling package already found in the request.
-// Codes: not_found, invalid, quota_reached.
+// CreateKey creates another key for a client. found contains the faults that the calling package already found in the
+// request. Codes: not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -102,9 +102,9 @@ func (o owned) create(ctx context.Context, name string, once *control.Keyed[Issu
 
 const faultNotInSeconds puntuale.ReasonCode = "fault.not_in_seconds"
 
-// RotateKey replaces a key by a new one of the same name. The old key stays valid for the grace period, in seconds. A
-// nil grace means a day. found are the faults that the calling package already found in the request. Codes: not_found,
-// invalid, quota_reached.
+// RotateKey replaces a key by a new key with the same name. The old key remains valid for the grace period, in seconds.
+// A nil grace means one day. found contains the faults that the calling package already found in the request. Codes:
+// not_found, invalid, quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -153,7 +153,7 @@ func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration,
 	return result(id), nil
 }
 
-// RevokeKey ends a key at once. Codes: not_found.
+// RevokeKey makes a key invalid at once. Codes: not_found.
 func (p *Partner) RevokeKey(ctx context.Context, client, key string) error {
 	owner, err := p.ownedBy(ctx, client)
 	if err != nil {
@@ -187,13 +187,13 @@ func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 	return puntuale.Key{}, puntuale.NotFound(puntuale.NoKey)
 }
 
-// A partner's own keys, as its owner sees them in the dashboard. Nobody can make a key by means of another key. So
-// somebody who holds a key loses access when that key ends.
+// The methods below are for a partner's own keys, in the dashboard. No API call with a key can create another key of
+// the same owner. Therefore, a program loses access when its key becomes invalid.
 
-// OwnKeys lists the partner's own valid keys by id.
+// OwnKeys lists the partner's own valid keys, ordered by id.
 func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return p.owned().keys(ctx) }
 
-// CreateOwnKey makes another key for the partner. Codes: invalid; conflict if the partner already has
+// CreateOwnKey creates another key for the partner. Codes: invalid; conflict if the partner already has
 // [puntuale.MaxPartnerKeys] keys.
 func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, error) {
 	var f request.Faults
@@ -204,7 +204,7 @@ func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, err
 	return p.owned().create(ctx, name, nil)
 }
 
-// RotateOwnKey replaces a key by a new one. The old key stays valid for a day. Codes: not_found; conflict if the
+// RotateOwnKey replaces a key by a new one. The old key remains valid for a day. Codes: not_found; conflict if the
 // partner already has [puntuale.MaxPartnerKeys] keys.
 func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, error) {
 	old, err := p.owned().key(ctx, key)
@@ -214,13 +214,13 @@ func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, erro
 	return p.owned().rotate(ctx, old, keyGrace, nil)
 }
 
-// RevokeOwnKey ends a key at once. Codes: not_found.
+// RevokeOwnKey makes a key invalid at once. Codes: not_found.
 func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
 
-// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Nobody can make a key by means of
-// another key. So somebody who holds a key loses access when that key ends.
+// ClientKeys gives access to a client's own keys, in the dashboard. No API call with a key can create another key of
+// the same owner. Therefore, a program loses access when its key becomes invalid.
 type ClientKeys struct {
 	partner *Partner
 	client  string
@@ -232,22 +232,22 @@ func (c *Accounts) KeysOf(client *control.Client) ClientKeys {
 	return ClientKeys{c.partner(account.Partner, ""), account.ID.String()}
 }
 
-// List lists the client's valid keys by id.
+// List lists the client's valid keys, ordered by id.
 func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
 	return k.partner.Keys(ctx, k.client)
 }
 
-// Create makes another key for the client. Codes: invalid.
+// Create creates another key for the client. Codes: invalid.
 func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
 	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-// Rotate replaces a key by a new one. The old key stays valid for a day. Codes: not_found.
+// Rotate replaces a key by a new one. The old key remains valid for a day. Codes: not_found.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
 	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }
 
-// Revoke ends a key at once. Codes: not_found.
+// Revoke makes a key invalid at once. Codes: not_found.
 func (k ClientKeys) Revoke(ctx context.Context, key string) error {
 	return k.partner.RevokeKey(ctx, k.client, key)
 }

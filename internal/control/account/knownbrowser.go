@@ -9,23 +9,23 @@ import (
 	"puntuale"
 )
 
-// A browser keeps a sealed cookie that says which users signed in there before. Attempts from this browser are counted
-// separately. So attempts from other places cannot use up the browser's attempts and keep the user out. The cookie is
-// not valid any more after the user changes the password.
+// A browser stores a sealed cookie that lists the users who signed in there before. Attempts from this browser are
+// counted separately. Therefore, attempts from elsewhere cannot use up this browser's attempts, which would lock the
+// user out. When a user changes the password, the user's entry in the cookie becomes invalid.
 
-// visitor is one user who signed in at a browser.
+// visitor is one entry of the cookie: a user who signed in at the browser.
 type visitor struct {
 	User  puntuale.LoginID `json:"u"`
-	Stamp int64            `json:"s"` // the user's stamp at that time
+	Stamp int64            `json:"s"` // the user's stamp at the time of the sign-in
 	ID    string           `json:"d"` // random; names this entry
 }
 
 const (
 	sealedBrowser = "device"
-	mostVisitors  = 8 // users that one browser's cookie may name
+	mostVisitors  = 8 // how many users one browser's cookie may contain
 )
 
-// visitors opens a browser's cookie. It returns nil if the cookie is missing or not sealed by us.
+// visitors decrypts a browser's cookie. It returns nil if there is no cookie, or this installation did not seal it.
 func (c *Accounts) visitors(cookie string) (all []visitor) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil || len(sealed) == 0 {
@@ -38,7 +38,7 @@ func (c *Accounts) visitors(cookie string) (all []visitor) {
 	return all
 }
 
-// visitorOf finds one of the users who signed in at the browser before and has not changed the password since.
+// visitorOf returns one of the users who signed in at the browser before, and did not change the password after that.
 func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, bool) {
 	for _, d := range c.visitors(cookie) {
 		if slices.ContainsFunc(users, func(u puntuale.User) bool { return u.ID == d.User && u.Stamp == d.Stamp }) {
@@ -48,8 +48,7 @@ func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, boo
 	return visitor{}, false
 }
 
-// Browser returns the cookie that replaces the one in the person's browser. cookie is the present one, or "" if there
-// is none.
+// Browser returns the new cookie for the person's browser. cookie is the current cookie, or "" if the browser has none.
 func (p *Person) Browser(cookie string) (string, error) {
 	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
 	for _, d := range p.accounts.visitors(cookie) {

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How many requests for a new password need no wait: for one account, and for one address.
+// Limits of requests for a new password without a wait: for one account, and for one address.
 const (
 	resetsOfAccount = 3
 	resetsOfAddress = 20
@@ -41,17 +41,17 @@ type sealedLink struct {
 // Mails reports whether the service sends e-mails.
 func (c *Accounts) Mails() bool { return c.mails != nil }
 
-// the partner whose page was used; 0: not known
+// ResetRequest is a request for a link to set a new password.
 type ResetRequest struct {
-	Partner  puntuale.PartnerID // whose page it was; 0: not known
+	Partner  puntuale.PartnerID // the partner of the page where the user asked; 0: unknown
 	Email    string
-	Language string // the page's language; used if the user chose none
+	Language string // the page's language; used if the user chose no language
 	Address  netip.Addr
 }
 
-// AskReset asks for links by which the users with the e-mail set new passwords. It does the same work for every e-mail,
-// because only the sender of e-mails looks for users. So a caller cannot find out whether a user exists. Codes:
-// invalid; not_found if the service sends no e-mail; rate_limited.
+// AskReset queues a request for e-mails, in which each user with this address gets a link to set a new password. It
+// does the same work for every address, because only the sender of e-mails looks for users. Therefore, a caller cannot
+// find out whether a user exists. Codes: invalid; not_found if the service sends no e-mail; rate_limited.
 func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 	if !c.Mails() {
 		return puntuale.NotFound(puntuale.NoPage)
@@ -81,7 +81,7 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 func (c *Accounts) sealMail(purpose string, content any) []byte {
 	plain, err := json.Marshal(content)
 	if err != nil {
-		panic("write what an e-mail needs: " + err.Error()) // these types hold only texts, which can always be written
+		panic("write what an e-mail needs: " + err.Error()) // these types contain only texts, which can always be encoded
 	}
 	return c.vault.Seal(purpose, purpose, plain)
 }
@@ -94,12 +94,12 @@ func (c *Accounts) openMail(purpose string, sealed []byte, content any) error {
 	return json.Unmarshal(plain, content)
 }
 
-// errNoLetter says that no e-mail needs to be sent any more.
+// errNoLetter means that the e-mail need not be sent any more.
 var errNoLetter = errors.New("nothing is to be sent")
 
-// Letter makes the content of an e-mail that is due. It returns false if there is nothing to send, because the user is
-// gone or the link is no longer valid. A request for a password is not an e-mail itself: Letter queues one e-mail for
-// each user with the address, and returns false.
+// Letter returns the content of a queued e-mail. needed is false if there is nothing to send, because the user was
+// deleted or the link is no longer valid. A request for a new password is not an e-mail itself. For such a request,
+// Letter queues one e-mail for each user with the address, and returns false.
 func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale.Letter, needed bool, err error) {
 	switch m.Kind {
 	case puntuale.MailResetAsked:
@@ -123,7 +123,7 @@ func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale
 func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	var reset resetRequest
 	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
-		return errNoLetter // the installation's key was changed, so the request cannot be opened; the person may ask again
+		return errNoLetter // the installation's key changed, so the request cannot be decrypted; the person may ask again
 	}
 	users, err := c.signIns.Users.UsersByEmail(ctx, reset.Email, m.Partner, mostChecks)
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	return errNoLetter
 }
 
-// resetLetter makes a new link for each attempt to send. So the link is valid for its whole time when it arrives, and
-// no link is stored.
+// resetLetter creates a new link for each attempt to send the e-mail. Therefore, the whole validity of the link begins
+// when the e-mail is sent, and no link is stored.
 func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
 	var reset resetRequest
 	if c.openMail(sealedReset, m.Sealed, &reset) != nil {
@@ -183,7 +183,8 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	return letter, nil
 }
 
-// letterTo begins a letter to the user. It is in the user's language, or in the given one if the user chose none.
+// letterTo begins a letter to the user. The letter is in the user's language, or in the given language if the user
+// chose none.
 func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, puntuale.User, error) {
 	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
 	switch {
@@ -198,8 +199,8 @@ func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language strin
 	return puntuale.Letter{Kind: m.Kind, To: u.Email, Language: language, Host: host}, u, nil
 }
 
-// site returns the address of a partner's pages. It is at the partner's confirmed host name, or else at the service's
-// own address. It never comes from a request, because a caller can write any host into a request.
+// site returns the address of a partner's pages: the partner's confirmed host name, or else the service's own address.
+// The address never comes from a request, because a caller can write any host into a request.
 func (c *Accounts) site(h puntuale.Host) string {
 	if h.Brand.Confirmed {
 		return "https://" + h.Brand.Host
@@ -212,9 +213,9 @@ func (c *Accounts) Resetting(ctx context.Context, secret string) (*Person, error
 	return c.Holder(ctx, puntuale.UnfinishedReset, secret)
 }
 
-// Reset sets the user's password by a link, once. It ends all visits and pending steps of the user, and all other links
-// for a new password. It does not sign the user in, and does not change the second factor. Codes: unauthorized, with
-// [ErrOver]; invalid.
+// Reset sets the user's password. It consumes the link, and makes the user's other links for a new password invalid. It
+// ends all visits and pending steps of the user. It does not sign the user in, and does not change the second factor.
+// Codes: unauthorized, with [ErrOver]; invalid.
 func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Resetting(ctx, secret)
 	if err != nil {
@@ -229,7 +230,7 @@ func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person,
 	if err != nil {
 		return nil, err
 	}
-	read := p.user.Stamp // the stamp at the moment when the link was found valid; of several callers that use the link at once, only one succeeds
+	read := p.user.Stamp // the stamp when the link was found valid; if several callers use the link at once, only one succeeds
 	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
 		if u.Stamp != read {
 			return stepOver(faultSigninTooLate)

@@ -9,17 +9,17 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Notices are the newest that the person sees, newest first, at most [puntuale.ListedNotices].
+// Notices returns the person's latest notices, newest first, at most [puntuale.ListedNotices].
 func (p *Person) Notices(ctx context.Context) ([]puntuale.Notice, error) {
 	return p.accounts.signIns.Notices.LatestNotices(ctx, p.user, p.accounts.clock.Now())
 }
 
-// UnreadNotices counts what the person did not read, at most so many.
+// UnreadNotices counts the person's unread notices, up to limit.
 func (p *Person) UnreadNotices(ctx context.Context, limit int) (int, error) {
 	return p.accounts.signIns.Notices.UnreadNotices(ctx, p.user, p.accounts.clock.Now(), limit)
 }
 
-// ReadNotice marks a notice as read. An id that the person does not see changes nothing.
+// ReadNotice marks a notice as read. If the id is not one of the person's notices, nothing changes.
 func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	n, err := puntuale.ParseID[puntuale.NoticeID](id)
 	if err != nil || n <= 0 {
@@ -28,7 +28,8 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }
 
-// ReadNotices marks as read what the person was told by a moment, such as when a page showed it.
+// ReadNotices marks the person's notices until readAt as read. readAt is, for example, the time at which a page showed
+// them.
 func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	if now := p.accounts.clock.Now(); readAt.After(now) {
 		readAt = now
@@ -36,13 +37,14 @@ func (p *Person) ReadNotices(ctx context.Context, readAt time.Time) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, 0, readAt)
 }
 
-// MailedNotices are the kinds that the person gets by e-mail, of those that the person gets.
+// MailedNotices returns which kinds of notices the person gets by e-mail, and all kinds that the person gets.
 func (p *Person) MailedNotices(ctx context.Context) (mailed, all puntuale.NoticeSet, err error) {
 	c, err := p.accounts.signIns.Notices.NoticeChoice(ctx, p.user)
 	return c.Mailed(p.user), p.user.Notices(), err
 }
 
-// ChooseNotices sets the kinds that the person gets by e-mail, by their names. Codes: invalid.
+// ChooseNotices sets which kinds of notices the person gets by e-mail. names are the names of these kinds. Codes:
+// invalid.
 func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
 	var f request.Faults
 	var chosen puntuale.NoticeSet
@@ -61,7 +63,7 @@ func (p *Person) ChooseNotices(ctx context.Context, names []string) error {
 	return p.accounts.signIns.Notices.ChooseNotices(ctx, p.user, puntuale.NoticeChoice{On: chosen, Off: all &^ chosen})
 }
 
-// NoticePath is the page that mends what a notice tells of.
+// NoticePath returns the path of the page on which the user can act on a notice.
 func NoticePath(n puntuale.Notice) string {
 	base := "/partner"
 	if n.Client != 0 {
@@ -85,7 +87,7 @@ func NoticePath(n puntuale.Notice) string {
 	return "/me"
 }
 
-// QueueNotices puts e-mails about notices into the queue, if the service sends e-mails.
+// QueueNotices queues e-mails about notices, if the service sends e-mails.
 func (c *Accounts) QueueNotices(ctx context.Context) error {
 	if !c.Mails() {
 		return nil
@@ -123,10 +125,10 @@ func (c *Accounts) noticeLetter(ctx context.Context, m puntuale.Mail) (puntuale.
 	return letter, nil
 }
 
-// partnersZone is the zone of pages that belong to no client.
+// partnersZone is the time zone of pages that do not belong to a client.
 const partnersZone = "Europe/Rome"
 
-// zoneOf is the zone of a user's pages.
+// zoneOf returns the time zone of a user's pages.
 func (c *Accounts) zoneOf(ctx context.Context, u puntuale.User) (*time.Location, error) {
 	name := partnersZone
 	if u.Client != 0 {

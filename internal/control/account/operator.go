@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// maxSlug is the length of a slug, in bytes, if it is made from a long name.
+// maxSlug bounds a slug that is made from a long name, in bytes.
 const maxSlug = 40
 
 // NewPartner is an operator's request to create a partner.
@@ -23,7 +23,8 @@ type NewPartner struct {
 	Password string
 }
 
-// CreatePartner creates a partner with its login and its first key, which is shown only once. Codes: invalid.
+// CreatePartner creates a partner with its login and its first key. It returns the partner's id and the key, which is
+// shown only once. Codes: invalid.
 func (c *Accounts) CreatePartner(ctx context.Context, r NewPartner) (puntuale.PartnerID, string, error) {
 	if err := r.check(); err != nil {
 		return 0, "", err
@@ -65,8 +66,8 @@ func (r NewPartner) check() error {
 
 const faultNotInHours puntuale.ReasonCode = "fault.not_in_hours"
 
-// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized if
-// the old key is not valid; invalid if the grace period is not 0 to 90 days.
+// RotateKey returns a new key for the owner of an old key. The old key remains valid for the grace period. Codes:
+// unauthorized if the old key is not valid; invalid if the grace period is not 0 to 90 days.
 func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
 	if grace < 0 || grace > maxKeyGrace {
 		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
@@ -86,7 +87,7 @@ func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duratio
 	return plain, nil
 }
 
-// slug makes a slug from a partner's name. A slug is the partner's part of an address.
+// slug converts a partner's name into a slug, which is the partner's part of an address.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

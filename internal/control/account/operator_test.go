@@ -29,7 +29,7 @@ func TestPartnersAndKeys(t *testing.T) {
 func testPartners(t *testing.T, c *account.Accounts) {
 	ctx := t.Context()
 	seen := map[puntuale.PartnerID]bool{}
-	for range 3 { // partners may share a name; each gets another slug
+	for range 3 { // partners may have the same name, but each gets its own slug
 		id, key, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
 		if err != nil || seen[id] || !strings.HasPrefix(key, "pk_") {
 			t.Fatal(id, key, err)

@@ -14,23 +14,23 @@ import (
 type ClientRow struct {
 	puntuale.Client
 	puntuale.ClientStatus
-	Ended bool // its last day has passed
+	Ended bool // true: the client's last day has passed
 }
 
-// ClientSearch asks for a part of the list of clients.
+// ClientSearch is a request for a part of the list of clients.
 type ClientSearch struct {
 	Text  string
 	State string // active, suspended, expired, expiring or empty; "": any
 	Page  request.Page
 }
 
-// soon is how many days before the last day a client counts as expiring.
+// soon is how many days before its last day a client counts as expiring.
 const soon = 60
 
 // mostExpiring bounds the list of expiring clients.
 const mostExpiring = 1000
 
-// FindClients lists the partner's clients by name, with their status. Codes: invalid.
+// FindClients lists the partner's clients, ordered by name, with their status. Codes: invalid.
 func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
 	var f request.Faults
 	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
@@ -49,7 +49,8 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	return rows, next, err
 }
 
-// ClientNames returns the names of the partner's clients, by one query. It leaves out deleted clients, and clients of other partners.
+// ClientNames returns the names of the partner's clients with these ids, by one query. It omits deleted clients, and
+// clients of other partners.
 func (p *Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]string, error) {
 	names, err := p.tenant.ClientNames(ctx, ids)
 	if err != nil {
@@ -58,7 +59,7 @@ func (p *Partner) ClientNames(ctx context.Context, ids []puntuale.ClientID) (map
 	return names, nil
 }
 
-// rows adds the status to clients.
+// rows returns the clients with their status.
 func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Time) ([]ClientRow, error) {
 	days := make([]puntuale.ClientDay, len(found))
 	for i, c := range found {
@@ -88,7 +89,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	return rows[0], nil
 }
 
-// Expiring lists clients by their last day. It takes last days from 30 days ago to 60 days ahead.
+// Expiring lists the clients whose last day is from 30 days ago to 60 days ahead, ordered by this day.
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
@@ -99,9 +100,9 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals counts, by day, the messages that were sent, that failed, and that will be sent. It counts the messages of one
-// client, or with client "" of all clients. back and ahead are days before and after today, at most 400 each. Each day
-// is in the list. Codes: not_found.
+// Totals counts the messages of each day that were sent, that failed, and that will be sent. It counts the messages of
+// one client, or of all clients if client is "". daysBack and ahead are days before and after today, at most 400 each.
+// The list contains every day. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, daysBack, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.accounts.clock.Now()
 	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)

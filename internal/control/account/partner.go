@@ -11,12 +11,12 @@ import (
 	"puntuale"
 )
 
-// Partner is a partner reached by its own key, or by one of its users.
+// Partner is a partner, reached by its own key or by one of its users.
 type Partner struct {
 	accounts *Accounts
 	id       puntuale.PartnerID
 	tenant   puntuale.PartnerTenant
-	plain    string // the key; answers that hold new keys are sealed under it
+	plain    string // the API key; answers that contain new keys are sealed under it
 }
 
 // Partner returns the partner that owns the key. Codes: forbidden for other keys.
@@ -35,7 +35,7 @@ func (c *Accounts) partner(id puntuale.PartnerID, plain string) *Partner {
 // ID returns the partner's identifier.
 func (p *Partner) ID() puntuale.PartnerID { return p.id }
 
-// Clients lists the partner's clients by id. Codes: invalid.
+// Clients lists the partner's clients, ordered by id. Codes: invalid.
 func (p *Partner) Clients(ctx context.Context, page request.Page) ([]puntuale.Client, string, error) {
 	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.Clients(ctx, asked)
@@ -71,7 +71,7 @@ func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, erro
 	return account, nil
 }
 
-// Quotas returns the limits that are set for clients of the partner. A client that is not in the answer has the default
+// Quotas returns the limits that the partner set for clients. A client that is not in the result has the default
 // limits.
 func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[puntuale.ClientID]puntuale.Quotas, error) {
 	ids := make([]puntuale.ClientID, len(clients))
@@ -91,9 +91,9 @@ const (
 	faultPartnerNotAllClients puntuale.ReasonCode = "partner.not_all_clients"
 )
 
-// Expirations returns the clients that a list of ids names, each once, in the order of the list. location is where the
-// list stands in the request. found are the faults that the calling package already found in the request. Codes:
-// not_found, naming each id that is no client of the partner; invalid.
+// Expirations returns the clients in a list of ids, each client once, in the order of the list. location is the place
+// of the list in the request. found contains the faults that the calling package already found in the request. Codes:
+// not_found, with each id that is not a client of the partner; invalid.
 func (p *Partner) Expirations(ctx context.Context, location string, ids []string, found ...puntuale.Fault) ([]puntuale.Client, error) {
 	f := request.Faults(found)
 	if !f.Entries(location, len(ids), puntuale.MaxRequestIDs) {
@@ -101,7 +101,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	}
 	wanted := make([]puntuale.ClientID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // a text that is no id names no client
+		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // a text that is not an id becomes 0, which finds no client
 	}
 	byID, err := p.tenant.ClientsByID(ctx, wanted)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	return accounts, f.Err()
 }
 
-// number returns an id as a number, if the text is one. It returns any other text unchanged.
+// number returns the text as an integer if it is one. It returns any other text unchanged.
 func number(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
@@ -135,8 +135,8 @@ func number(text string) any {
 	return text
 }
 
-// DeleteClient removes a client for good. Its pending messages are cancelled, its keys are revoked, and another user
-// may have its login's e-mail. Codes: not_found.
+// DeleteClient removes a client permanently. It cancels the client's pending messages and revokes its keys. Another
+// user may then have its login's e-mail. Codes: not_found.
 func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	wanted, err := clientID(id)
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// clientID reads a client's id from a path. A text that is no id names no client.
+// clientID parses a client's id from a path. A text that is not an id is not_found.
 func clientID(text string) (puntuale.ClientID, error) {
 	id, err := puntuale.ParseID[puntuale.ClientID](text)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Bounds of the values that a partner sets.
+// Limits of the values that a partner sets.
 const (
 	maxCredits     = 1_000_000_000
 	maxCap         = 1_000_000_000
@@ -22,13 +22,13 @@ const (
 	maxOwnHolidays = 1000
 )
 
-// ClientChange is a partner's request to change a client. A field that is not set changes nothing.
+// ClientChange is a partner's request to change a client. A member that is not set changes nothing.
 type ClientChange struct {
 	Name     puntuale.Change[string]
 	Phone    puntuale.Change[string]
 	Profile  puntuale.Change[string] // one of the words for profiles in [Snapshot]
 	Refill   puntuale.Change[string] // one of the words for refills in [Snapshot]
-	RefillTo puntuale.Change[int64]  // credits after a refill; if not set: the credits of the baby type, or the credits that were granted last
+	RefillTo puntuale.Change[int64]  // credits after a refill; if not set: the credits of the account type baby, or the credits that were granted last
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
 	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "": the service never ends
@@ -40,7 +40,7 @@ type ClientChange struct {
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
 	Settings   puntuale.SettingsPatch
-	Quotas     map[puntuale.Quota]*int64 // a nil number means the default again
+	Quotas     map[puntuale.Quota]*int64 // a nil value restores the default
 
 	Known  []puntuale.Version // the client's version must be one of these; empty: any version
 	Faults []puntuale.Fault   // the faults that the calling package already found in the request
@@ -64,7 +64,7 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 	return changed, nil
 }
 
-// patch checks a request as a whole against the present account.
+// patch checks a whole request against the current account.
 func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
 	f := request.Faults(r.Faults)
 	patch := puntuale.ClientPatch{
@@ -81,7 +81,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may stay, even if the name would be refused today
+	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may remain, even if it would be refused today
 		if _, err := c.zones.Named(r.Zone.To); err != nil {
 			f.Add("body.timezone", puntuale.FaultNotZone, r.Zone.To)
 		}
@@ -93,7 +93,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	return patch, f.Err()
 }
 
-// lastDay reads a last day of service. "" means that the service never ends.
+// lastDay parses a last day of service. "" means that the service never ends.
 func lastDay(f *request.Faults, text string) puntuale.Date {
 	if text == "" {
 		return puntuale.Date{}
@@ -168,13 +168,13 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 	}
 }
 
-// moments computes two moments of a changed account from its zone and its creation day: the end of its last day, and
-// its next refill. The store calls it with the account as stored, because another call may have changed the zone
-// meanwhile.
+// moments computes two times of a changed account: the end of its last day, and its next refill. They depend on the
+// account's zone and creation day. The store calls moments with the stored account, because another call may have
+// changed the zone in the meantime.
 func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
-		loc = time.UTC // the program knew the zone when it was set, and does not know it now
+		loc = time.UTC // the program knew the zone when it was stored, and does not know it now
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}
@@ -188,9 +188,9 @@ func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Tim
 	return account
 }
 
-// refillTo returns the change of the number of credits after each refill. This is the number that was granted last, and
-// never the number that is left. A grant counts even before refills are set up, so the order of changes makes no
-// difference. A baby account keeps the refill of its type.
+// refillTo returns the change of the credits after each refill. This number is the latest grant, and never the credits
+// that are left. A grant counts even before refills are set up, so the order of changes makes no difference. An account
+// of type baby keeps the refill of its type.
 func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64] {
 	switch {
 	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:
@@ -201,7 +201,7 @@ func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64
 	return puntuale.Change[int64]{Set: true, To: *r.Credits.To}
 }
 
-// region reads the country of numbers that have no country code.
+// region parses the country of phone numbers that have no country code.
 func region(f *request.Faults, text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if _, known := phonenumbers.GetSupportedRegions()[text]; !known {
@@ -210,7 +210,7 @@ func region(f *request.Faults, text string) string {
 	return text
 }
 
-// holidays reads a client's own holidays.
+// holidays parses a client's own holidays.
 func holidays(f *request.Faults, texts []string) []puntuale.Date {
 	if len(texts) > maxOwnHolidays {
 		f.Add("body.holidays", puntuale.FaultMoreEntries, nil, strconv.Itoa(maxOwnHolidays))

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Two calls read the same account, and store their changes one after the other. In either order, the account's moments
-// (end, refill) must agree with its stored date and zone. A call may have read older values.
+// Two calls read the same account, and store their changes one after the other. In either order, the account's end and
+// refill time must agree with its stored date and zone, although a call may have read older values.
 func TestChangesTogether(t *testing.T) {
 	t.Parallel()
 	expires := ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2027-01-31"}}
@@ -55,8 +55,8 @@ func TestChangesTogether(t *testing.T) {
 	}
 }
 
-// A refill gives the client the number of credits that was granted last, and not the number that is left. The order of
-// the partner's changes makes no difference.
+// A refill sets the credits to the latest grant, and not to the credits that are left. The order of the partner's
+// changes makes no difference.
 func TestRefillsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	number := func(n int64) ClientChange {
@@ -73,7 +73,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	c, p, now := New(Config{Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
 	for _, test := range []struct {
 		account puntuale.AccountType
-		changes []ClientChange // all orders are tried, but the first change stays first
+		changes []ClientChange // the test tries all orders in which the first change is first
 		want    int64
 	}{
 		{puntuale.AccountFull, []ClientChange{{}, monthly, number(50), zone}, 50},
@@ -115,7 +115,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	}
 }
 
-// orders returns all orders of some changes.
+// orders returns all permutations of some changes.
 func orders(changes []ClientChange) [][]ClientChange {
 	if len(changes) == 0 {
 		return [][]ClientChange{nil}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// ErrOver says that a step was begun, and can no longer be finished: see [puntuale.PendingStep].
+// ErrOver means that a pending step can no longer be finished. See [puntuale.PendingStep].
 var ErrOver = errors.New("the step is over")
 
 func stepOver(code puntuale.ReasonCode) error {
@@ -29,8 +29,7 @@ const (
 	faultSigninTooLate  puntuale.ReasonCode = "signin.too_late"
 )
 
-// Resume returns the person who began a step, while the step can still be finished. Codes: unauthorized, with
-// [ErrOver].
+// Resume returns the person who began a step, if the step can still be finished. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s puntuale.PendingStep) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, s.User)
 	switch {
@@ -42,9 +41,9 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 	return &Person{c, user, host}, nil
 }
 
-// Ticket makes the secret of a link. Somebody with the link continues as the user, until the deadline of the link's
-// kind. A link of kind UnfinishedTicket signs in without a second factor. One of kind UnfinishedInvitation sets a new
-// user's password. Codes: not_found.
+// Ticket creates the secret of a link. A person with the link continues as the user, until the deadline of the link's
+// kind. A link of kind UnfinishedTicket signs in without a second factor. A link of kind UnfinishedInvitation sets a
+// new user's password. Codes: not_found.
 func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
 	u, _, err := c.signIns.Users.UserByID(ctx, user)
 	if err != nil {
@@ -57,12 +56,12 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, us
 	return plain, nil
 }
 
-// Holder returns the user of a ticket, and leaves the ticket valid. Codes: unauthorized, with [ErrOver].
+// Holder returns the user of a ticket. The ticket remains valid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.signIns.Tickets.Ticket)
 }
 
-// Redeem returns the user of a ticket, and ends the ticket. Codes: unauthorized, with [ErrOver].
+// Redeem returns the user of a ticket, and makes the ticket invalid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.signIns.Tickets.SpendTicket)
 }

@@ -13,18 +13,18 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// ErrSuspended says that a client's user cannot sign in because the account is suspended.
+// ErrSuspended means that a client's user cannot sign in because the account is suspended.
 var ErrSuspended = errors.New("the account is suspended")
 
-// Person is somebody who signed in: a user of a partner, or of one client.
+// Person is a person who signed in: a user of a partner, or of one client.
 type Person struct {
 	accounts *Accounts
 	user     puntuale.User
 	host     puntuale.Host
 }
 
-// Person returns the user with the identifier. It refuses if the user's stamp is no longer the given one, because then
-// the user's visits were ended. Codes: unauthorized.
+// Person returns the user with the id. It refuses if the user's stamp is no longer the given one, because then the
+// user's visits were ended. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
@@ -36,14 +36,14 @@ func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64)
 	return &Person{c, user, host}, nil
 }
 
-// User returns the stored user without secrets.
+// User returns the stored user, without secrets.
 func (p *Person) User() puntuale.User {
 	u := p.user
 	u.Password, u.Second.Secret, u.Second.Recovery = "", nil, nil
 	return u
 }
 
-// Second reports whether the person has a second factor, and how many recovery codes are left.
+// Second reports whether the person has a second factor, and how many recovery codes remain.
 func (p *Person) Second() (enabled bool, codes int) {
 	return p.user.Second.On(), len(p.user.Second.Recovery)
 }
@@ -51,8 +51,8 @@ func (p *Person) Second() (enabled bool, codes int) {
 // Host returns the partner, with its brand, whose pages the person sees.
 func (p *Person) Host() puntuale.Host { return p.host }
 
-// Partner returns the partner that the person works for. Codes: not_found for a client's user, who has no rights of a
-// partner.
+// Partner returns the partner that the person works for. Codes: not_found for a client's user, who may not make a
+// partner's requests.
 func (p *Person) Partner() (*Partner, error) {
 	if p.user.Client != 0 {
 		return nil, puntuale.NotFound(puntuale.NoPage)
@@ -66,9 +66,9 @@ func (p *Person) reseller() *Partner {
 	return p.accounts.partner(p.user.Partner, "")
 }
 
-// Client returns a client that the person may see. A client's user may see this client, and a partner's user all
-// clients of the partner. Codes: not_found for any other client; forbidden, with [ErrSuspended], for a client's user
-// while the account is suspended.
+// Client returns a client that the person may see. A client's user may see only this client. A partner's user may see
+// all clients of the partner. Codes: not_found for any other client; forbidden, with [ErrSuspended], for a client's
+// user while the account is suspended.
 func (p *Person) Client(ctx context.Context, id string) (*control.Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Person) Speak(ctx context.Context, language string) error {
 	return p.change(ctx, puntuale.UserPatch{Language: puntuale.ChangeTo(language)}, nil)
 }
 
-// ChangePassword sets a new password if the present one is right, and ends all other visits of the person. It returns
+// ChangePassword sets a new password if the current one is right, and ends all other visits of the person. It returns
 // the new stamp. Codes: invalid; busy, with a time to wait.
 func (p *Person) ChangePassword(ctx context.Context, present, next string) (stamp int64, err error) {
 	if err := p.confirm(ctx, "body.present", present); err != nil {
@@ -141,7 +141,7 @@ const (
 	faultSigninWeakPassword    puntuale.ReasonCode = "signin.weak_password"
 )
 
-// confirm asks for the present password again, before a protected change.
+// confirm checks the current password again before a protected change.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
 	mark := p.accounts.mark("confirm", p.user.ID.String())
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfPair}); err != nil {
@@ -157,7 +157,8 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// change changes the person's own user.
+// change changes the person's own user. If when is not nil, the store calls it with the stored user, and an error of
+// when prevents the change.
 func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func(puntuale.User) error) error {
 	user, err := p.reseller().tenant.UpdateUser(ctx, p.user.Client, p.user.ID, patch, when)
 	if err != nil {
@@ -167,7 +168,7 @@ func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func
 	return nil
 }
 
-// checkPassword checks a password that is to be stored.
+// checkPassword adds a fault if a new password may not be stored.
 func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	switch {
 	case plain == "":
@@ -179,7 +180,7 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	}
 }
 
-// mark returns a keyed hash. Attempts are counted under it, so the store does not learn who made them.
+// mark returns a keyed hash. Attempts are counted under this hash, so that the store does not contain who made them.
 func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
 func (c *Accounts) forget(ctx context.Context, marks ...string) error {

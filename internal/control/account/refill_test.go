@@ -20,14 +20,14 @@ func TestNextRefill(t *testing.T) {
 		{puntuale.RefillYearly, "Europe/Rome", "2026-11-20T09:30:00Z", "2027-11-19T22:59:59Z", "2027-11-19T23:00:00Z"},
 		{puntuale.RefillYearly, "Europe/Rome", "2026-11-20T09:30:00Z", "2027-11-19T23:00:00Z", "2028-11-19T23:00:00Z"},
 		{puntuale.RefillYearly, "Europe/Rome", "2026-11-20T09:30:00Z", "2041-01-01T00:00:00Z", "2041-11-19T23:00:00Z"},
-		{puntuale.RefillYearly, "Europe/Rome", "2026-12-31T23:30:00Z", "2026-12-31T23:30:00Z", "2027-12-31T23:00:00Z"}, // at local time, the client was created on the first of January
+		{puntuale.RefillYearly, "Europe/Rome", "2026-12-31T23:30:00Z", "2026-12-31T23:30:00Z", "2027-12-31T23:00:00Z"}, // in local time, the client was created on 1 January
 		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2028-02-29T09:00:00Z", "2029-02-27T23:00:00Z"}, // created on 29 February: the refill is on 28 February
-		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2031-03-01T09:00:00Z", "2032-02-28T23:00:00Z"}, // and in a leap year on 29 February again
+		{puntuale.RefillYearly, "Europe/Rome", "2028-02-29T09:00:00Z", "2031-03-01T09:00:00Z", "2032-02-28T23:00:00Z"}, // in a leap year the refill is on 29 February
 		{puntuale.RefillYearly, "America/New_York", "2026-11-20T02:00:00Z", "2026-11-20T02:00:00Z", "2027-11-19T05:00:00Z"},
 		{puntuale.RefillMonthly, "Europe/Rome", "2026-12-31T09:00:00Z", "2026-12-31T09:00:00Z", "2027-01-30T23:00:00Z"},
 		{puntuale.RefillMonthly, "Europe/Rome", "2026-12-31T09:00:00Z", "2027-01-30T23:00:00Z", "2027-02-27T23:00:00Z"},
-		{puntuale.RefillMonthly, "Europe/Rome", "2026-12-31T09:00:00Z", "2027-02-27T23:00:00Z", "2027-03-30T22:00:00Z"},  // a short month does not move the day in later months
-		{puntuale.RefillMonthly, "Africa/Cairo", "2026-03-24T09:00:00Z", "2026-04-23T12:00:00Z", "2026-04-23T22:00:00Z"}, // a day that begins at 01:00
+		{puntuale.RefillMonthly, "Europe/Rome", "2026-12-31T09:00:00Z", "2027-02-27T23:00:00Z", "2027-03-30T22:00:00Z"},  // a short month does not change the day in later months
+		{puntuale.RefillMonthly, "Africa/Cairo", "2026-03-24T09:00:00Z", "2026-04-23T12:00:00Z", "2026-04-23T22:00:00Z"}, // this day begins at 01:00
 		{puntuale.RefillNone, "Europe/Rome", "2026-11-20T09:30:00Z", "2026-11-20T09:30:00Z", "0001-01-01T00:00:00Z"},
 	} {
 		loc, err := z.Load(c.zone)
@@ -41,7 +41,7 @@ func TestNextRefill(t *testing.T) {
 	}
 }
 
-// Refills never stop and never lie in the past. There is exactly one for each month or year.
+// Refills never stop, and the next one is never in the past. There is exactly one refill for each month or year.
 func TestNextRefillProperties(t *testing.T) {
 	t.Parallel()
 	var z request.Zones

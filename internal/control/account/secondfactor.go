@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/auth"
 )
 
-// recoveryCodes is how many recovery codes a user gets. They replace the second factor if the phone is lost.
+// recoveryCodes is how many recovery codes a user gets. A recovery code replaces a code of the second factor if the
+// phone is lost.
 const recoveryCodes = 10
 
 // sealedSecond is the purpose under which secrets of second factors are sealed.
@@ -27,12 +28,12 @@ const (
 	faultSecondWrongCode puntuale.ReasonCode = "second.wrong_code"
 )
 
-// errCode is the answer to every wrong code.
+// errCode returns the error for every wrong code.
 func errCode() error {
 	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Code: faultSecondWrongCode})
 }
 
-// NewSecond makes the secret of a second factor. The secret has no effect before [Person.SetSecond].
+// NewSecond creates the secret of a second factor. The secret has no effect before [Person.SetSecond].
 func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	secret, err = auth.NewSecret()
 	if err != nil {
@@ -41,7 +42,7 @@ func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	return secret, p.SecondURL(secret), nil
 }
 
-// SecondURL returns a secret in the form that an authenticator app scans.
+// SecondURL encodes a secret as the URL that an authenticator app scans.
 func (p *Person) SecondURL(secret []byte) string {
 	name := p.host.Brand.Name
 	if name == "" {
@@ -52,7 +53,7 @@ func (p *Person) SecondURL(secret []byte) string {
 
 // SetSecond turns the second factor on, if a code proves that the person's app has the secret. It returns the recovery
 // codes, which are shown only once. Codes: invalid; rate_limited; conflict if the person already has a second factor.
-// Then [Person.EndSecond] must come first.
+// In this case, call [Person.EndSecond] first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
 	if p.user.Second.On() {
 		return nil, errSecondIsOn
@@ -68,7 +69,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	codes, hashes := p.newRecovery()
 	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
 	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
-		if u.Second.On() { // another request set up a second factor meanwhile
+		if u.Second.On() { // another request set up a second factor in the meantime
 			return errSecondIsOn
 		}
 		return nil
@@ -89,8 +90,8 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	return p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(puntuale.SecondFactor{})}, p.sameSecond())
 }
 
-// confirmBoth checks the present password and a code before the second factor is changed. If the password is wrong, it
-// does not look at the code, and the code stays unused.
+// confirmBoth checks the current password and a code before a change of the second factor. If the password is wrong, it
+// does not check the code, and the code can still be used.
 func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	if !p.user.Second.On() {
 		return puntuale.Conflict(faultSecondNone)
@@ -157,7 +158,7 @@ func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// SignInSecond is [Person.CheckSecond] for a person who signs in. It notes a wrong code in the audit log.
+// SignInSecond is [Person.CheckSecond] for a person who signs in. It records a wrong code in the audit log.
 func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr) error {
 	err := p.CheckSecond(ctx, code)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
@@ -172,7 +173,8 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 
 var errMeanwhile = puntuale.Conflict(faultSecondUsed)
 
-// sameSecond refuses to change a second factor that another request used meanwhile.
+// sameSecond returns a function that refuses the change if another request used or changed the second factor in the
+// meantime.
 func (p *Person) sameSecond() func(puntuale.User) error {
 	read := p.user.Second
 	return func(u puntuale.User) error {

@@ -15,45 +15,45 @@ import (
 	"puntuale/internal/control"
 )
 
-// How many attempts to sign in need no wait. Attempts are counted three times: for an account from one address, for an
-// account from all addresses, and for an address.
+// These are the numbers of sign-in attempts without a wait. Attempts are counted three times: for an account from one
+// address, for an account from all addresses, and for an address.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
-	triesOfHost    = 20 // lookups in DNS
+	triesOfHost    = 20 // DNS queries
 )
 
-// If the partner is not known, several logins may have the same e-mail. SignIn compares at most mostChecks passwords.
-// It compares at least leastChecks, so that the time of an answer does not show whether a login exists.
+// If the partner is unknown, several logins may have the same e-mail. SignIn then compares at most mostChecks
+// passwords. It compares at least leastChecks, so that the duration of an answer does not show whether a login exists.
 const (
 	mostChecks  = 8
 	leastChecks = 2
 )
 
-// ErrWeak says that the password is right, but too easy to guess. The user must set another password.
+// ErrWeak means that the password is right, but too easy to guess. The user must set another password.
 var ErrWeak = errors.New("the password is too easy to guess")
 
 // SignIn is an attempt to sign in.
 type SignIn struct {
-	Partner  puntuale.PartnerID // the partner whose page was used; 0: not known
+	Partner  puntuale.PartnerID // the partner of the page where the user signs in; 0: unknown
 	Email    string
 	Password string
 	Address  netip.Addr
-	Browser  string // the browser's cookie, see [Person.Browser]; "": none
+	Browser  string // the browser's cookie; see [Person.Browser]; "": none
 }
 
-// attempt says how a sign-in is counted, and for which caller its passwords are compared.
+// attempt says under which keyed hashes a sign-in is counted, and for which caller its passwords are compared.
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
-	forget   []string // if the sign-in succeeds, the failures counted under these keyed hashes are forgotten
-	giveBack []string // if the sign-in succeeds, each count under these keyed hashes goes down by one
+	forget   []string // after a successful sign-in, the failures under these keyed hashes are deleted
+	giveBack []string // after a successful sign-in, the counts under these keyed hashes are reduced by one
 }
 
-// attempt says how to count a sign-in. It counts by account and address. If one of the users signed in at the browser
-// before, it counts only by this user and browser.
+// attempt decides how to count a sign-in. Usually it is counted for account and address. If one of the users signed in
+// at the browser before, it is counted only for this user at this browser.
 func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
@@ -71,10 +71,10 @@ const (
 	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
 )
 
-// SignIn returns the users who have this e-mail and password. Usually that is one user; it is several if users of
-// several partners have the e-mail. It is never an empty list. SignIn takes the same time for an unknown e-mail. Codes:
-// unauthorized, the same for each reason. rate_limited, with the time to wait, after too many attempts or while too
-// many others sign in. forbidden, with [ErrWeak].
+// SignIn returns the users who have this e-mail and password, at least one. There may be several, if users of several
+// partners have the e-mail. SignIn takes the same time for an unknown e-mail. Codes: unauthorized, with the same error
+// for each reason. rate_limited, with the time to wait, after too many attempts, or while too many others sign in.
+// forbidden, with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
@@ -117,11 +117,11 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	return strong, nil
 }
 
-// isStorable reports whether every database can hold the text. PostgreSQL fails on queries with other texts.
+// isStorable reports whether every database can store the text. PostgreSQL fails on queries with other texts.
 func isStorable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads again the users whose password was right. It leaves out users who were removed, or who changed the
-// password meanwhile.
+// stillFitting reads the users whose password was right again. It omits users who were removed, or who changed the
+// password in the meantime.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
 		user, host, err := c.signIns.Users.UserByID(ctx, u.ID)
@@ -136,12 +136,13 @@ func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (
 	return people, nil
 }
 
-// fitting returns the users whose password is right. It always takes the same time, even if there are few users.
+// fitting returns the users whose password is right. It takes the same time even if there are fewer users than the
+// least number of comparisons.
 func (c *Accounts) fitting(slot *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
 		hash := nobodysHash
-		if i < len(users) && users[i].Password != "" { // a user who was invited may have none yet
+		if i < len(users) && users[i].Password != "" { // an invited user may have no password yet
 			hash = users[i].Password
 		}
 		same, err := slot.Check(password, hash)
@@ -162,15 +163,15 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	return leastChecks
 }
 
-// nobodysHash is the hash of an unknown random text, with the usual parameters. fitting compares the password with it
-// if there are too few users, so that its time stays the same.
+// nobodysHash is the hash of an unknown random text, with the usual parameters. If there are too few users, fitting
+// compares the password with this hash, so that its time does not change.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
-// clipped shortens a password before it is hashed.
+// clipped shortens a password to the longest length that is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
-// Arrived notes that the person signed in. The person gets a notice if this browser's cookie is new, and the person has
-// signed in before. Somebody else may have signed in then.
+// Arrived records that the person signed in. The person gets a notice if this browser has no cookie of the person, and
+// this is not the first sign-in. In this case, somebody else may have signed in.
 func (p *Person) Arrived(ctx context.Context, cookie string, from netip.Addr) error {
 	patch := puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}
 	if _, known := p.accounts.visitorOf([]puntuale.User{p.user}, cookie); !known && !p.user.Seen.IsZero() {
@@ -179,13 +180,13 @@ func (p *Person) Arrived(ctx context.Context, cookie string, from netip.Addr) er
 	return p.change(ctx, patch, nil)
 }
 
-// ArrivedByTicket is Arrived for a sign-in by a ticket of the server's operator, of which nobody is told.
+// ArrivedByTicket is Arrived for a sign-in by a ticket of the server's operator. It never causes a notice.
 func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) error {
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner with a slug, or, if slug is "", the partner with a confirmed host name. The host name
-// may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
+// PartnerAt returns the partner with a slug. If slug is "", it returns the partner with the confirmed host name host,
+// which may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.signIns.Users == nil || !isStorable(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
@@ -211,12 +212,12 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed. While a user sets up a second factor, the visit holds the
-// factor's secret.
+// sealedVisit is the purpose under which visits are sealed. While a user sets up a second factor, the visit contains
+// the factor's secret.
 const sealedVisit = "visit"
 
-// Visit returns the visit of a browser, by the hash of the browser's cookie. A visit that cannot be opened, for example after the
-// installation's key was changed, is not found.
+// Visit returns the visit of a browser. token is the hash of the browser's cookie. A visit that cannot be decrypted is
+// not found, for example after the installation's key changed.
 func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
 	sealed, found, err := c.signIns.Visits.Visit(ctx, token, c.clock.Now())
 	if err != nil || !found {
@@ -229,13 +230,13 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	return data, true, nil
 }
 
-// KeepVisit stores a visit for a time.
+// KeepVisit stores a visit. The visit expires after the duration within.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
 	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
-// EndVisit forgets a visit.
+// EndVisit deletes a visit.
 func (c *Accounts) EndVisit(ctx context.Context, token string) error {
 	return c.signIns.Visits.EndVisit(ctx, token)
 }

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// Snapshot is the contract's record of a client, member for member.
+// Snapshot is a client in the form of the contract. It has exactly the contract's members.
 type Snapshot struct {
 	Name       string   `json:"account_name"`
 	Login      string   `json:"login" doc:"Login e-mail"`

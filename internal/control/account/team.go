@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Team are the users of one dashboard: a partner's, or a client's.
+// Team gives access to the users of one dashboard, a partner's or a client's.
 type Team struct {
 	accounts *Accounts
 	tenant   puntuale.PartnerTenant
@@ -37,13 +37,12 @@ func (c *Accounts) TeamOf(client *control.Client) *Team {
 	return &Team{c, c.tenants.Partner(account.Partner), account.Partner, account.ID}
 }
 
-// askerOf returns the caller under which a hash is counted, when a partner or its client sets a password for somebody
-// else.
+// askerOf returns the hash caller for a partner or its client that sets a password for another user.
 func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 	return auth.KnownAs("partner " + idText(partner))
 }
 
-// operators is the caller under which hashes are counted for all commands of operators.
+// operators is the hash caller for all commands of operators.
 var operators = auth.KnownAs("operator")
 
 // NewUser is a request to create a user.
@@ -52,18 +51,18 @@ type NewUser struct {
 	Name     string
 	Role     string // reader, staff or owner
 	Language string // it, en or ""
-	Spoken   string // the inviter's language, which the e-mail uses if Language is ""
+	Spoken   string // the inviter's language, which the e-mail has if Language is ""
 }
 
 // UserChange is a request to change a user.
 type UserChange struct {
 	Name     puntuale.Change[string]
 	Role     puntuale.Change[string]
-	NoSecond bool               // removes the second factor of a user who lost the phone and the recovery codes
+	NoSecond bool               // true: remove the second factor of a user who lost the phone and the recovery codes
 	Known    []puntuale.Version // the user's version must be one of these; empty: any version
 }
 
-// Users lists the users by id, without their secrets.
+// Users lists the users, ordered by id, without their secrets.
 func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 	users, err := t.tenant.Users(ctx, t.client)
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 	return users, nil
 }
 
-// bare removes the secrets of a user. The result still shows whether a second factor is on.
+// bare returns a user without secrets. The result still shows whether a second factor is on.
 func bare(u puntuale.User) puntuale.User {
 	u.Password, u.Second.Recovery = "", nil
 	if u.Second.On() {
@@ -84,7 +83,7 @@ func bare(u puntuale.User) puntuale.User {
 	return u
 }
 
-// newUser checks a request as a whole, and makes the user.
+// newUser checks a whole request, and returns the new user.
 func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.accounts.clock.Now()}
 	var f request.Faults
@@ -119,7 +118,7 @@ func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
 	return bare(u), nil
 }
 
-// Change changes a user. Codes: not_found; invalid; conflict if no owner would be left.
+// Change changes a user. Codes: not_found; invalid; conflict if no owner would remain.
 func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.User, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -146,7 +145,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	return bare(u), nil
 }
 
-// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict if no owner would be left.
+// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict if no owner would remain.
 func (t *Team) Delete(ctx context.Context, id string) error {
 	login, err := loginID(id)
 	if err != nil {
@@ -166,8 +165,8 @@ func loginID(text string) (puntuale.LoginID, error) {
 	return id, nil
 }
 
-// ResetUser is for operators. It sets a user's password, ends all visits and, on request, the second factor. Codes:
-// invalid, at location password.
+// ResetUser is for operators. It sets a user's password, and ends all visits. If noSecond is true, it also removes the
+// second factor. Codes: invalid, at location password.
 func (c *Accounts) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
 	var f request.Faults
 	checkPassword(&f, "password", password, u.Email, u.Name)

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Zones remembers time zones by name, because loading a zone reads a file.
+// Zones caches time zones by name, because loading a zone reads a file. It is safe for concurrent use.
 type Zones struct{ loaded sync.Map }
 
 // zoneNames are IANA's names of time zones, one a line, sorted. A machine's folder of zones has further files, such as
@@ -23,7 +23,7 @@ var zoneNames string
 
 var sortedZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
-// Named returns the zone with an IANA name that a caller gave.
+// Named returns the zone with an IANA name from a request. It returns an error for any other name.
 func (z *Zones) Named(name string) (*time.Location, error) {
 	if _, known := slices.BinarySearch(sortedZones(), name); !known {
 		return nil, fmt.Errorf("%q names no time zone", name)
@@ -31,8 +31,8 @@ func (z *Zones) Named(name string) (*time.Location, error) {
 	return z.Load(name)
 }
 
-// Load returns the zone with a stored name. An earlier version that accepted more names may have stored it. Load
-// refuses "Local", because its meaning differs between machines.
+// Load returns the zone with a stored name. It accepts names that are not IANA names, because an earlier version may
+// have stored them. Load refuses "Local", because its meaning differs between machines.
 func (z *Zones) Load(name string) (*time.Location, error) {
 	if loc, ok := z.loaded.Load(name); ok {
 		return loc.(*time.Location), nil
@@ -48,7 +48,7 @@ func (z *Zones) Load(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Midnight returns the first moment of the day after d in the zone. Usually it is 00:00; if a clock change skips
+// Midnight returns the first time of the day after d in the zone. Usually it is 00:00. If a clock change skips
 // midnight, it is 01:00.
 func Midnight(d puntuale.Date, loc *time.Location) time.Time {
 	return d.AddDays(1).At(0, loc)

@@ -11,20 +11,20 @@ import (
 	"puntuale"
 )
 
-// Faults collects all faults of a request, so that one answer names every fault.
+// Faults collects all faults of a request, so that one answer reports every fault.
 type Faults []puntuale.Fault
 
-// Add notes a fault.
+// Add adds a fault.
 func (f *Faults) Add(location string, code puntuale.ReasonCode, value any, args ...string) {
 	*f = append(*f, puntuale.Fault{Location: location, Code: code, Args: args, Value: value})
 }
 
-// Because notes a fault with a given reason.
+// Because adds a fault with a given reason.
 func (f *Faults) Because(location string, reason puntuale.Reason, value any) {
 	*f = append(*f, reason.At(location, value))
 }
 
-// At reports whether a fault was noted at this location.
+// At reports whether there is a fault at this location.
 func (f *Faults) At(location string) bool {
 	return slices.ContainsFunc(*f, func(g puntuale.Fault) bool { return g.Location == location })
 }
@@ -37,7 +37,7 @@ func (f Faults) Err() error {
 	return puntuale.Invalid(f...)
 }
 
-// Take notes the faults of err if the code of err is invalid. Otherwise it returns err.
+// Take adds the faults of err if its code is invalid, and returns nil. It returns any other error unchanged.
 func (f *Faults) Take(err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return err
@@ -46,7 +46,7 @@ func (f *Faults) Take(err error) error {
 	return nil
 }
 
-// Text notes a fault if a text has more than limit characters, or cannot be stored.
+// Text adds a fault if a text has more than limit characters, or cannot be stored.
 func (f *Faults) Text(location, text string, limit int) {
 	if utf8.RuneCountInString(text) > limit {
 		f.Add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
@@ -54,7 +54,7 @@ func (f *Faults) Text(location, text string, limit int) {
 	f.NoNUL(location, text)
 }
 
-// Request notes a fault if the body of a call is larger than the store may keep.
+// Request adds a fault if the body of a call is larger than puntuale.MaxRequest bytes, the most that the store accepts.
 func (f *Faults) Request(body []byte) {
 	if len(body) > puntuale.MaxRequest {
 		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(puntuale.MaxRequest))
@@ -67,14 +67,14 @@ const (
 	faultNUL           puntuale.ReasonCode = "fault.nul"
 )
 
-// Horizon notes a fault if the moment of a message is more than five years ahead.
+// Horizon adds a fault if a message's due time is more than five years after now.
 func (f *Faults) Horizon(location string, moment, now time.Time) {
 	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
 		f.Add(location, faultBeyondHorizon, nil, strconv.Itoa(puntuale.HorizonYears))
 	}
 }
 
-// Entries notes a fault if a list has more than limit entries. Then it returns false.
+// Entries adds a fault and returns false if a list has more than limit entries.
 func (f *Faults) Entries(location string, n, limit int) bool {
 	if n > limit {
 		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(limit))
@@ -82,21 +82,21 @@ func (f *Faults) Entries(location string, n, limit int) bool {
 	return n <= limit
 }
 
-// Word notes a fault if a text is not one of the given words.
+// Word adds a fault if a text is not one of the given words.
 func (f *Faults) Word(location, text string, words ...string) {
 	if !slices.Contains(words, text) {
 		f.Add(location, puntuale.FaultNotOneOf, text, strings.Join(words, ", "))
 	}
 }
 
-// NoNUL notes a fault if a text has a zero byte, which PostgreSQL cannot keep.
+// NoNUL adds a fault if a text contains a zero byte, which PostgreSQL cannot store.
 func (f *Faults) NoNUL(location, text string) {
 	if strings.ContainsRune(text, 0) {
 		f.Add(location, faultNUL, nil)
 	}
 }
 
-// Required notes a fault if a text is blank, or has more than limit characters.
+// Required adds a fault if a text is blank, or has more than limit characters.
 func (f *Faults) Required(location, text string, limit int) {
 	if strings.TrimSpace(text) == "" {
 		f.Add(location, puntuale.FaultRequired, nil)
@@ -112,7 +112,7 @@ func FaultsOf(err error) []puntuale.Fault {
 	switch {
 	case !ok:
 		return nil
-	case len(e.Faults) == 0: // the error is not about one place in the request
+	case len(e.Faults) == 0: // the error has no place in the request
 		return []puntuale.Fault{e.Reason.At("", nil)}
 	}
 	return e.Faults

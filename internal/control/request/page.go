@@ -7,17 +7,18 @@ import (
 	"puntuale"
 )
 
-// How many rows a page of a list has: if the caller names no number, and at most.
+// How many rows a page of a list has: PageRows by default, and MaxPageRows at most.
 const (
 	PageRows    = 100
 	MaxPageRows = 1000
 )
 
-// Page asks for a part of a list, as a caller wrote it. Unknown are the faults that the calling package already found
-// in the request, such as a filter that the list does not have. The answer names them together with the other faults.
+// Page is a request for a part of a list, as a caller wrote it. Unknown contains the faults that the calling package
+// already found in the request, such as a filter that the list does not have. The error reports them together with the
+// other faults.
 type Page struct {
 	Limit   string // "": 100; at most 1,000
-	Cursor  string // "": from the beginning; otherwise the next_cursor of the page before
+	Cursor  string // "": from the beginning; otherwise the next_cursor of the previous page
 	Unknown []puntuale.Fault
 }
 

@@ -9,12 +9,12 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Period is the time from one minute to another, both included. A caller wrote both minutes in the client's zone. If
-// clocks show a minute twice, a period begins with the first and ends with the second. Each bound keeps the name that
-// the caller used for it ("start", "from" …).
+// Period is the time from one minute to another, including both. A caller wrote both minutes in the client's zone.
+// Clocks may show a minute twice. In this case, a period begins with the first such minute, and ends with the second.
+// Each bound contains the name that the caller used for it ("start", "from" …).
 type Period struct{ Start, End []Bound }
 
-// Bound is one end of a period. If a caller gives the same bound under several names, all must agree.
+// Bound is one end of a period. If a caller gives the same bound under several names, all values must agree.
 type Bound struct{ Name, Text string }
 
 // outcomeLayout is the contract's form: dd/mm/YYYY HH:ii.
@@ -28,8 +28,7 @@ const (
 	faultNotMinute     puntuale.ReasonCode = "fault.not_minute"
 )
 
-// Strict reads a period. Both bounds must be given, in the contract's form. If the end is before the start, this is a
-// fault.
+// Strict parses a period. Both bounds are required, in the contract's form. An end before the start is a fault.
 func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
 		bound, ok := chosenBound(f, bounds)
@@ -55,8 +54,8 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// Loose reads a period. Both bounds may be missing, and may have any form that a date field may have. A day without a
-// time begins with its midnight and ends with the next midnight.
+// Loose parses a period. Both bounds are optional, in any form that a date field accepts. A start without a time of day
+// is its midnight, and an end without a time of day is the next midnight.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = chosenBound(f, bounds); !ok {
@@ -82,7 +81,7 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// backwards reports whether the start is after the end. The two may be the same moment only if a clock change skips the
+// backwards reports whether the start is after the end. The two may be the same time only if a clock change skips the
 // whole period.
 func backwards(start, end plan.Moment, from, to time.Time) bool {
 	if !from.Equal(to) {
@@ -91,16 +90,16 @@ func backwards(start, end plan.Moment, from, to time.Time) bool {
 	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
 }
 
-// firstMoment returns the first moment at which clocks show m or later. If clocks show m twice, it is the first time. If a
-// clock change skips m, it is the moment of the change.
+// firstMoment returns the first time at which clocks show m or later. If clocks show m twice, it is the first of the
+// two times. If a clock change skips m, it is the time of the change.
 func firstMoment(m plan.Moment, loc *time.Location) time.Time {
 	t, _ := instant(m, loc)
 	return t
 }
 
-// lastMoment returns the end of the minute that clocks show as m. If m has no time, it returns the end of the day. If clocks
-// show the minute twice, it is the second one, so that there is no gap between neighbouring periods. If a clock change
-// skips m, it is the moment of the change.
+// lastMoment returns the end of the minute that clocks show as m. If m has no time of day, it returns the end of the
+// day. If clocks show the minute twice, it is the second one, so that neighbouring periods have no gap. If a clock
+// change skips m, it is the time of the change.
 func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)
@@ -117,7 +116,7 @@ func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	return t.Add(time.Minute)
 }
 
-// secondMoment returns the second moment at which clocks show the same time as at t. If there is none, it returns t.
+// secondMoment returns the second time at which clocks show the same as at t. If there is no second time, it returns t.
 func secondMoment(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()
@@ -133,8 +132,7 @@ func secondMoment(t time.Time, loc *time.Location) time.Time {
 	return second
 }
 
-// instant returns the moment at which clocks first show m. If a clock change skips m, it returns the moment of the
-// change.
+// instant returns the first time at which clocks show m. If a clock change skips m, it returns the time of the change.
 func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	t = m.At(0, loc)
 	if m.Zone != nil {
@@ -144,7 +142,7 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	if puntuale.DateOf(local) == m.Date && TimeOfDay(local) == m.Time {
 		return t, false
 	}
-	change, _ := local.ZoneBounds() // At had moved t past the change, by the length of the gap
+	change, _ := local.ZoneBounds() // At moved t past the change, by the length of the gap
 	return change, true
 }
 

@@ -22,8 +22,8 @@ func TestPeriod(t *testing.T) {
 		from, to, faults string
 	}{
 		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
-		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // clocks show this minute twice: from the first to the second
-		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // before the hour that clocks show twice
+		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // clocks show this minute twice: the period is from the first to the second
+		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // the minutes before the hour that clocks show twice
 		{true, "31/10/2027 02:00", "31/10/2027 02:59", "2027-10-31T00:00:00Z", "2027-10-31T02:00:00Z", ""},
 		{true, "31/10/2027 03:00", "31/10/2027 03:59", "2027-10-31T02:00:00Z", "2027-10-31T03:00:00Z", ""},
 		{true, "31/10/2027 02:00", "31/10/2027 02:00", "2027-10-31T00:00:00Z", "2027-10-31T01:01:00Z", ""},
@@ -67,7 +67,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A fault gives the bound the name that the caller used, and quotes the caller's text.
+// A fault has the name that the caller used for the bound, and quotes the caller's text.
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
@@ -81,7 +81,7 @@ func TestPeriodUnderAnotherName(t *testing.T) {
 	}
 }
 
-// Every accepted period has an end that is not before its start.
+// In every accepted period, the end is not before the start.
 func FuzzPeriod(f *testing.F) {
 	for _, seed := range []string{"20/11/2026 10:30", "2026-11-20", "31/10/2027 02:30", "", " ", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59"} {
 		f.Add(seed, "20/11/2026 10:30")
@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Consecutive periods leave no gap, in every zone and at every clock change. If one period begins a minute after the
-// last minute of another, it begins no later than that period ends.
+// Consecutive periods leave no gap, in every zone and at every clock change. If a period begins one minute after the
+// last minute of another period, it does not begin later than the other period ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -22,17 +22,18 @@ const (
 	faultRecipientTooLong     puntuale.ReasonCode = "recipient.too_long"
 )
 
-// groupShapes are the contract's three forms of a group id. A group id in one of these forms is used unchanged.
+// groupShapes matches the contract's three forms of a group id. The server does not change a group id in one of these
+// forms.
 var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
 
-// maxRecipient bounds the length of a recipient, in bytes. Real recipients are far shorter.
+// maxRecipient bounds a recipient, in bytes. Real recipients are far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient. It returns a group id, or a person's id at the network, unchanged. It returns a
-// phone number as "+…". region has two letters. A number that is valid in the region gets the region's country code.
-// Any other number gets a "+" before its digits. If a number has its country code ("+" or "00"), only its length is
-// checked, because countries open new ranges before the library knows them. Landline and toll-free numbers are
-// accepted. Premium-rate and shared-cost numbers are refused. The error is a [*RecipientError].
+// ParseRecipient parses a recipient. It returns a group id, or a network's id of a person, unchanged. It returns a
+// phone number as "+…". region is a country code with two letters. A number that is valid in the region gets the
+// region's calling code. Any other number gets a "+" before its digits. If a number begins with "+" or "00", only its
+// length is checked, because countries open new ranges before the library knows them. Landline and toll-free numbers
+// are accepted. Premium-rate and shared-cost numbers are refused. The error is a [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
@@ -64,7 +65,7 @@ func ParseRecipient(text, region string) (string, error) {
 	return phonenumbers.Format(number, phonenumbers.E164), nil
 }
 
-// RecipientError says why a text is no recipient.
+// RecipientError says why a text is not a recipient.
 type RecipientError struct{ Code puntuale.ReasonCode }
 
 func (e *RecipientError) Error() string { return string(e.Code) }
@@ -74,8 +75,8 @@ func (e *RecipientError) IsNoRecipient() bool {
 	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
 }
 
-// parsePhone reads a number and its kind. The kind is UNKNOWN if, and only if, the library finds the number not valid.
-// The number is nil if the text has none.
+// parsePhone parses a number, and returns the number and its kind. The kind is UNKNOWN if, and only if, the library
+// considers the number invalid. The number is nil if the text contains none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
 	number, err := phonenumbers.Parse(text, region)
 	if err != nil {
@@ -84,7 +85,8 @@ func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.Ph
 	return number, phonenumbers.GetNumberType(number)
 }
 
-// phoneDigits returns a number's digits with the country code, and reports whether the text has that code.
+// phoneDigits returns a number's digits including the calling code, and reports whether the text itself contained this
+// code.
 func phoneDigits(text string) (digits string, withCountry bool) {
 	digits = phonenumbers.NormalizeDigitsOnly(text)
 	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "＋") {
@@ -93,8 +95,8 @@ func phoneDigits(text string) (digits string, withCountry bool) {
 	return strings.CutPrefix(digits, "00")
 }
 
-// isPossible reports whether the country has numbers of this length. People still write Mexico's mobile numbers with
-// the 1 that Mexico gave up in 2019 (+52 1 …). The network still uses this 1 for old numbers.
+// isPossible reports whether the country has numbers of this length. Mexico removed the 1 from its mobile numbers (+52
+// 1 …) in 2019. But people still write it, and the network still uses it for old numbers.
 func isPossible(number *phonenumbers.PhoneNumber) bool {
 	if number == nil {
 		return false
@@ -106,13 +108,14 @@ func isPossible(number *phonenumbers.PhoneNumber) bool {
 	return phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
 }
 
-// phoneText removes invisible characters, and refuses characters that no phone number has. So the library gets only
-// digits and separators. The library would turn letters into digits, and take digits after many signs for an extension.
+// phoneText removes invisible characters, and refuses characters that no phone number contains. Therefore, the library
+// gets only digits and separators. Otherwise, the library would convert letters into digits, and would take the digits
+// after many signs for an extension.
 func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {
 		switch {
-		case unicode.Is(unicode.Cf, r): // a number that was copied from a contact may have invisible direction marks
+		case unicode.Is(unicode.Cf, r): // a number that was copied from a contact may contain invisible direction marks
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
@@ -120,7 +123,7 @@ func phoneText(text string) (string, error) {
 		}
 	}
 	number := strings.TrimSpace(kept.String())
-	if inside, ok := strings.CutPrefix(number, "("); ok { // a plus sign inside a bracket, as in (+39) 333 1234567
+	if inside, ok := strings.CutPrefix(number, "("); ok { // the plus sign is inside brackets, as in (+39) 333 1234567
 		if inside = strings.TrimSpace(inside); strings.HasPrefix(inside, "+") || strings.HasPrefix(inside, "＋") {
 			number = inside
 		}
@@ -131,8 +134,8 @@ func phoneText(text string) (string, error) {
 	return number, nil
 }
 
-// ParseBeginning reads the beginning of a phone number, as somebody types it, and returns it with "+". If the text has
-// no country code, the region's code is used.
+// ParseBeginning parses the beginning of a phone number, as a person types it, and returns it with "+". If the text has
+// no calling code, it gets the region's code.
 func ParseBeginning(text, region string) (string, bool) {
 	text, err := phoneText(text)
 	digits, withCountry := phoneDigits(text)

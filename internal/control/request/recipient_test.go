@@ -10,19 +10,19 @@ import (
 func TestParseRecipient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, region, want string }{
-		// A group id comes back unchanged.
+		// A group id does not change.
 		{"393331234567-1466093800@g.us", "IT", "393331234567-1466093800@g.us"},
 		{"120363025246125016@g.us", "IT", "120363025246125016@g.us"},
 		{"20482973843@lid", "IT", "20482973843@lid"},
 		{"AbCdEfGhIjKlMnOpQrStUv", "IT", "AbCdEfGhIjKlMnOpQrStUv"},
 		{"ABC_def-0123456789wxyz", "IT", "ABC_def-0123456789wxyz"},
 		{"0123456789012345678901", "IT", "0123456789012345678901"},
-		// A person's id comes back unchanged.
+		// A person's id does not change.
 		{"US.13491208655302741918", "IT", "US.13491208655302741918"},
 		{"IT.ENT.11815799212886844830", "IT", "IT.ENT.11815799212886844830"},
 		{"BR." + strings.Repeat("a1", 64), "IT", "BR." + strings.Repeat("a1", 64)},
 		{"Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD", "IT", "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"},
-		// A number that is valid in the region gets the region's code.
+		// A number that is valid in the region gets the region's calling code.
 		{"3331234567", "IT", "+393331234567"},
 		{"333 123 4567", "IT", "+393331234567"},
 		{"333.123.4567", "IT", "+393331234567"},
@@ -41,14 +41,14 @@ func TestParseRecipient(t *testing.T) {
 		{"(+48 804 123 456)", "IT", "+48804123456"},
 		{" ( +39 ) 333 1234567", "US", "+393331234567"},
 		{"(＋39)3331234567", "US", "+393331234567"},
-		// Any other number is "+" and its digits.
+		// Any other number becomes "+" and its digits.
 		{"447911123456", "IT", "+447911123456"},
 		{"393331234567", "US", "+393331234567"},
 		{"+1 (212) 555-2368", "IT", "+12125552368"},
 		{"2125552368", "US", "+12125552368"},
 		{"3331239901", "IT", "+393331239901"},
-		{"199123456", "IT", "+39199123456"}, // a number that a company's offices share; the result must not be +1 99…
-		// With a country code, the number only needs a length that the country has.
+		{"199123456", "IT", "+39199123456"}, // a shared number of a company; the result must not be +1 99…
+		// If the number has a calling code, only its length is checked.
 		{"+39 000 000 0000", "IT", "+390000000000"},
 		{"+52 1 55 1234 5678", "IT", "+5215512345678"},
 		{"0052 1 55 1234 5678", "IT", "+5215512345678"},
@@ -95,8 +95,8 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"+39 899 123456", "premium"},
 		{"0039 899 123456", "premium"},
 		{"199 1234567", "valid"}, // the result must not be +1 991 …
-		{"70000000000", "valid"}, // the number has no country code
-		{"+1 212 5550", "valid"}, // this number can only be dialled within its area
+		{"70000000000", "valid"}, // the number has no calling code
+		{"+1 212 5550", "valid"}, // this number can be dialled only within its area
 		{"+39 06", "valid"},
 		{"+999 12345678", "valid"},
 		{"+52 2 55 1234 5678", "valid"},
@@ -123,7 +123,7 @@ func TestParseRecipientRefuses(t *testing.T) {
 	}
 }
 
-// Every result is an unchanged group id, or "+" and digits. Reading the result again does not change it.
+// Every result is an unchanged id, or "+" and digits. A second ParseRecipient does not change the result.
 func FuzzParseRecipient(f *testing.F) {
 	for _, seed := range []string{
 		"3331234567", "+39 333 123 4567", "120363025246125016@g.us", "1-2@g.us", "20482973843@lid",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestZoneNames: the list is the same as the names in the program's own database of time zones, without "Factory".
+// TestZoneNames: zone.txt contains the same names as Go's own time zone database, without "Factory".
 func TestZoneNames(t *testing.T) {
 	t.Parallel()
 	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs on a machine with the Go toolchain
@@ -29,8 +29,7 @@ func TestZoneNames(t *testing.T) {
 	}
 }
 
-// TestNamedZones: a caller may only name a zone that is in the list. A stored name that is not in the list can still be
-// loaded.
+// TestNamedZones: a request may use only zones in the list. A stored name that is not in the list can still be loaded.
 func TestNamedZones(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -1,4 +1,5 @@
-// Package upload bounds the lists that one server reads at the same time, and turns the errors of a list's file into faults.
+// Package upload bounds how many lists one server reads at the same time, and converts the errors of a list's file into
+// faults.
 package upload
 
 import (
@@ -16,16 +17,16 @@ import (
 	"puntuale/internal/roster"
 )
 
-// Bounds of the lists that one server reads at the same time. A list takes up to 1.2 GB of disk while it is read. A
-// hostile workbook takes up to two minutes of one processor.
+// Limits of the lists that one server reads at the same time. A list needs up to 1.2 GB of disk while the server reads
+// it. A hostile workbook uses one processor for up to two minutes.
 const (
 	mostUploads        = 16
-	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot take all places
+	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot use all uploads
 	uploadWaits        = 5 * time.Minute // how long a workbook waits for a processor
 	uploadRetry        = 10 * time.Second
 )
 
-// Uploads counts and bounds the lists that are read at the same time. Many goroutines may use it at once.
+// Uploads bounds the lists that the server reads at the same time. It is safe for concurrent use.
 type Uploads struct {
 	mu         sync.Mutex
 	all        int
@@ -33,19 +34,18 @@ type Uploads struct {
 	processors *semaphore.Weighted
 }
 
-// partnerUploads are the uploads of one partner's clients.
+// partnerUploads counts the uploads of one partner's clients.
 type partnerUploads struct {
 	all  int
-	slot *semaphore.Weighted // one of the uploads waits for a processor, or uses it
+	slot *semaphore.Weighted // held by the one upload that waits for a processor or uses one
 }
 
-// New returns Uploads. processors is how many workbooks may be unpacked at the same time.
+// New returns Uploads. processors is how many workbooks the server may unpack at the same time.
 func New(processors int) *Uploads {
 	return &Uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
 }
 
-// Begin counts one more list that is being read. After a success, the caller must call the upload's method End. Codes:
-// overloaded.
+// Begin counts one more list. After a success, the caller must call End of the returned upload. Codes: overloaded.
 func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,7 +62,7 @@ func (u *Uploads) Begin(partner puntuale.PartnerID) (*Upload, error) {
 	return &Upload{uploads: u, partner: partner, slot: p.slot}, nil
 }
 
-// Upload is one list that is being read. Only one goroutine may use it.
+// Upload is one list that the server is reading. It is not safe for concurrent use.
 type Upload struct {
 	uploads *Uploads
 	partner puntuale.PartnerID
@@ -70,8 +70,8 @@ type Upload struct {
 	working bool
 }
 
-// work waits for a processor. The upload keeps the processor until it ends. Only one upload of a partner waits at a
-// time, so that many uploads of one partner do not delay other partners. Codes: overloaded.
+// work waits for a processor. The upload keeps the processor until End. Only one upload of a partner waits for a
+// processor or uses one, so that a partner with many uploads does not delay other partners. Codes: overloaded.
 func (u *Upload) work(ctx context.Context) error {
 	if u.working {
 		return nil
@@ -94,7 +94,7 @@ func (u *Upload) work(ctx context.Context) error {
 	return puntuale.Overloaded(uploadRetry)
 }
 
-// End gives back what the upload took. It is called once.
+// End releases the processor and the count of the upload. Call it once.
 func (u *Upload) End() {
 	if u.working {
 		u.uploads.processors.Release(1)
@@ -110,8 +110,8 @@ func (u *Upload) End() {
 	}
 }
 
-// Reader returns a reader of the list. It waits for a processor once a whole workbook has arrived, because the workbook is
-// unpacked only then. A CSV list is read while it arrives, and does not wait.
+// Reader returns a reader of the list. The reader waits for a processor after it has received a whole workbook, because
+// the server unpacks the workbook only then. A CSV list is read while it arrives, and does not wait.
 func (u *Upload) Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &uploadReader{Upload: u, ctx: ctx, r: r}
 }
@@ -123,7 +123,7 @@ type uploadReader struct {
 	first []byte
 }
 
-// archiveMark is how a zip archive begins. A workbook is a zip archive.
+// archiveMark is the beginning of a zip archive. A workbook is a zip archive.
 var archiveMark = []byte("PK")
 
 func (u *uploadReader) Read(p []byte) (int, error) {
@@ -139,7 +139,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the reader's own error
 }
 
-// MappingFault turns an error of the caller's mapping into a fault.
+// MappingFault converts an error of the caller's mapping into a fault.
 func MappingFault(err error, mapping string) error {
 	e, ok := errors.AsType[*roster.MappingError](err)
 	if !ok {
@@ -148,7 +148,7 @@ func MappingFault(err error, mapping string) error {
 	return puntuale.Invalid(e.Reason().At("query.columns", mapping))
 }
 
-// FileFault turns an error of a file as a whole into a fault.
+// FileFault converts an error of a whole file into a fault.
 func FileFault(err error) error {
 	e, ok := errors.AsType[*roster.FileError](err)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// Workbooks wait for a processor, and only one workbook of each partner waits in that queue. So a partner with many
+// Workbooks wait for a processor, and only one workbook of each partner waits at a time. Therefore, a partner with many
 // workbooks does not delay other partners. CSV lists do not wait. A workbook that waits too long is refused.
 func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()

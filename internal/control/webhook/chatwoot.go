@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Links reaches a client's links to Chatwoot.
+// Links gives access to a client's links to Chatwoot.
 type Links struct {
 	cfg    Config
 	client *control.Client
@@ -27,11 +27,11 @@ type NewLink struct {
 	BaseURL string // the address of the Chatwoot server
 	Token   string // the access token of an administrator
 	Account string // the account's id in Chatwoot
-	Inbox   string // the id of an inbox of the channel API; "": the server makes one, or keeps the present one
+	Inbox   string // the id of an inbox of the channel API; "": the current inbox, or a new one if there is none
 	Faults  []puntuale.Fault
 }
 
-// maxToken is the longest access token, in characters. Chatwoot's have 24.
+// maxToken bounds an access token, in characters. Chatwoot's tokens have 24.
 const maxToken = 512
 
 const (
@@ -39,9 +39,10 @@ const (
 	faultChatwootNotID    puntuale.ReasonCode = "chatwoot.not_id"
 )
 
-// Link hands the session's conversations over to Chatwoot from now on. It also replaces the server, the account or the token of a link that
-// exists. If Chatwoot refuses the new values, a link that works goes on unchanged. A repeat finishes what an earlier call left unfinished.
-// Codes: forbidden, not_found (the session), invalid (also what the server of Chatwoot refused), conflict (this server has no public address).
+// Link sends the session's conversations to Chatwoot from now on. It can also replace the server, the account or the
+// token of an existing link. If Chatwoot refuses the new values, a working link does not change. If an earlier call
+// failed before its end, a repeat finishes it. Codes: forbidden, not_found (the session), invalid (also for values that
+// the Chatwoot server refused), conflict (this server has no public address).
 func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.ChatwootLink, error) {
 	if err := l.client.MayCreate(); err != nil {
 		return puntuale.ChatwootLink{}, err
@@ -74,7 +75,7 @@ func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.C
 	if err != nil {
 		return link, fmt.Errorf("make an inbox in Chatwoot: %w", err)
 	}
-	if old.Active { // it worked until now, so it stayed as it was until Chatwoot took the new values
+	if old.Active { // the old link works, so it is changed only after Chatwoot accepted the new values
 		if _, err = l.keep(ctx, link, token); err != nil {
 			return link, err
 		}
@@ -95,7 +96,7 @@ func (l *Links) keep(ctx context.Context, link puntuale.ChatwootLink, token stri
 	return made.ID, nil
 }
 
-// check reads a request, and notes its faults.
+// check parses a request, and adds its faults to f.
 func (l *Links) check(f *request.Faults, r NewLink) (link puntuale.ChatwootLink) {
 	link.URL = strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
 	checkAddress(f, "body.base_url", link.URL, l.cfg.Caller)
@@ -139,7 +140,7 @@ func (l *Links) Read(ctx context.Context, session string) (puntuale.ChatwootLink
 	return link, nil
 }
 
-// Unlink ends the session's link. The inbox stays in Chatwoot with all that it holds. Codes: not_found.
+// Unlink ends the session's link. The inbox and its contents remain in Chatwoot. Codes: not_found.
 func (l *Links) Unlink(ctx context.Context, session string) error {
 	link, err := l.Read(ctx, session)
 	if err != nil {

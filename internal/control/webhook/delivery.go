@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// DeliveryQuery narrows a list of deliveries.
+// DeliveryQuery is a search for deliveries.
 type DeliveryQuery struct {
 	State string // waiting, delivered, failed; "": all
 	Page  request.Page
@@ -44,8 +44,8 @@ func (o *Owner) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]p
 	return rows, next, nil
 }
 
-// Event returns the event of a delivery, with the body that a receiver would get now. wide says whether this body names
-// the client. client is the id of the event's client; "" means the owner. Codes: not_found.
+// Event returns the event of a delivery. wide is true if the event's body contains the client. client is the id of the
+// event's client; "" means the webhook owner. Codes: not_found.
 func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.Event, wide bool, err error) {
 	n, err := webhookID(id)
 	if err != nil {
@@ -67,18 +67,19 @@ func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.E
 	return e, o.client == 0, nil
 }
 
-// SentDelivery is a delivery with what was sent last, or what will be sent first.
+// SentDelivery is a delivery with its last request, or with its first request if there was no attempt yet.
 type SentDelivery struct {
 	puntuale.Delivery
 	Event   puntuale.Event
-	Request puntuale.WebhookRequest // without its moment and signature, unless Signed
-	// Signed: the last attempt's signature is known. It is not before the first attempt, nor after the secret was replaced.
+	Request puntuale.WebhookRequest // without its signature if Signed is false, and without its time before the first attempt
+	// Signed is true if the last attempt's signature is known. Before the first attempt, and after the secret was
+	// replaced, the signature is unknown.
 	Signed   bool
-	Replaced bool // the secret was replaced after the last attempt
+	Replaced bool // true: the secret was replaced after the last attempt
 }
 
-// Delivery returns a delivery, by the webhook-id that each of its attempts bears. Its body is made from the event as it is now: an erasure
-// since the last attempt shows. Codes: not_found.
+// Delivery returns a delivery. name is the webhook-id in each of its attempts. The body is made from the current event.
+// Therefore, it shows an erasure after the last attempt. Codes: not_found.
 func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -98,7 +99,7 @@ func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, 
 	if err != nil {
 		return d, fmt.Errorf("read the secret of webhook %d: %w", w.ID, err)
 	}
-	replaced := secret.Until.Add(-puntuale.WebhookOverlap) // zero minus the overlap is before all
+	replaced := secret.Until.Add(-puntuale.WebhookOverlap) // if Until is the zero time, the result is before every attempt
 	d.Replaced = !d.Tried.IsZero() && d.Tried.Before(replaced)
 	d.Signed = !d.Tried.IsZero() && !d.Replaced
 	if d.Request, err = o.cfg.Caller.Request(puntuale.WebhookTarget{Webhook: w, Secret: secret}, d.Event, d.Tried); err != nil {
@@ -114,18 +115,18 @@ func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, 
 
 // ReplayCall is a request to deliver events again.
 type ReplayCall struct {
-	Period request.Period // the events must be in this period; empty: all events that are kept
+	Period request.Period // the events must be in this period; empty: all stored events
 	Failed bool           // true: only deliveries that were given up
-	Seqs   []int64        // only these numbers of events; nil: all
+	Seqs   []int64        // only the events with these numbers; nil: all
 	Client string         // the client whose events Seqs are; needed for a partner's webhook
 	Faults []puntuale.Fault
 }
 
-// maxReplay is how many events a replay may name.
+// maxReplay bounds the event numbers in a replay.
 const maxReplay = 1000
 
-// Replay makes deliveries wait again, and counts their attempts from the first. It returns how many. Codes: not_found,
-// invalid.
+// Replay sets deliveries to waiting again, and resets their count of attempts. It returns how many deliveries it
+// changed. Codes: not_found, invalid.
 func (o *Owner) Replay(ctx context.Context, id string, r ReplayCall) (int, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package webhook is what clients and partners may ask about their webhooks and deliveries, and what a client may ask of its
-// feed of events. It checks a request as a whole and asks the store, as package control does.
+// Package webhook executes the requests of clients and partners about their webhooks and deliveries, and of clients
+// about their event feed. Like package control, it checks a whole request and then calls the store.
 package webhook

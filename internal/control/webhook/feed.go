@@ -12,32 +12,32 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// FeedQuery asks for the events after a number. Its members are as the caller wrote them.
+// FeedQuery is a request for the events after a number. Its members are as the caller wrote them.
 type FeedQuery struct {
-	After   string // "": from the first event that is kept
-	Types   string // names separated by commas; "": all types
+	After   string // "": from the first stored event
+	Types   string // names of event types, separated by commas; "": all types
 	Limit   string // "": 100; at most 1,000
-	Wait    string // how many seconds to wait for the first event, at most 30; "": do not wait
+	Wait    string // how long to wait for the first event, in seconds, at most 30; "": do not wait
 	Unknown []puntuale.Fault
 }
 
-// maxWait bounds how long a reader of a feed waits, in seconds.
+// maxWait bounds how long a reader of the feed waits, in seconds.
 const maxWait = 30
 
-// waitEvery is the time between two looks of a reader that waits.
+// waitEvery is the time between two reads of a reader that waits.
 const waitEvery = 500 * time.Millisecond
 
-// Feed has a client's events after a number.
+// Feed reads a client's events after a number. It is not safe for concurrent use.
 type Feed struct {
 	store puntuale.EventStore
 	cfg   Config
 	after int64
 	types puntuale.EventSet
 	limit int
-	Wait  time.Duration // how long to wait for the first event
+	Wait  time.Duration // the rest of the time to wait for the first event
 }
 
-// Feed checks the request of a reader, and returns the feed. Codes: invalid.
+// Feed checks a request, and returns the feed. Codes: invalid.
 func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
 	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
@@ -57,7 +57,7 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// wholeNumber reads a whole number of a query, from least to maximum. It returns none if the text is "".
+// wholeNumber parses a whole number of a query, from least to maximum. It returns none if the text is "".
 func wholeNumber(f *request.Faults, name, text string, least, maximum, none int) int {
 	if text == "" {
 		return none
@@ -70,7 +70,7 @@ func wholeNumber(f *request.Faults, name, text string, least, maximum, none int)
 	return n
 }
 
-// Read returns the events that exist now, and the number from which the next call must go on.
+// Read returns the events that exist now, and the number after which the next call must read.
 func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	all, next, err := f.store.Events(ctx, f.after, f.types, f.limit, f.cfg.Clock.Now())
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits before the next read of the feed. It returns false if the reader must not read again.
+// Pause waits before the next read of the feed. It returns false if the waiting time is over or the context ended.
 func (f *Feed) Pause(ctx context.Context) bool {
 	wait := min(waitEvery, f.Wait)
 	f.Wait -= wait

@@ -17,19 +17,19 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All members except Chatwoot and Public must be set.
+// Config contains the parts and settings for [New]. All members except Chatwoot and Public must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Caller  puntuale.WebhookCaller // makes the attempt of a test
-	// Chatwoot makes the inboxes of links to Chatwoot; nil: links are refused.
+	Caller  puntuale.WebhookCaller // sends the attempt of a test
+	// Chatwoot creates the inboxes of links to Chatwoot. If it is nil, links are refused.
 	Chatwoot puntuale.ChatwootCaller
-	Public   string // the server's own address, which Chatwoot calls; "": it has none
+	Public   string // the server's own address, to which Chatwoot sends requests; "": none
 }
 
-// Webhooks answers requests about the webhooks of all clients and partners. It keeps no state. Many goroutines may use
-// it at once.
+// Webhooks executes requests about the webhooks of all clients and partners. It has no state, and is safe for
+// concurrent use.
 type Webhooks struct{ cfg Config }
 
 // New returns Webhooks.
@@ -42,17 +42,17 @@ type owner interface {
 	puntuale.IdempotencyStore
 }
 
-// Owner reaches the webhooks of one client or of one partner.
+// Owner gives access to the webhooks of one client or of one partner.
 type Owner struct {
 	cfg    Config
 	store  owner
-	client puntuale.ClientID // 0: the webhooks are a partner's
-	zone   *time.Location    // the zone in which periods are read
-	key    string            // the caller's API key, under which answers with a secret are sealed; "": the caller uses a dashboard
+	client puntuale.ClientID // 0: the webhook owner is a partner
+	zone   *time.Location    // the zone of the periods in requests
+	key    string            // the caller's API key, under which answers with a secret are sealed; "": the request comes from a dashboard
 }
 
-// ForCaller returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
-// key is of another kind).
+// ForCaller returns the webhooks of the client or partner that owns a key. plain is the key. Codes: forbidden (the
+// client is suspended, or the key is of another kind).
 func (d *Webhooks) ForCaller(caller *control.Caller, plain string) (*Owner, error) {
 	if id, _, err := caller.Partner(); err == nil {
 		return d.OfPartner(id, plain), nil
@@ -73,22 +73,22 @@ func (d *Webhooks) OfClient(c *control.Client, plain string) (*Owner, error) {
 	return &Owner{d.cfg, d.cfg.Tenants.Tenant(c.ID()), c.ID(), zone, plain}, nil
 }
 
-// OfPartner returns the webhooks of a partner, which get the events of all its clients.
+// OfPartner returns the webhooks of a partner. They get the events of all the partner's clients.
 func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
 }
 
-// In returns the owner, who names periods in this zone.
+// In returns the same owner with another zone for the periods in requests.
 func (o *Owner) In(zone *time.Location) *Owner {
 	moved := *o
 	moved.zone = zone
 	return &moved
 }
 
-// NewWebhook is a request to make or change a webhook. In a change, a nil member is left as it is.
+// NewWebhook is a request to create or change a webhook. In a change, a nil member changes nothing.
 type NewWebhook struct {
 	URL         *string
-	Types       []string // names of types; nil: all, or in a change as it is
+	Types       []string // names of event types; nil: all types, or no change
 	Session     *string  // id of a session; "": all sessions
 	Description *string
 	Active      *bool
@@ -107,7 +107,7 @@ const (
 	maxDescription = 200
 )
 
-// secretPrefix marks a secret in the form of the specification Standard Webhooks.
+// secretPrefix is the beginning of a secret, according to the specification Standard Webhooks.
 const secretPrefix = "whsec_"
 
 const secretBytes = 32
@@ -119,7 +119,7 @@ const (
 	faultClientsSession puntuale.ReasonCode = "webhook.clients_session"
 )
 
-// Create makes a webhook. Codes: invalid, conflict (the idempotency key with another body), quota_reached.
+// Create creates a webhook. Codes: invalid, conflict (the same idempotency key with another body), quota_reached.
 func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[IssuedWebhook]) (IssuedWebhook, error) {
 	f := request.Faults(r.Faults)
 	keyed, clash, err := once.BeginSealed(ctx, o.store, o.key, &f)
@@ -150,14 +150,14 @@ func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[Issu
 	return issued(id), nil
 }
 
-// secret makes a new secret. shown is the form that the owner sees once, and sealed is the form that is stored.
+// secret creates a secret. shown is the form that the owner sees once, and sealed is the form that is stored.
 func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
 	plain := make([]byte, secretBytes)
 	_, _ = rand.Read(plain) // Read never fails
 	return secretPrefix + base64.StdEncoding.EncodeToString(plain), o.cfg.Vault.Seal(puntuale.SealedWebhook, w.SealPlace(), plain)
 }
 
-// check reads the members of a request, and notes their faults.
+// check parses the members of a request, and adds their faults to f.
 func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
 	if r.URL != nil {
 		address := strings.TrimSpace(*r.URL)
@@ -205,8 +205,9 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 	return id
 }
 
-// checkAddress refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
-// that may change: each attempt checks it. Faults never hold the address, because it may hold a secret.
+// checkAddress adds a fault if a text cannot be the address of a receiver. It does not resolve the host name, because
+// the result may change; each attempt checks it again. Faults never contain the address, because the address may
+// contain a secret.
 func checkAddress(f *request.Faults, at, address string, caller puntuale.WebhookCaller) {
 	u, err := url.Parse(address)
 	switch {
@@ -223,7 +224,7 @@ func checkAddress(f *request.Faults, at, address string, caller puntuale.Webhook
 	}
 }
 
-// notOwnSession gives the error of a session that does not exist its location in the request.
+// notOwnSession adds the location in the request to the error about a session that does not exist.
 func notOwnSession(err error) error {
 	e := &puntuale.Error{}
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound && errors.As(err, &e) && e.Reason.Code == puntuale.NoSession {
@@ -232,7 +233,7 @@ func notOwnSession(err error) error {
 	return err
 }
 
-// List returns all webhooks, by id. Secrets are not shown again.
+// List returns all webhooks, ordered by id, without their secrets.
 func (o *Owner) List(ctx context.Context) ([]puntuale.Webhook, error) {
 	all, err := o.store.Webhooks(ctx)
 	if err != nil {
@@ -254,8 +255,8 @@ func (o *Owner) Webhook(ctx context.Context, id string) (puntuale.Webhook, error
 	return w, nil
 }
 
-// Update changes the members that the request has. With active, it also enables a webhook that was disabled. Codes:
-// not_found, invalid.
+// Update changes the members that the request contains. If Active is true, it also enables a webhook that was disabled.
+// Codes: not_found, invalid.
 func (o *Owner) Update(ctx context.Context, id string, r NewWebhook) (puntuale.Webhook, error) {
 	old, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -285,8 +286,8 @@ func (o *Owner) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Rotate replaces the secret. For [puntuale.WebhookOverlap], deliveries are signed with the old secret, too. Codes:
-// not_found.
+// Rotate replaces the secret, and returns the time until which the old secret is valid. Until then, for
+// [puntuale.WebhookOverlap], deliveries are signed with both secrets. Codes: not_found.
 func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -300,7 +301,8 @@ func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time
 	return IssuedWebhook{w, shown}, oldValidUntil, nil
 }
 
-// Overlap returns until when the secret before the present one signs too; zero if it does not. Codes: not_found.
+// Overlap returns the time until which deliveries are also signed with the previous secret, or the zero time if they
+// are not. Codes: not_found.
 func (o *Owner) Overlap(ctx context.Context, id puntuale.WebhookID) (time.Time, error) {
 	secret, err := o.store.WebhookSecret(ctx, id)
 	if err != nil {
@@ -312,7 +314,7 @@ func (o *Owner) Overlap(ctx context.Context, id puntuale.WebhookID) (time.Time, 
 	return secret.Until, nil
 }
 
-// Test sends one test event now, and returns how the delivery ended. The webhook may be inactive. Codes: not_found.
+// Test sends one test event now, and returns the result of the delivery. The webhook may be inactive. Codes: not_found.
 func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {

@@ -6,28 +6,29 @@ import (
 	"puntuale"
 )
 
-// backlog says whether the database has messages that are due soon and are not in memory.
+// backlog is what is known about messages in the database that are due soon and are not in memory.
 type backlog struct {
 	more      bool
-	campaigns bool // the campaign queue in the database has more
-	cut       bool // the last read returned as many rows as it may, so there may be more
+	campaigns bool // true: the campaign queue in the database has such messages
+	cut       bool // true: the last read returned as many rows as it may, so there may be more
 }
 
 // More reports whether the database has more messages that are due soon, not counting campaigns.
 func (l *Lookahead) More() bool { return l.backlog.more }
 
-// FoundMore notes that the database has more messages that are due soon, because a row found no room in memory.
+// FoundMore records that the database has more messages that are due soon, because there was no room in memory for a
+// row.
 func (l *Lookahead) FoundMore() { l.backlog.more = true }
 
 // MoreOfCampaigns reports whether the database has more messages in the session's campaign queue.
 func (l *Lookahead) MoreOfCampaigns() bool { return l.backlog.campaigns }
 
-// SetMoreOfCampaigns notes whether the last read left messages in the campaign queue.
+// SetMoreOfCampaigns records whether the last read left messages in the campaign queue.
 func (l *Lookahead) SetMoreOfCampaigns(more bool) { l.backlog.campaigns = more }
 
-// Refill asks for an urgent read if few messages are in memory and the database has more. low says that the session
-// queue has few, and campaignsLow that its campaign queue has few. If a read is already wanted, Refill asks for
-// nothing.
+// Refill requests an urgent read if few messages are in memory and the database has more. low is true if few messages
+// of the session queue are in memory. campaignsLow is the same for the campaign queue. If a read is already wanted,
+// Refill returns Nothing.
 func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	low, campaignsLow = low && l.backlog.more, campaignsLow && l.backlog.campaigns
 	if l.Wanted() || !low && !campaignsLow {
@@ -38,34 +39,35 @@ func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	return l.Want(true, now)
 }
 
-// expiryEvery is how often the dispatcher reads a session that cannot send, to find messages that expire. If it knows
-// the moment of an expiry, it reads at that moment.
+// expiryEvery is how often the dispatcher reads a session that cannot send, to find messages that expire. If the time
+// of an expiry is known, the dispatcher also reads at this time.
 const expiryEvery = 10 * time.Second
 
-// A session that cannot send may have more messages than a read returns. A separate search finds messages behind
-// these rows that expire. It reads all due messages, so it runs only at intervals from behindLeast to behindMost.
+// A session that cannot send may have more messages than a read returns. A separate search finds messages behind the
+// rows of the read that expire. This search reads all due messages. Therefore, the interval between two searches is
+// behindLeast to behindMost.
 const (
 	behindLeast = 10 * time.Second
 	behindMost  = time.Minute
 )
 
-// expiry says when to read a session that cannot send, because its messages still expire.
+// expiry contains when to read a session that cannot send. Its messages must still expire on time.
 type expiry struct {
 	next   time.Time // when to read the session; zero: at the next poll
 	behind time.Time // when to search for messages that expire behind the rows of a read
 }
 
-// ExpireBy sets an earlier moment for the next read of a session that cannot send. A later moment changes nothing.
+// ExpireBy sets an earlier time for the next read of a session that cannot send. A later time changes nothing.
 func (l *Lookahead) ExpireBy(moment time.Time) {
 	if moment.Before(l.expiry.next) {
 		l.expiry.next = moment
 	}
 }
 
-// ExpireNow makes the next poll read a session that cannot send.
+// ExpireNow makes the next poll read the session, even if it cannot send.
 func (l *Lookahead) ExpireNow() { l.expiry.next = time.Time{} }
 
-// ExpiryDue reports whether a session that cannot send must be read now. If so, it sets the moment of the next read.
+// ExpiryDue reports whether a session that cannot send must be read now. If so, it sets the time of the next read.
 func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	if now.Before(l.expiry.next) {
 		return false
@@ -74,17 +76,17 @@ func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	return true
 }
 
-// BehindDue reports whether it is time for a search behind the rows of a read.
+// BehindDue reports whether a search behind the rows of a read is due.
 func (l *Lookahead) BehindDue(now time.Time) bool {
 	return (l.backlog.cut || l.backlog.campaigns) && !now.Before(l.expiry.behind)
 }
 
-// BehindUntil returns the end of the time for which a search behind the rows of a read must find expiring messages. The
-// next search comes before this end.
+// BehindUntil returns the end of the period for which a search behind the rows of a read must find expiring messages.
+// The next search begins before this end.
 func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
 
-// GotBehind plans the next search behind the rows of a read. found has the messages that expire soon. cut says that
-// there may be more of them; then the next search comes after the time poll.
+// GotBehind sets the time of the next search behind the rows of a read. found contains the messages that expire soon.
+// cut is true if there may be more of them. In this case, the next search comes after the duration poll.
 func (l *Lookahead) GotBehind(found []puntuale.DueMessage, cut bool, poll time.Duration, now time.Time) {
 	l.expiry.behind = now.Add(behindMost)
 	if cut {
@@ -105,10 +107,10 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// takeover says whether the dispatcher knows the messages that were in retry under the session's former owner.
+// takeover is what is known about the messages that were in retry under the session's former owner.
 type takeover struct {
-	known   bool // the messages in retry are known, and hold back later messages to their recipients
-	crowded bool // there are too many for a read together with other sessions, so this session is read alone
+	known   bool // true: these messages are known, and hold back later messages to their recipients
+	crowded bool // true: there are too many for a read together with other sessions, so this session is read alone
 }
 
 // TakeoverKnown reports whether the messages in retry under the former owner are known.

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// TestRefill checks that a read is asked for only if memory runs low and the database has more. After each FoundMore
-// it is asked for once.
+// TestRefill checks that a read is requested only if few messages are in memory and the database has more. It is
+// requested once after each FoundMore.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -68,8 +68,8 @@ func TestExpiry(t *testing.T) {
 	due(22*time.Second-time.Hour, true)
 }
 
-// TestBehind checks the search behind the rows of a read that returned as many rows as it may. The next search comes
-// in time for the first expiry, but not before ten seconds.
+// TestBehind checks the search behind the rows of a read that returned as many rows as it may. The next search is in
+// time for the first expiry, but not before ten seconds.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	expiring := func(after ...time.Duration) (all []puntuale.DueMessage) {
@@ -105,7 +105,7 @@ func TestBehind(t *testing.T) {
 			if l.BehindDue(start.Add(test.next-1)) || !l.BehindDue(start.Add(test.next)) {
 				t.Errorf("the next look does not come after %v", test.next)
 			}
-			read := min(test.next, 10*time.Second) // the session itself is read by then
+			read := min(test.next, 10*time.Second) // the session itself is read before this time
 			if l.ExpiryDue(start.Add(read-1)) || !l.ExpiryDue(start.Add(read)) {
 				t.Errorf("the session is not read after %v", read)
 			}
@@ -113,7 +113,7 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestPollDue checks that the poll's interval counts from the last time that the poll asked for a read.
+// TestPollDue checks that the poll's interval begins at the last read that the poll requested.
 func TestPollDue(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -130,7 +130,7 @@ func TestPollDue(t *testing.T) {
 	}
 }
 
-// scheduler does what the real scheduler does for one session: it keeps two lists and a timer.
+// scheduler does what the real scheduler does for one session. It has two lists and a timer.
 type scheduler struct {
 	l            lookahead.Lookahead
 	now          time.Time
@@ -150,7 +150,7 @@ func (s *scheduler) act(a lookahead.Action) {
 	}
 }
 
-// begin serves one entry of a list, as the real scheduler does.
+// begin serves one entry of a list, like the real scheduler.
 func (s *scheduler) begin(entries *int) {
 	if *entries == 0 {
 		return
@@ -161,8 +161,8 @@ func (s *scheduler) begin(entries *int) {
 	}
 }
 
-// TestNothingWantedIsForgotten checks that no wanted read is lost, whatever the order of events. It is in a list, or
-// a timer will list it, or it comes after the running read. At most one read runs.
+// TestNothingWantedIsForgotten checks that no wanted read is lost, whatever the order of events. A wanted read is in a
+// list, or a timer will list it, or it follows the running read. At most one read runs at a time.
 func TestNothingWantedIsForgotten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

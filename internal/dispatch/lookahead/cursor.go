@@ -6,15 +6,15 @@ import (
 	"puntuale"
 )
 
-// cursorFor is how long reads of a session with a backlog may begin at the cursor. A row may appear before the
+// cursorFor is how long reads of a session with a backlog may begin at the cursor. A row may be inserted before the
 // cursor, and its wakeup may be lost. The next read from the beginning finds this row.
 const cursorFor = 5 * time.Second
 
-// cursor is where the next read continues: every open row before it is in memory or in flight. A read from the
-// beginning would read these rows, and many closed rows, again. That would cost more than everything else.
+// cursor is where the next read continues. Every open row before the cursor is in memory or in flight. A read from the
+// beginning would read these rows again, and many closed rows. This would cost more than everything else.
 type cursor struct {
 	cursor     puntuale.QueueCursor // position without its session; zero: the beginning
-	validUntil time.Time            // after this moment, a read begins at the beginning
+	validUntil time.Time            // after this time, reads start at the beginning
 	strayed    bool                 // since the last read began, an open row left memory
 }
 
@@ -30,7 +30,7 @@ func (c *cursor) end(r Result, now time.Time) {
 	switch {
 	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
 		c.cursor = puntuale.QueueCursor{}
-	case r.Last == (puntuale.QueueCursor{}): // the read took no row, so the cursor stays
+	case r.Last == (puntuale.QueueCursor{}): // the read took no row, so the cursor does not move
 	case c.cursor == (puntuale.QueueCursor{}):
 		c.cursor, c.validUntil = r.Last, now.Add(cursorFor)
 	default:
@@ -38,20 +38,20 @@ func (c *cursor) end(r Result, now time.Time) {
 	}
 }
 
-// Stray makes the next read begin at the beginning, because an open row may now be before the cursor.
+// Stray makes the next read start at the beginning, because an open row may now be before the cursor.
 func (l *Lookahead) Stray() { l.cursor.cursor, l.cursor.strayed = puntuale.QueueCursor{}, true }
 
-// StrayBefore does the same as [Lookahead.Stray], if a row with this due moment may be before the cursor.
+// StrayBefore does the same as [Lookahead.Stray], if a row with this due time may be before the cursor.
 func (l *Lookahead) StrayBefore(due time.Time) {
 	if !due.After(l.cursor.cursor.Next) {
 		l.Stray()
 	}
 }
 
-// horizon says how far into the future the next read looks.
+// horizon is how far into the future the next read looks.
 type horizon struct {
-	end  time.Time // latest moment of any wakeup
-	full bool      // look as far as a read may
+	end  time.Time // the latest due time of any wakeup
+	full bool      // true: look as far as a read may
 }
 
 func (h *horizon) reach(horizonEnd time.Time) {
@@ -60,7 +60,7 @@ func (h *horizon) reach(horizonEnd time.Time) {
 	}
 }
 
-// take returns the moment up to which the next read looks, and resets h. full is how far a read may look.
+// take returns the time until which the next read looks, and resets h. full is how far a read may look.
 func (h *horizon) take(full time.Time) time.Time {
 	horizonEnd := h.end
 	if h.full {

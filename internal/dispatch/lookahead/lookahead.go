@@ -23,7 +23,7 @@ func (p Phase) String() string {
 	return [...]string{"idle", "waiting", "listed", "urgent", "reading", "again"}[p]
 }
 
-// ActionKind says what kind of thing the scheduler must do.
+// ActionKind is the kind of an [Action].
 type ActionKind int8
 
 // The kinds of actions.
@@ -31,7 +31,7 @@ const (
 	Nothing    ActionKind = iota
 	List                  // put the session into the list of the poll
 	ListUrgent            // put the session into the urgent list
-	SetTimer              // call TimerFired at the action's moment
+	SetTimer              // call TimerFired at the action's time
 )
 
 // Action is what the scheduler must do after an event.
@@ -40,30 +40,30 @@ type Action struct {
 	At   time.Time // only for SetTimer
 }
 
-// Lookahead has the state of one session's reads. The zero value has read nothing and wants nothing. Only one
-// goroutine may use it at a time.
+// Lookahead is the state of one session's reads. The zero value has read nothing, and no read is wanted. It is not safe
+// for concurrent use.
 type Lookahead struct {
 	phase     Phase
-	notBefore time.Time // the next read must not be listed before this moment, so that a session spends at most half its time on reads
-	polled    time.Time // when the poll last asked for a read
+	notBefore time.Time // the next read must not be listed before this time, so that a session spends at most half its time on reads
+	polled    time.Time // when the poll last requested a read
 	horizon   horizon
 	cursor    cursor
 	backlog   backlog
 	expiry    expiry
 	takeover  takeover
 
-	// left has the messages that left memory while the read runs. The read may return them in their old state.
+	// left contains the messages that left memory since the read began. The read may return them in their old state.
 	left map[puntuale.MessageID]struct{}
 }
 
-// Phase returns the present phase.
+// Phase returns the current phase.
 func (l *Lookahead) Phase() Phase { return l.phase }
 
 // Wanted reports whether a read is wanted that has not begun yet.
 func (l *Lookahead) Wanted() bool { return l.Pending() || l.phase == Again }
 
-// Pending reports whether a read is wanted and none is running. A session in a list may have no pending read any
-// more, because it was also in the other list and was read from there.
+// Pending reports whether a read is wanted and none is running. A session in a list may no longer have a pending read.
+// It may have been in both lists, and been read from the other list.
 func (l *Lookahead) Pending() bool {
 	return l.phase == Waiting || l.phase == Listed || l.phase == Urgent
 }
@@ -71,27 +71,27 @@ func (l *Lookahead) Pending() bool {
 // Reading reports whether a read is running.
 func (l *Lookahead) Reading() bool { return l.phase == Reading || l.phase == Again }
 
-// Want asks for a read that looks as far as the horizon.
+// Want requests a read that looks as far as the horizon.
 func (l *Lookahead) Want(urgent bool, now time.Time) Action {
 	l.horizon.full = true
 	return l.want(urgent, now)
 }
 
-// Wakeup asks for an urgent read, because something is due soon. The argument horizonEnd is how far ahead the read looks. If
-// full is true, the read looks as far as the horizon.
+// Wakeup requests an urgent read, because a message is due soon. The read looks at least until horizonEnd. If full is
+// true, it looks as far as the horizon.
 func (l *Lookahead) Wakeup(horizonEnd time.Time, full bool, now time.Time) Action {
 	l.horizon.reach(horizonEnd)
 	l.horizon.full = l.horizon.full || full
 	return l.want(true, now)
 }
 
-// Resume asks for an urgent read at once, because the session may send again.
+// Resume requests an urgent read at once, because the session may send again.
 func (l *Lookahead) Resume(now time.Time) Action {
 	l.notBefore = time.Time{}
 	return l.Want(true, now)
 }
 
-// Delay sets the moment before which a read must not be listed. A read that is already listed stays listed.
+// Delay sets the time before which a read must not be listed. It has no effect on a session that is already in a list.
 func (l *Lookahead) Delay(notBefore time.Time) { l.notBefore = notBefore }
 
 // TimerFired handles a timer that an earlier action set. It ignores a timer that is out of date.
@@ -117,7 +117,8 @@ func (l *Lookahead) want(urgent bool, now time.Time) Action {
 	return Action{}
 }
 
-// enlist lists the session, now or later by a timer. A session in the list of the poll stays there.
+// enlist lists the session now, or sets a timer that lists it later. A session in the list of the poll stays in this
+// list.
 func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	switch {
 	case now.Before(l.notBefore):
@@ -133,15 +134,15 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	return Action{Kind: List}
 }
 
-// Read says what one read asks the database for.
+// Read describes one read of the database.
 type Read struct {
 	From     puntuale.QueueCursor // position without its session; zero: the beginning
-	Until    time.Time            // read messages that are due by this moment
+	Until    time.Time            // read messages that are due until this time
 	Takeover bool                 // also read messages in retry under the former owner
 }
 
-// Begin begins the wanted read. With goOn, the read continues at the cursor, if there is one. ahead is the distance
-// of the horizon from now.
+// Begin begins the wanted read. If goOn is true, the read continues at the cursor, if there is one. ahead is the
+// distance of the horizon from now.
 func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 	l.phase = Reading
 	return Read{
@@ -157,15 +158,15 @@ type Result struct {
 	Took    time.Duration        // how long the read took
 	Poll    time.Duration        // interval of the poll
 	Alone   bool                 // no other session was read together with this one
-	Last    puntuale.QueueCursor // last row that was taken, without its session; zero: no row was taken
+	Last    puntuale.QueueCursor // the last row that was added to memory, without its session; zero: no row was added
 	Cut     bool                 // the read returned as many rows as it may, so there may be more
-	NoRoom  bool                 // memory was full, so some rows were not taken
+	NoRoom  bool                 // memory was full, so some rows were not added
 	CanSend bool                 // the session may send
 	Lost    bool                 // the node no longer owns the session
 }
 
-// ReadReturned notes that the database answered a read, before its rows are taken. crowded says that the session has more
-// messages in retry than the read could return.
+// ReadReturned records that the database answered a read, before the rows of this read are added to memory. crowded is
+// true if the session has more messages in retry than the read could return.
 func (l *Lookahead) ReadReturned(failed, crowded bool, now time.Time) {
 	l.takeover.crowded = crowded
 	if !failed && !crowded {
@@ -174,8 +175,8 @@ func (l *Lookahead) ReadReturned(failed, crowded bool, now time.Time) {
 	}
 }
 
-// End ends the read. If another read was asked for meanwhile, it is urgent now. After a failure, the poll asks for a
-// read again.
+// End ends the read. If another read was requested in the meantime, that read is urgent now. After a failure, the poll
+// requests a read again.
 func (l *Lookahead) End(r Result, now time.Time) Action {
 	readAgain := l.phase == Again || l.takeover.crowded
 	l.phase = Idle
@@ -185,7 +186,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 		l.notBefore = now.Add(r.Poll / 4)
 		return Action{}
 	case r.CanSend:
-		l.notBefore = now.Add(min(r.Took, r.Poll)) // at most the poll's interval, because a read that the store delayed must not delay the next one
+		l.notBefore = now.Add(min(r.Took, r.Poll)) // at most the poll's interval, because a read that the store delayed must not delay the next read
 	default:
 		l.notBefore = now.Add(r.Poll) // not urgent
 	}
@@ -203,7 +204,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	return l.enlist(true, now)
 }
 
-// Leave notes that a message left memory. If a read is running, it may return an old row of this message.
+// Leave records that a message left memory. If a read is running, it may return an old row of this message.
 func (l *Lookahead) Leave(id puntuale.MessageID) {
 	if !l.Reading() {
 		return
@@ -220,15 +221,15 @@ func (l *Lookahead) LeftMemory(id puntuale.MessageID) bool {
 	return left
 }
 
-// PollDue reports whether the poll's interval has passed since the last [Lookahead.Polled].
+// PollDue reports whether the poll's interval has passed since the last call of [Lookahead.Polled].
 func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 	return !now.Before(l.polled.Add(poll))
 }
 
-// Polled notes that the poll asked for a read.
+// Polled records that the poll requested a read.
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
-// SetBack moves back all moments for which the lookahead waits, because the clock was set back by this time.
+// SetBack moves back all times for which the lookahead waits, because the clock was set back by the duration jump.
 func (l *Lookahead) SetBack(jump time.Duration) {
 	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.validUntil} {
 		if !t.IsZero() {

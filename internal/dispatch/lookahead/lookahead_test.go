@@ -15,12 +15,12 @@ const (
 
 var (
 	start = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
-	soon  = start.Add(100 * time.Millisecond) // before this moment, the next read must not be listed
+	soon  = start.Add(100 * time.Millisecond) // before this time, the next read must not be listed
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases has, for each phase, a function that brings a lookahead into it at the moment start. In Waiting, the read
-// must not be listed before soon.
+// phases contains, for each phase, a function that brings a lookahead into this phase at the time start. In Waiting,
+// the read must not be listed before soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
 	lookahead.Waiting: func(l *lookahead.Lookahead) { l.Delay(soon); l.Want(false, start) },
@@ -165,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime checks that after a read that took no time, a read that was asked for meanwhile begins at once.
+// TestEndInNoTime checks that after a read without duration, a read that was requested in the meantime begins at once.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -176,8 +176,8 @@ func TestEndInNoTime(t *testing.T) {
 }
 
 // TestAfterARead checks that a session spends at most half its time on reads. After a failure, the next read comes
-// soon. For a session that cannot send, the next read is not urgent. A delay longer than the poll's interval counts
-// as this interval.
+// soon. For a session that cannot send, the next read is not urgent. A delay longer than the poll's interval counts as
+// one interval.
 func TestAfterARead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -202,8 +202,8 @@ func TestAfterARead(t *testing.T) {
 	}
 }
 
-// TestHorizon checks that a read looks as far as the latest moment of a wakeup, or to the horizon after Want. After
-// the read, both are forgotten.
+// TestHorizon checks that a read looks as far as the latest due time in a wakeup, or to the horizon after Want. The
+// read resets both.
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	far, near := start.Add(time.Second), start.Add(time.Millisecond)
@@ -239,8 +239,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestCursor checks that if a read left rows in the database, the next read continues at the cursor. The exception is
-// when a row may be before the cursor.
+// TestCursor checks that if a read left rows in the database, the next read continues at the cursor. There is one
+// exception: a row may be before the cursor.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	cut := answered(lookahead.Result{Alone: true, Cut: true, Last: row})
@@ -290,7 +290,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestCursorGoesOn checks that each read moves the cursor. A read that takes no row does not move it. The age of the
+// TestCursorGoesOn checks that each read moves the cursor. A read that returns no row does not move it. The age of the
 // cursor counts from the first read.
 func TestCursorGoesOn(t *testing.T) {
 	t.Parallel()
@@ -315,7 +315,7 @@ func TestCursorGoesOn(t *testing.T) {
 	read(puntuale.QueueCursor{}, cut) // six seconds later
 }
 
-// TestTakeover checks that reads ask for the messages in retry under the former owner, until these are known.
+// TestTakeover checks that reads include the messages in retry under the former owner, until these messages are known.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -338,7 +338,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeft checks that a message that leaves memory during a read is remembered only until the read ends.
+// TestLeft checks that a message that leaves memory during a read is stored in left only until the read ends.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

@@ -23,24 +23,24 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// Where the documents and the page are served. Reading them takes no key.
+// Paths of the documents and of the page. Reading them needs no key.
 const (
 	DocumentPath      = "/openapi.json"
 	OlderDocumentPath = "/openapi-3.0.json" // the document in the form of OpenAPI 3.0, for tools that do not read 3.1
 	PagePath          = "/docs"             // works offline
 )
 
-// docsPolicy lets the page load files from this server only. It allows no script and no style inside the page itself.
+// docsPolicy lets the page load files from this server only. It forbids scripts and styles inside the page itself.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// The page's own files, and the files of Swagger UI as published. scripts/assets compares the latter with the published
-// ones.
+// The page's own files, and the published files of Swagger UI. scripts/assets checks that the files of Swagger UI are
+// the same as the published files.
 //
 //go:embed static
 var static embed.FS
 
-// docsFiles are the page and the files that it loads. The key is the part of the path after PagePath.
+// docsFiles maps paths to the files of the page. Each key is the part of the path after PagePath.
 var docsFiles = map[string]string{
 	"":                      "docs.html",
 	"/docs.css":             "docs.css",
@@ -54,17 +54,17 @@ var docsFiles = map[string]string{
 	"/swagger-ui-bundle.js.LICENSE.txt": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
 }
 
-// Config is what [Serve] needs. All members must be set.
+// Config configures [Serve]. All members must be set.
 type Config struct {
 	Document *huma.OpenAPI // complete at the first request
 	Accounts *account.Accounts
 	Logger   *slog.Logger
 }
 
-// Serve serves the OpenAPI document, the same document in the form of 3.0, and the page. It fails only if a file of the
-// page is missing.
+// Serve serves the OpenAPI document in versions 3.1 and 3.0, and the page. It fails only if a file of the page is
+// missing.
 func Serve(mux *http.ServeMux, a Config) error {
-	// Each document is made at its first request, because making it takes longer than the rest of a start.
+	// Each document is made at its first request, because making it would slow the server's start.
 	older := sync.OnceValues(a.Document.Downgrade)
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.Document) })
 	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
@@ -96,12 +96,12 @@ func Serve(mux *http.ServeMux, a Config) error {
 	return nil
 }
 
-// asset is one file of the page. The file is read at its first request, so a server whose page nobody opens needs no
-// memory for it. A browser keeps the file, and asks each time whether it has changed.
+// asset is one file of the page. The file is read at its first request, so it needs no memory if nobody opens the page.
+// A browser stores the file, and asks each time whether the file has changed.
 type asset struct {
 	kind, tag string
 	plain     []byte
-	squeezed  func() []byte // compressed with gzip, made at the first request; nil: gzip makes the file no smaller
+	squeezed  func() []byte // compressed with gzip at the first request; nil: gzip makes the file no smaller
 }
 
 var assetKinds = map[string]string{
@@ -150,8 +150,7 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// takesGzip reads the header Accept-Encoding, and reports whether the caller accepts gzip. gzip must be named with a
-// weight above 0.
+// takesGzip reports whether the caller accepts gzip: the header Accept-Encoding must name gzip with a weight above 0.
 func takesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")

@@ -2,8 +2,8 @@ package docs
 
 import "encoding/json"
 
-// bodyExamples are examples of bodies, by operation. Calls with these bodies succeed. Without them, the page would make
-// examples from the schemas. These would have every member, even members that exclude each other.
+// bodyExamples are example bodies, by operation. Calls with these bodies succeed. Without these examples, the page
+// would make examples from the schemas. Such an example would have every member, even members that exclude each other.
 var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
@@ -66,7 +66,7 @@ var (
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
-// ExampleOf returns the example body of an operation, or nil if it has none.
+// ExampleOf returns the example body of an operation, or nil if there is none.
 func ExampleOf(operation string) any {
 	if example, ok := bodyExamples[operation]; ok {
 		return example

@@ -15,10 +15,10 @@ import (
 // MaxBody is the largest body that a call may have, in bytes.
 const MaxBody = 1 << 20
 
-// How much memory a body takes.
+// Memory that a body needs.
 const (
-	firstBytes = 512 // the first piece of memory, in bytes; doubled each time that more bytes come
-	workTimes  = 4   // a body that was read and decoded takes this many times its length
+	firstBytes = 512 // the size of the first buffer in bytes; it doubles each time that more bytes arrive
+	workTimes  = 4   // a body that was read and decoded needs this many times its length
 )
 
 // Codes of the faults that this file reports.
@@ -27,9 +27,9 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads a body. maxBytes is the largest size, in bytes. It counts the bytes as they arrive, so an announced length
-// takes no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable
-// if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
+// ReadBody reads a body of at most maxBytes. The grant a counts the bytes as they arrive, so that an announced length
+// alone uses no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large;
+// unreadable if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, maxBytes); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryG
 	}
 }
 
-// CheckLength refuses a body whose announced length is more than maxBytes. Codes: too_large.
+// CheckLength refuses a body with an announced length above maxBytes. Codes: too_large.
 func CheckLength(r *http.Request, maxBytes int64) error {
 	if r.ContentLength > maxBytes {
 		return bodyTooLarge(maxBytes)
@@ -70,28 +70,27 @@ func bodyTooLarge(maxBytes int64) error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultCallBodyLargerThan, strconv.FormatInt(maxBytes, 10))}
 }
 
-// ReadWithin bounds the time for reading a request's body. It is for callers whose key is not known yet. The caller
-// must call release after reading the body.
+// ReadWithin sets a time limit for reading a request's body, for callers whose key is not known yet. The caller of
+// ReadWithin must call release after reading the body.
 func ReadWithin(w http.ResponseWriter, r *http.Request, d time.Duration) (release func()) {
 	ctx, cancel := context.WithTimeout(r.Context(), d)
 	out := http.NewResponseController(w)
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = out.SetReadDeadline(longAgo) // this fails only if the caller has hung up
+			_ = out.SetReadDeadline(longAgo) // this fails only if the caller closed the connection
 		}
 	})
 	return func() { stop(); cancel() }
 }
 
 const (
-	readOn   = 30 * time.Second // how long an upload may stand still
-	readAll  = 30 * time.Minute // how long an upload may take in all
-	answerOn = 10 * time.Minute // how long after the last piece the answer may be written
+	readOn   = 30 * time.Second // the longest time between two pieces of an upload
+	readAll  = 30 * time.Minute // the longest time of a whole upload
+	answerOn = 10 * time.Minute // the answer must be written within this time after the last piece
 )
 
-// ReadOn returns the body of an upload. The upload may take long, but it must not stand still: each piece must come
-// within 30 seconds, and the whole upload within 30 minutes. The answer may be written until 10 minutes after the last
-// piece.
+// ReadOn returns the body of an upload. Each piece must arrive within 30 seconds, and the whole upload within 30
+// minutes. The answer must be written within 10 minutes after the last piece.
 func ReadOn(w http.ResponseWriter, r *http.Request, now func() time.Time) io.Reader {
 	return &moving{r: r.Body, out: http.NewResponseController(w), now: now, end: now().Add(readAll)}
 }

@@ -50,8 +50,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// A body counts while it arrives, and an announced length counts nothing. After a body has arrived, the values that are
-// decoded from it count, too.
+// Bytes of a body are counted as they arrive; an announced length counts nothing. After the body has arrived, the
+// values decoded from it are counted, too.
 func TestBodiesCountAsTheyCome(t *testing.T) {
 	t.Parallel()
 	b := admission.NewMemoryBudget(64<<20, nil)

@@ -6,16 +6,16 @@ import (
 	"puntuale"
 )
 
-// CallerKey names a caller. Requests with the same CallerKey count together, so no caller takes all shared resources.
-// It is an account, or an address if the caller is not known yet.
+// CallerKey identifies a caller: an account, or an address if the account is not known yet. Limits count all requests
+// with the same CallerKey together, so that no caller takes all shared resources.
 type CallerKey struct {
 	Side    puntuale.Side
 	ID      int64
 	Address netip.Prefix
 }
 
-// AddressKey is the CallerKey of an unknown caller, by its address. One household may have all addresses of an IPv6
-// network of 64 bits. So these addresses count as one caller.
+// AddressKey returns the CallerKey of an unknown caller. All addresses of an IPv6 network of 64 bits count as one
+// caller, because one household may have all of them.
 func AddressKey(from netip.Addr) CallerKey {
 	bits := from.BitLen()
 	if from.Is6() {

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// The addresses of one IPv6 network count as one unknown caller, because one line has many addresses.
+// The addresses of one IPv6 network count as one unknown caller, because one internet connection has many addresses.
 func TestAddressKey(t *testing.T) {
 	t.Parallel()
 	key := func(text string) admission.CallerKey { return admission.AddressKey(netip.MustParseAddr(text)) }

@@ -10,39 +10,39 @@ import (
 	"sync"
 )
 
-// ConnectionLimiter bounds a server's open connections. If a new connection is one too many, it closes the connection
-// that has waited longest. Such a connection is idle, or sends its request very slowly. The limiter knows which
-// connections wait for a request, or for the rest of a request. When the server stops, it can close these connections
-// and let the others finish. A request that has not arrived completely was never accepted. Its methods may be called by
-// many goroutines at once.
+// ConnectionLimiter bounds a server's open connections. If a new connection exceeds the limit, it closes the connection
+// that has waited longest. A waiting connection is idle, or sends its request very slowly.
+//
+// When the server stops, [ConnectionLimiter.GiveUp] ends the connections that still wait, and lets the others finish. A
+// request that has not arrived completely was never accepted. Many goroutines may call the methods at once.
 type ConnectionLimiter struct {
 	limit  int       // 0: no limit
-	closed func(int) // called with the number of connections that were closed to make room
+	closed func(int) // called with the number of connections that were closed because of the limit
 
 	mu      sync.Mutex
 	open    map[net.Conn]*exchange
-	waiting list.List // connections (net.Conn) that wait, the longest wait first
+	waiting list.List // connections (net.Conn) that wait for a request or the rest of one; the longest wait is first
 }
 
-// beyond is how many connections above the bound are allowed if none waits. If there are more, the new connection
-// itself is closed.
+// beyond is the number of connections above the limit that are allowed while no connection waits. If there are more,
+// the new connection itself is closed.
 const beyond = 256
 
-// exchange is one connection's present request.
+// exchange is the current request on one connection.
 type exchange struct {
 	all  *ConnectionLimiter
 	conn net.Conn
-	wait *list.Element // nil after the request was read to its end
+	wait *list.Element // nil: the request was read to its end
 }
 
-// set notes whether the request was read to its end. It takes the lock.
+// set records whether the request was read to its end. It acquires the lock.
 func (e *exchange) set(complete bool) {
 	e.all.mu.Lock()
 	defer e.all.mu.Unlock()
 	e.mark(complete)
 }
 
-// mark notes whether the request was read to its end. The caller holds the lock.
+// mark records whether the request was read to its end. Its caller must hold the lock.
 func (e *exchange) mark(complete bool) {
 	if e.wait != nil {
 		e.all.waiting.Remove(e.wait)
@@ -53,8 +53,9 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter limits how many connections are open. If limit is 0, there is no limit. When it closes
-// connections to make room, it calls closed with their number, while it holds its lock. closed may be nil.
+// NewConnectionLimiter allows at most limit open connections; 0 means no limit. When it closes a connection because of
+// the limit, it calls closed with the number of closed connections, and holds its lock during the call. closed may be
+// nil.
 func NewConnectionLimiter(limit int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
@@ -77,14 +78,14 @@ func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, exchangeKey{}, e)
 }
 
-// makeRoom closes the connection that has waited longest. If none waits, it closes the new one.
+// makeRoom closes the connection that has waited longest. If no connection waits, it closes the new connection.
 func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	oldest := c.waiting.Front()
 	switch {
 	case oldest != nil:
 		conn := oldest.Value.(net.Conn) //nolint:forcetypeassert // nothing else is in the list
 		c.open[conn].mark(true)
-		_ = conn.Close() // this fails only if the connection is closed already
+		_ = conn.Close() // this fails only if the connection is already closed
 	case len(c.open) > c.limit+beyond:
 		_ = fresh.Close()
 	default:
@@ -93,7 +94,7 @@ func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	c.closed(1)
 }
 
-// Count returns how many connections are open.
+// Count returns the number of open connections.
 func (c *ConnectionLimiter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +119,7 @@ func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Watch wraps the server's handler. It notes when a request was read to its end.
+// Watch wraps the server's handler, and records when a request was read to its end.
 func (c *ConnectionLimiter) Watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
@@ -145,8 +146,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// GiveUp ends all reads of requests that have not arrived completely. If a handler was reading the body, it answers
-// that the body could not be read. If the server was reading the header, it closes the connection.
+// GiveUp ends all reads of requests that have not arrived completely. A handler that was reading a body answers that
+// the body could not be read. If the server was reading a header, it closes the connection.
 func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

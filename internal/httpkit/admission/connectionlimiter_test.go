@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// limited is a server that keeps three connections. Its handler waits for release.
+// limited is a server that allows three connections. Its handler waits until the test releases it.
 type limited struct {
 	*admission.ConnectionLimiter
 	addr     string
@@ -41,7 +41,7 @@ func newLimited(t *testing.T) *limited {
 	return s
 }
 
-// sends opens a connection and writes a text. It returns a reader of the answer.
+// sends opens a connection and writes a text. It returns a reader for the answer.
 func (s *limited) sends(t *testing.T, text string) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
@@ -73,8 +73,8 @@ func gone(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// If there are too many connections, a new connection closes the one that has waited longest. A connection with a
-// running request stays open.
+// If there are too many connections, a new connection closes the connection that has waited longest. A connection with
+// a running request stays open.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Deadlines of a connection. Bodies are small ([MaxBody]) and answers quick, so only a slow or a hostile peer reaches a
-// deadline.
+// Deadlines of a connection. Bodies are small ([MaxBody]) and answers are quick. So only a slow or a hostile peer
+// reaches a deadline.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
@@ -16,10 +16,10 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewServer returns a server that bounds how long its connections may take. The header of a request must arrive within
-// 5 s, and the whole request within 30 s. The answer must be written within 60 s. The next request must come within 2
-// minutes. A header may have 32 KiB. [ReadWithin] and [ReadOn] set other bounds. errors is the log for errors of broken
-// connections. It may be nil.
+// NewServer returns a server with time limits for its connections. The header of a request must arrive within 5 s, and
+// the whole request within 30 s. The answer must be written within 60 s. The next request must arrive within 2 minutes.
+// A header may have 32 KiB. [ReadWithin] and [ReadOn] set other limits. errors logs errors of broken connections; it
+// may be nil.
 func NewServer(h http.Handler, errors *log.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: errors,

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// pipes is a listener of connections in memory, whose deadlines follow the test's clock.
+// pipes is a listener of connections in memory. Their deadlines follow the test's clock.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -31,8 +31,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
 
-// served runs a test in which peer talks to a server with these deadlines. The test's clock moves only while all
-// goroutines wait. ended receives the handler's result.
+// served runs a test in which peer talks to a server with the deadlines of NewServer. The test's clock moves only while
+// all goroutines wait. ended receives the handler's result.
 func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, peer func(t *testing.T, conn net.Conn, ended <-chan error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,11 +45,11 @@ func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, 
 		peer(t, here, ended)
 		_ = here.Close()
 		_ = server.Close()
-		<-time.After(time.Minute) // net/http waits for a moment before it closes a connection
+		<-time.After(time.Minute) // net/http waits for a short time before it closes a connection
 	})
 }
 
-// drips writes one byte a second until the server closes the connection. It returns how long that took.
+// drips writes one byte a second until the server closes the connection. It returns the time until then.
 func drips(conn net.Conn) time.Duration {
 	began := time.Now()
 	for {
@@ -60,8 +60,8 @@ func drips(conn net.Conn) time.Duration {
 	}
 }
 
-// TestConnectionDeadlines: a peer loses its connection if it sends its header or its body byte by byte, takes no
-// answer, or sends no further request.
+// TestConnectionDeadlines: a peer loses its connection if it sends its header or body byte by byte. The same happens if
+// it does not read the answer, or sends no further request.
 func TestConnectionDeadlines(t *testing.T) {
 	t.Parallel()
 	reads := func(_ http.ResponseWriter, r *http.Request) error {
@@ -139,7 +139,7 @@ func TestReadWithin(t *testing.T) {
 	})
 }
 
-// TestReadOn: an upload may take much longer than other bodies, but it must not stand still.
+// TestReadOn: an upload may take much longer than other bodies, but its pieces must keep arriving.
 func TestReadOn(t *testing.T) {
 	t.Parallel()
 	var bytes atomic.Int64

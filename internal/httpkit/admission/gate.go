@@ -8,56 +8,56 @@ import (
 	"puntuale"
 )
 
-// Priority says what a call is for. The gate admits calls in the order of their priority.
+// Priority is the urgency of a call. The gate admits calls in the order of their priority.
 type Priority int
 
 const (
-	PriorityPrevent Priority = iota // the call keeps messages from being sent: it is admitted first and refused last
+	PriorityPrevent Priority = iota // the call prevents sends, such as a stop: it is admitted first and refused last
 	PriorityWrite                   // the call changes something
-	PriorityRead                    // the call changes nothing; all these calls together may hold a quarter of the seats
+	PriorityRead                    // the call changes nothing; all these calls together may use a quarter of the seats
 	priorities
 )
 
-// Bounds of waiting. A call waits at most until its admission deadline, counting all parts in which it waits. A call
-// that prevents sends may wait longer. A caller's oldest waiting call may have waited a part of its time
-// already. Then a further call would not get a seat in time, so it is refused at once.
+// Bounds of waiting. A call may wait until its admission deadline, in all parts together. A call that prevents sends
+// may wait longer. If a caller's oldest waiting call has used a certain part of its time, a further call would not get
+// a seat in time. The gate refuses the further call immediately.
 const (
 	usualDeadline  = 2 * time.Second
 	preventTimes   = 5
-	impatientAfter = 8 // this part of the patience: an eighth
+	impatientAfter = 8 // a further call is refused when the oldest one has waited an eighth of the patience
 
-	waitersPerSeat = 8 // at most this many calls wait for each seat
-	leastWaiters   = 4 // this many calls of one caller may always wait
+	waitersPerSeat = 8 // the largest number of waiting calls for each seat
+	leastWaiters   = 4 // the number of calls of one caller that may wait in any case
 )
 
-// GateConfig is what [NewGate] needs.
+// GateConfig configures [NewGate].
 type GateConfig struct {
-	Seats    int           // how many calls are worked on at once
-	Patience time.Duration // how long a call waits at most; a call that prevents sends waits five times as long; 0: 2 s
+	Seats    int           // how many calls are worked on at the same time
+	Patience time.Duration // the longest wait of a call; 0: 2 s. A call that prevents sends may wait five times as long.
 	Now      func() time.Time
 	Refused  func(reason string)   // called for each refusal; may be nil
-	Waited   func(d time.Duration) // called for each call that had to wait, with the time; may be nil
+	Waited   func(d time.Duration) // called for each call that had to wait, with the time that it waited; may be nil
 }
 
-// Gate bounds how many calls are worked on at once, so that each is answered soon. The other calls wait for a short
-// time. No caller may have more seats than are still free, so the next caller always finds a free seat. The gate admits
-// waiting callers in rotation, one call of each. Its methods may be called by many goroutines at once. A nil Gate
-// admits all calls.
+// Gate bounds how many calls are worked on at the same time, so that each is answered soon. The other calls wait for a
+// short time. A caller may not have more seats than are still free, so that the next caller always finds a free seat.
+// The gate admits waiting callers in rotation, one call of each. Many goroutines may call its methods at once. A nil
+// Gate admits all calls.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // additional seats for calls that prevent sends
 
 	mu      sync.Mutex
 	inside  int
-	reading int // how many of the calls inside only read
+	reading int // how many of the admitted calls have PriorityRead
 	waiting int
 	callers map[CallerKey]*caller
-	queues  [priorities][]*caller // for each priority: the callers whose calls wait, the next one first
+	queues  [priorities][]*caller // for each priority: the callers with waiting calls, the next caller first
 	rounds  int                   // how many times a waiting call was admitted
 	tally   tally
 }
 
-// caller is the gate's record of one caller that has calls. The gate forgets a caller that has no calls.
+// caller is the gate's record of a caller with running or waiting calls. It is deleted when the caller has no calls.
 type caller struct {
 	CallerKey
 	calls                    int // calls between Enter and Leave
@@ -71,7 +71,7 @@ type waiter struct {
 	in    bool
 }
 
-// NewGate returns a gate that no call has entered yet.
+// NewGate returns an empty gate.
 func NewGate(cfg GateConfig) *Gate {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
@@ -86,7 +86,7 @@ func NewGate(cfg GateConfig) *Gate {
 }
 
 // Permit is the right of one call to be worked on, from Enter to Leave. A nil Gate returns a nil Permit, and all
-// methods accept it.
+// methods accept a nil Permit.
 type Permit struct {
 	gate     *Gate
 	caller   *caller
@@ -131,7 +131,7 @@ func (p *Permit) patient(ctx context.Context) context.Context {
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
-// LeaveSeat gives the call's seat back, for example while its body arrives, which may take long.
+// LeaveSeat returns the call's seat to the gate, for example while the call's body arrives, because this may take long.
 func (p *Permit) LeaveSeat() {
 	if p == nil || !p.in {
 		return
@@ -141,9 +141,9 @@ func (p *Permit) LeaveSeat() {
 	p.gate.release(p)
 }
 
-// Return takes a seat again. The call goes before calls of the same caller that have had no seat yet. The returned
-// context has a new admission deadline, because the time in which the body arrived must not count as waiting. Codes: as
-// Enter.
+// Return takes a seat again. The call goes before those calls of the same caller that have had no seat yet. The
+// returned context has a new admission deadline, because the time in which the body arrived must not count as waiting.
+// Codes: the same as Enter.
 func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
 		return ctx, nil
@@ -157,7 +157,7 @@ func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	return p.patient(ctx), nil
 }
 
-// Leave ends the call, and gives its seat back.
+// Leave ends the call, and returns its seat to the gate.
 func (p *Permit) Leave() {
 	if p == nil {
 		return
@@ -172,20 +172,20 @@ func (p *Permit) Leave() {
 	}
 }
 
-// Load says how full a gate is.
+// Load is the number of calls that have a seat, and of calls that wait for one.
 type Load struct {
 	Inside, Waiting int
 }
 
-// Load returns how full the gate is now.
+// Load returns the gate's current load.
 func (g *Gate) Load() Load {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return Load{g.inside, g.waiting}
 }
 
-// Overloaded counts a refusal that a part behind the gate made. It returns how long the caller should wait before it
-// comes again.
+// Overloaded counts a refusal that a part behind the gate made. It returns how long the caller should wait before the
+// next try.
 func (g *Gate) Overloaded(reason string) time.Duration {
 	if g == nil {
 		return time.Second
@@ -196,7 +196,7 @@ func (g *Gate) Overloaded(reason string) time.Duration {
 	return g.tally.refused(g.cfg.Now())
 }
 
-// enter takes a seat, or waits for one. It is called with g.mu held, and releases it.
+// enter takes a seat, or waits for one. Its caller must hold g.mu; enter unlocks it.
 func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	g := p.gate
 	if len(p.caller.waiters[p.priority]) == 0 && g.mayEnter(p.caller, p.priority) {
@@ -224,7 +224,7 @@ func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	g.cfg.Waited(g.cfg.Now().Sub(now))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.in { // the call may have been admitted at the last moment
+	if w.in { // the call may have been admitted just before its time ended
 		p.in = true
 		return nil
 	}
@@ -235,7 +235,8 @@ func (p *Permit) enter(ctx context.Context, repeat bool) error {
 	return err
 }
 
-// free returns how many seats are left for a priority, and how many of the seats of this priority the caller has.
+// free returns the number of free seats for a priority, and the number of seats of this kind that the caller already
+// has.
 func (g *Gate) free(c *caller, priority Priority) (left, own int) {
 	switch priority {
 	case PriorityPrevent:
@@ -267,8 +268,8 @@ func (g *Gate) count(c *caller, priority Priority, n int) {
 	}
 }
 
-// crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends, crowded
-// does not count the caller's other waiting calls.
+// crowded reports whether a further call of this caller would wait too long. For a call that prevents sends, crowded
+// ignores the caller's other waiting calls.
 func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	q, limit := c.waiters[priority], waitersPerSeat*g.cfg.Seats
 	if priority == PriorityPrevent {
@@ -303,7 +304,7 @@ func (g *Gate) unqueue(p *Permit, w *waiter) {
 	}
 }
 
-// noteLeft notes that one call of the caller no longer waits.
+// noteLeft records that one call of the caller no longer waits.
 func (g *Gate) noteLeft(c *caller, priority Priority) {
 	c.waiting--
 	g.waiting--
@@ -318,7 +319,7 @@ func (g *Gate) noteLeft(c *caller, priority Priority) {
 	}
 }
 
-// release gives a seat back, and admits the next waiting call.
+// release returns a seat to the gate, and admits the next waiting call.
 func (g *Gate) release(p *Permit) {
 	if !p.in {
 		return
@@ -359,7 +360,7 @@ func (g *Gate) letIn() bool {
 
 const faultCallTooManyAtOnce puntuale.ReasonCode = "call.too_many_at_once"
 
-// refuse returns the error that refuses one call of the caller.
+// refuse returns the error for one refused call of the caller.
 func (g *Gate) refuse(c *caller, reason string) error {
 	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
 	if c.CallerKey != (CallerKey{}) && 2*(c.inside+c.waiting) > g.inside+g.waiting {

@@ -20,7 +20,7 @@ var (
 	third          = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
 )
 
-// hall is a gate whose clock the test sets.
+// hall is a gate with a clock that the test sets.
 type hall struct {
 	*admission.Gate
 	t   *testing.T
@@ -41,7 +41,7 @@ func newHall(t *testing.T, seats int) *hall {
 	return h
 }
 
-// The method in admits a call that gets a seat at once.
+// in admits a call that gets a seat immediately.
 func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
@@ -75,7 +75,7 @@ func (h *hall) queue(name string, who admission.CallerKey, priority admission.Pr
 	}
 }
 
-// No caller holds more seats than are left for others. Calls that prevent sends have additional seats.
+// A caller never has more seats than are free for others. Calls that prevent sends have additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
@@ -100,8 +100,8 @@ func TestGateLeavesRoom(t *testing.T) {
 	}
 }
 
-// Waiting calls are admitted in rotation: Calls that prevent sends come first. Then the first call of each caller comes
-// before any caller's second call.
+// Waiting calls that prevent sends are admitted first. Then the first call of each caller is admitted, and then the
+// second call of each caller.
 func TestGateIsFair(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -138,7 +138,7 @@ func TestGateIsFair(t *testing.T) {
 	}
 }
 
-// Calls that read lists must wait, so that they do not take the seats of calls that change something.
+// Calls that read lists must wait, so that enough seats stay free for calls that change something.
 func TestGateReads(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
@@ -155,7 +155,8 @@ func TestGateReads(t *testing.T) {
 	}
 }
 
-// A caller whose calls have waited long is refused at once, and told when to try again. Other callers are not refused.
+// If a caller's calls have waited long, its next call is refused immediately, with a time for the next try. Other
+// callers are not refused.
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
@@ -184,7 +185,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
 	}
 	waits := make(chan entered, 64)
-	for h.Load().Waiting < 4 { // the gate has eight seats, and no caller gets more seats than stay free
+	for h.Load().Waiting < 4 { // the gate has eight seats, and a caller never has more seats than are free
 		h.queue("flood", greedy, admission.PriorityWrite, waits)
 	}
 	if _, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite); err == nil {
@@ -197,7 +198,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 	}
 }
 
-// A call that waits too long is refused, and the gate keeps nothing of it.
+// A call that waits too long is refused, and the gate deletes its record of the call.
 func TestGateDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -217,7 +218,8 @@ func TestGateDeadline(t *testing.T) {
 	h.in(unknownCallers, admission.PriorityWrite).Leave()
 }
 
-// While a body arrives, other calls have its seat. Then the call comes back before new calls of the same caller.
+// While a body arrives, other calls can use the call's seat. Afterwards the call gets a seat before new calls of the
+// same caller.
 func TestGateRest(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)

@@ -1,7 +1,7 @@
 package admission
 
-// Limits are what a server shares between its API, its dashboards and its webhooks. They bound which calls are worked
-// on, what memory they take, and how often unknown callers may come. The zero Limits refuse nothing.
+// Limits contains the limits that a server's API, dashboards and webhooks share. They bound the calls that are worked
+// on, the memory of these calls, and the calls of unknown callers. The zero Limits refuse nothing.
 type Limits struct {
 	Gate           *Gate
 	Budget         *MemoryBudget

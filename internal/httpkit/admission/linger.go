@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// How much of a refused body is read and dropped, and for how long.
+// The largest part of a refused body that is read and dropped, and the longest time for it.
 const (
 	lingerBytes = 32 << 20
 	lingerTime  = 2 * time.Second
 )
 
-// longAgo is a deadline that ends a read at once.
+// longAgo is a deadline that ends a read immediately.
 var longAgo = time.Unix(1, 0)
 
-// After a refusal, Linger reads for a bounded time what the caller still sends of the body. A usual client looks for an
-// answer only after it has sent everything. If the connection were closed earlier, the client would see a broken
-// connection and no answer. A client that looks earlier already has the whole answer.
+// Linger is called after a refusal. For a bounded time it reads the rest of the body that the caller still sends. A
+// usual client reads the answer only after it has sent everything. If the connection were closed earlier, the client
+// would see a broken connection and no answer. A client that reads earlier already has the whole answer.
 func Linger(w http.ResponseWriter, r *http.Request) {
 	if w.Header().Get("Connection") != "close" || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
 		return // the body was read, or the caller asked first whether to send it
@@ -29,6 +29,6 @@ func Linger(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), lingerTime)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(longAgo) })() // this fails only if the caller has hung up
+	defer context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(longAgo) })() // this fails only if the caller closed the connection
 	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes)
 }

@@ -8,14 +8,14 @@ import (
 	"puntuale"
 )
 
-// How a budget counts.
+// Units in which a budget counts.
 const (
-	freeBytes  = 8 << 10  // this many bytes of each request are not counted, because most requests take less
+	freeBytes  = 8 << 10  // this many bytes of each request are not counted, because most requests need less
 	blockBytes = 16 << 10 // memory is counted in blocks of this many bytes
 )
 
 // MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks
-// together. No caller may take more than is left for others. Its methods may be called by many goroutines at once. A
+// together. A caller may not use more memory than is free for others. Many goroutines may call its methods at once. A
 // nil MemoryBudget has no limit.
 type MemoryBudget struct {
 	limit   int64
@@ -23,10 +23,10 @@ type MemoryBudget struct {
 
 	mu      sync.Mutex
 	held    int64
-	callers map[CallerKey]int64 // bytes of each caller that holds some
+	callers map[CallerKey]int64 // bytes of each caller that uses some
 }
 
-// NewMemoryBudget returns a budget of maxBytes. refused is called for each refusal. It may be nil.
+// NewMemoryBudget returns a budget of maxBytes. refused is called for each refusal; it may be nil.
 func NewMemoryBudget(maxBytes int64, refused func(reason string)) *MemoryBudget {
 	if refused == nil {
 		refused = func(string) {}
@@ -34,22 +34,22 @@ func NewMemoryBudget(maxBytes int64, refused func(reason string)) *MemoryBudget 
 	return &MemoryBudget{limit: maxBytes, refused: refused, callers: map[CallerKey]int64{}}
 }
 
-// Taken returns how many bytes are taken now.
+// Taken returns how many bytes are in use now.
 func (b *MemoryBudget) Taken() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Its methods may be called by many
-// goroutines at once. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept it.
+// MemoryGrant is one request's part of the budget. It implements [puntuale.MemoryGrant]. Many goroutines may call its
+// methods at once. A nil MemoryBudget returns a nil MemoryGrant, and all methods accept a nil MemoryGrant.
 type MemoryGrant struct {
 	budget     *MemoryBudget
 	caller     CallerKey
-	used, held int64 // used is what the request takes; held is the part that is counted in the budget
+	used, held int64 // used is the request's memory; held is the part of used that is counted in the budget
 }
 
-// Open returns an empty grant for a request. The caller must close it.
+// Open returns an empty grant for a request of the caller who. The caller of Open must close the grant.
 func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	if b == nil {
 		return nil
@@ -57,8 +57,8 @@ func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	return &MemoryGrant{budget: b, caller: who}
 }
 
-// Take counts bytes more, before the memory is allocated. Codes: overloaded; rate_limited if the same caller's other
-// requests hold too much.
+// Take adds bytes to the grant, before the memory is allocated. Codes: overloaded; rate_limited if the same caller's
+// other requests use too much.
 func (a *MemoryGrant) Take(bytes int64) error {
 	if a == nil {
 		return nil
@@ -85,7 +85,7 @@ func (a *MemoryGrant) Take(bytes int64) error {
 
 const faultCallTooMuchMemory puntuale.ReasonCode = "call.too_much_memory"
 
-// refuse returns the error that refuses a caller, who holds own bytes. The caller of refuse holds b's lock.
+// refuse returns the error for a caller that already uses own bytes. The caller of refuse must hold b's lock.
 func (b *MemoryBudget) refuse(own int64) error {
 	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
 	reason := "bodies"
@@ -97,7 +97,7 @@ func (b *MemoryBudget) refuse(own int64) error {
 	return err
 }
 
-// Close gives everything back. The grant can be used again.
+// Close returns all memory to the budget. The grant can be used again.
 func (a *MemoryGrant) Close() {
 	if a == nil {
 		return

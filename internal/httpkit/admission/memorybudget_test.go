@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// All grants together hold at most the budget. No caller holds more than is left for others. At the end all memory is
-// given back.
+// All grants together use at most the budget. A caller never uses more than is free for others. At the end all memory
+// is returned.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 20

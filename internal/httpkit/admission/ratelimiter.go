@@ -9,9 +9,9 @@ import (
 	"puntuale"
 )
 
-// RateLimiter bounds how many calls a second each caller makes. It remembers only callers that called recently: it
-// forgets a caller that may again make as many calls as a new caller. Its methods may be called by many goroutines at
-// once. A nil RateLimiter refuses nothing.
+// RateLimiter bounds how many calls each caller makes in a second. It remembers only recent callers: it forgets a
+// caller that may again make a full burst. Many goroutines may call its methods at once. A nil RateLimiter refuses
+// nothing.
 type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -19,16 +19,16 @@ type RateLimiter[K comparable] struct {
 
 	mu      sync.Mutex
 	callers map[K]*rate.Limiter
-	maximum int // if more callers are remembered, forget runs
+	maximum int // forget runs when more callers than this are remembered
 }
 
-// How many callers are remembered.
+// Bounds of the number of remembered callers.
 const (
-	leastCallers = 1024 // below this number no caller is forgotten
+	leastCallers = 1024 // up to this number, no caller is forgotten
 	mostCallers  = 1 << 16
 )
 
-// NewRateLimiter allows each caller callsPerSecond calls a second, and burst calls at once. It returns nil if
+// NewRateLimiter allows each caller callsPerSecond calls a second, and burst calls at the same time. It returns nil if
 // callsPerSecond is 0 or less.
 func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() time.Time) *RateLimiter[K] {
 	if callsPerSecond <= 0 {
@@ -37,10 +37,10 @@ func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() 
 	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, maximum: leastCallers}
 }
 
-// Take counts one call. Codes: rate_limited; then the call is not counted.
+// Take counts one call. Codes: rate_limited; a refused call is not counted.
 func (p *RateLimiter[K]) Take(caller K) error { return p.take(caller, 1) }
 
-// Check reports whether Take would succeed, and counts nothing. Codes: rate_limited.
+// Check reports whether Take would succeed, but counts no call. Codes: rate_limited.
 func (p *RateLimiter[K]) Check(caller K) error { return p.take(caller, 0) }
 
 const faultCallTooFast puntuale.ReasonCode = "call.too_fast"
@@ -62,7 +62,7 @@ func (p *RateLimiter[K]) take(caller K, n int) error {
 	return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallTooFast), RetryAfter: wait}
 }
 
-// limiter returns the limiter of a caller, and makes it if there is none. The caller of limiter holds p's lock.
+// limiter returns the caller's limiter, and creates it if necessary. The caller of limiter must hold p's lock.
 func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 	l := p.callers[caller]
 	if l == nil {
@@ -75,8 +75,8 @@ func (p *RateLimiter[K]) limiter(caller K, now time.Time) *rate.Limiter {
 	return l
 }
 
-// forget drops callers that count as new again. If there are still too many, it drops any half of them. It runs again
-// when twice as many callers are remembered as it left.
+// forget removes callers that may again make a full burst. If too many callers remain, it removes any of them until
+// half of mostCallers remain. It runs again when the number of callers has doubled.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for caller, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {

@@ -32,8 +32,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Of many callers that come one after the other, the limiter does not remember all. It remembers a caller that must
-	// wait.
+	// Of many callers that come one after another, the limiter forgets most. It remembers a caller that must wait.
 	p := NewRateLimiter[int](1, 2, clock)
 	for range 2 {
 		_ = p.Take(0)
@@ -48,7 +47,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%d callers are known", len(p.callers))
 	}
 
-	// Even if many callers come at once, the limiter remembers a bounded number.
+	// Even if many callers come at the same time, the limiter remembers a bounded number.
 	crowd := NewRateLimiter[int](1, 100, clock)
 	for id := range 2 * mostCallers {
 		_ = crowd.Take(id)
@@ -57,7 +56,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%d callers are known", len(crowd.callers))
 	}
 
-	// As many calls as burst may come at once.
+	// Up to burst calls are allowed at the same time.
 	busy := NewRateLimiter[int](50, 100, clock)
 	var done sync.WaitGroup
 	passed := make(chan struct{}, 400)

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// RefusalPacer delays refusals. A caller that calls again right after each refusal could otherwise keep all processors
-// busy. If there are more than rate refusals a second, a refusal waits, at most one second. While it waits, it takes
-// only memory. Its methods may be called by many goroutines at once. A nil RefusalPacer delays nothing.
+// RefusalPacer delays refusals. Without the delay, a caller that calls again right after each refusal could keep all
+// processors busy. If there are more than rate refusals a second, each further refusal waits, at most one second. A
+// waiting refusal uses only memory. Many goroutines may call its methods at once. A nil RefusalPacer delays nothing.
 type RefusalPacer struct {
 	rate float64 // refusals a second
 	now  func() time.Time
 
 	mu   sync.Mutex
-	next time.Time // when the next refusal may leave
+	next time.Time // when the next refusal may be sent
 }
 
 const (
-	pacerBurst   = 250 * time.Millisecond // refusals for this much time may leave at once
+	pacerBurst   = 250 * time.Millisecond // refusals of this much time may be sent without delay
 	longestDelay = time.Second
 )
 
-// NewRefusalPacer returns a pacer that lets rate refusals a second leave without delay.
+// NewRefusalPacer returns a pacer that sends rate refusals a second without delay.
 func NewRefusalPacer(rate float64, now func() time.Time) *RefusalPacer {
 	return &RefusalPacer{rate: rate, now: now}
 }
 
-// Delay returns when the refusal may leave, or when the caller has hung up.
+// Delay waits until the refusal may be sent, or until ctx ends because the caller closed the connection.
 func (r *RefusalPacer) Delay(ctx context.Context) {
 	if r == nil {
 		return
@@ -41,7 +41,7 @@ func (r *RefusalPacer) Delay(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// moment gives the next refusal its moment, and returns how long to wait for it.
+// moment reserves the next refusal's time, and returns how long to wait until this time.
 func (r *RefusalPacer) moment() time.Duration {
 	now := r.now()
 	r.mu.Lock()
@@ -49,7 +49,7 @@ func (r *RefusalPacer) moment() time.Duration {
 	if earliest := now.Add(-pacerBurst); r.next.Before(earliest) {
 		r.next = earliest
 	}
-	if latest := now.Add(longestDelay); r.next.After(latest) { // the clock was set back, or there are more refusals than may be delayed
+	if latest := now.Add(longestDelay); r.next.After(latest) { // the clock was set back, or there are too many refusals
 		r.next = latest
 		return longestDelay
 	}

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// A few refusals leave at once. Many refusals are delayed, each by at most a second.
+// A few refusals are sent immediately. Many refusals are delayed, each by at most a second.
 func TestRefusalPacer(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -19,7 +19,7 @@ func TestRefusalPacer(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 10_000 {
-		r.Delay(gone) // returns at once, because the caller has hung up
+		r.Delay(gone) // returns immediately, because the caller closed the connection
 	}
 	begun := time.Now()
 	r.Delay(t.Context())

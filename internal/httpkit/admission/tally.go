@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// tally counts the calls that were admitted and refused in the last one or two seconds. It tells refused callers when
-// to come again, and spreads them over enough time for all.
+// tally counts the calls that were admitted and refused in the last one or two seconds. From these counts it computes
+// after how many seconds a refused caller should try again. The times are spread, so that the callers do not return
+// together.
 type tally struct {
 	since       time.Time
 	now, before count
@@ -14,7 +15,7 @@ type tally struct {
 
 type count struct{ in, out int }
 
-// longestRetry is the longest time, in seconds, after which a caller is told to come again.
+// longestRetry is the longest time, in seconds, after which a refused caller is asked to try again.
 const longestRetry = 30
 
 func (t *tally) advance(now time.Time) {

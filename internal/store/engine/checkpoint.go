@@ -10,26 +10,25 @@ import (
 	"puntuale/internal/clock"
 )
 
-// checkpointer copies SQLite's log into the database file, in another goroutine than the writer. Without it, one in a
-// few thousand commits would copy the log, and all calls would wait for 20 to 60 ms. Only a commit can begin a new
-// log, by copying the last pages itself.
+// checkpointer copies SQLite's log into the database file, in its own goroutine beside the writer. Without it, one in a
+// few thousand commits would copy the log, and all calls would wait for 20 to 60 ms. The log can begin anew only when
+// all its pages are copied. The writer copies the last ones, between two commits.
 type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
-	wake   chan struct{} // has a value after a commit
-	last   atomic.Bool   // the writer should copy the last pages
+	wake   chan struct{} // has a value after each commit
+	last   atomic.Bool   // tells the writer to copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// Limits of SQLite's log, in pages. With a smaller CheckpointFrom, pages that change often would be copied more
-// often.
+// Limits of SQLite's log, in pages. If CheckpointFrom were smaller, pages that change often would be copied more often.
 const (
-	CheckpointFrom  = 2000                  // with more pages, the checkpointer begins to copy
-	CheckpointLast  = 400                   // with at most this many pages left to copy, the writer may copy them
-	CheckpointEnd   = 4000                  // with more pages, the writer copies the last pages
-	checkpointEach  = 20000                 // with more pages, every commit copies, because the checkpointer is too slow
-	checkpointEvery = 20 * time.Millisecond // time between two looks at the log
+	CheckpointFrom  = 2000                  // above this, the checkpointer begins to copy
+	CheckpointLast  = 400                   // if at most this many pages are left to copy, the checkpointer stops and leaves them to the writer
+	CheckpointEnd   = 4000                  // above this, the writer copies the last pages
+	checkpointEach  = 20000                 // above this, every commit copies, because the checkpointer is too slow
+	checkpointEvery = 20 * time.Millisecond // time between two checks of the log
 )
 
 // startCheckpointer starts a checkpointer. db must be a pool of one connection.
@@ -48,8 +47,8 @@ func (k *checkpointer) close() {
 	<-k.done
 }
 
-// committed tells the checkpointer that the log may have grown. If it is time, it copies the last pages. The writer
-// calls it between two transactions, with its own connection.
+// committed wakes the checkpointer, because the log may have grown. If the checkpointer asked for it, committed also
+// copies the last pages. The writer calls committed between two transactions and passes its own connection.
 func (k *checkpointer) committed(l *Conn) {
 	if k == nil {
 		return
@@ -80,7 +79,8 @@ func (k *checkpointer) loop(ctx context.Context) {
 	}
 }
 
-// copy copies pages until few are left. A reader in the middle of a long list prevents the copying of newer pages.
+// copy copies pages until only a few are left. A reader in the middle of a long list prevents the copying of newer
+// pages.
 func (k *checkpointer) copy(ctx context.Context) {
 	size, copied, err := pages(ctx, k.db, "noop")
 	for err == nil && size >= CheckpointFrom && size-copied > CheckpointLast {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// slight is the largest difference between the two clocks that is ignored.
+// slight is the largest clock offset that is ignored.
 const slight = 2 * time.Second
 
-// ClockOffset returns how far the database's clock is ahead of this machine's clock. Some moments are written by one
-// node and compared by another node a few seconds later. These moments use the database's clock, because the nodes'
-// clocks may differ.
+// ClockOffset returns how far the database's clock is ahead of this machine's clock. Some timestamps are written by one
+// node, and compared by another node a few seconds later. They use the database's clock, because the nodes' clocks may
+// differ.
 func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) {
 	if !s.Dialect.Postgres {
 		return 0, nil
@@ -26,9 +26,9 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	return 0, nil
 }
 
-// ClockAt returns a clock that shows now at first. A call may wait before its transaction. With this clock, an outcome
-// gets the moment of its transaction, not the moment of the call. Readers need this, because they list outcomes by
-// moment and continue after the last one that they saw.
+// ClockAt returns a clock that shows now when ClockAt is called, and then runs on. A call may wait before its
+// transaction. With this clock, an outcome gets the time of its transaction, not the time of the call. Readers need
+// this, because they list outcomes by time and continue after the last outcome that they saw.
 func (s *DB) ClockAt(now time.Time) func() time.Time {
 	begun := s.Config.Clock.Now()
 	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }

@@ -20,14 +20,14 @@ type Row interface {
 	Scan(target ...any) error
 }
 
-// Querier runs statements, inside or outside of a transaction.
+// Querier runs statements, inside or outside a transaction.
 type Querier interface {
 	// Query runs the statement and calls scan for each row.
 	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
 	// Exec runs the statement and returns how many rows it changed.
 	Exec(ctx context.Context, text string, args ...any) (int64, error)
-	// Queue runs a statement whose answer is not needed yet. The statement may be sent together with the next one,
-	// and the next one may return its error. scan may be nil. It is called before the next statement returns.
+	// Queue runs a statement whose result is not needed yet. Queue may send it together with the next statement, and
+	// then the next statement may return its error. scan may be nil. scan is called before the next statement returns.
 	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
 }
 
@@ -40,11 +40,11 @@ func QueryOne(ctx context.Context, a Querier, text string, args []any, target ..
 	return found, err
 }
 
-// QueryAll scans all rows of a statement. It takes memory from the caller's memory grant.
+// QueryAll scans all rows of a statement. It takes memory for the rows from the caller's memory grant.
 func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, target *T) error) ([]T, error) {
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
-		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // the first rows are few enough to need no memory grant
+		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // the first rows are few and need no memory grant
 			if err := TakeMemory(ctx, rowsAtOnce, 0); err != nil {
 				return err
 			}
@@ -56,9 +56,8 @@ func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, sc
 	return all, err
 }
 
-// Conn is one connection that a writer keeps, with its prepared statements. Only one goroutine may use it at a time.
-// Conn keeps prepared statements only for SQLite, because the SQLite driver would parse the text each time; pgx keeps
-// them itself.
+// Conn is one connection that a writer keeps open. Only one goroutine may use it at a time. On SQLite it keeps prepared
+// statements, because the SQLite driver would parse the text each time. On PostgreSQL, pgx keeps them.
 type Conn struct {
 	dialect *Dialect
 	db      *sql.DB
@@ -84,7 +83,7 @@ func (l *Conn) connect(ctx context.Context) error {
 		return nil
 	}
 	if err := l.admit(ctx, l); err != nil {
-		l.drop() // so the next use connects and checks again
+		l.drop() // so the next use connects again and repeats the check
 		return err
 	}
 	return nil
@@ -95,7 +94,7 @@ func (l *Conn) drop() {
 	if l.conn == nil {
 		return
 	}
-	// Errors are ignored, because the connection is closed in any case.
+	// The connection is closed in any case, so errors are ignored.
 	for _, s := range l.stmts {
 		_ = s.Close()
 	}
@@ -182,16 +181,16 @@ type ReadPool struct {
 	watch *Monitor
 	stmts statementCache
 
-	noticed func(error) // gets the error of every statement; may be nil
+	noticed func(error) // called with the error of every statement, or nil; may be nil
 
-	Within time.Duration // limits a statement together with its wait for a connection; 0: only the caller's context limits it
+	Within time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
 
-	// permits has one permit for each connection. With it, a caller waits only until its admission deadline. nil: a
-	// caller waits until the pool has a connection.
+	// permits contains one permit for each connection. A caller that waits for a permit stops waiting at its admission
+	// deadline. If permits is nil, a caller waits until the pool has a connection.
 	permits chan struct{}
 }
 
-// Acquire waits until a connection is free, but at most until the caller's admission deadline. After success the
+// Acquire waits until a connection is free, but not longer than the caller's admission deadline. After success the
 // caller must call Release. Codes: overloaded, unavailable.
 func (p *ReadPool) Acquire(ctx context.Context) error {
 	if p.permits == nil {
@@ -214,14 +213,14 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	}
 }
 
-// Release gives back the connection that Acquire got.
+// Release returns the connection that Acquire took.
 func (p *ReadPool) Release() {
 	if p.permits != nil {
 		<-p.permits
 	}
 }
 
-// InUse returns how many connections are in use, and how many the pool may have.
+// InUse returns how many connections are in use, and how many the pool may open.
 func (p *ReadPool) InUse() (now, highest int) {
 	stats := p.db.Stats()
 	return stats.InUse, stats.MaxOpenConnections
@@ -288,7 +287,7 @@ func (l *Conn) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback ends the open transaction, if there is one. If that fails, it drops the connection.
+// Rollback ends the open transaction, if there is one. If the rollback fails, it closes the connection.
 func (l *Conn) Rollback(ctx context.Context) error {
 	if l.conn == nil || !l.open {
 		return nil
@@ -303,8 +302,8 @@ func (l *Conn) Rollback(ctx context.Context) error {
 // ScanOne scans a row that has one column.
 func ScanOne[T any](rows Row, v *T) error { return rows.Scan(v) }
 
-// OpenMover opens a separate connection to the database of an open store, without time limits. The store's Close does
-// not close it; the caller must call free.
+// OpenMover opens a separate connection to the database of an open store, without time limits. Closing the store does
+// not close this connection. The caller must call free.
 func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func() error, err error) {
 	own := &DB{Options: Options{Name: s.Name}, Config: s.Config, Dialect: s.Dialect}
 	var db *sql.DB
@@ -322,7 +321,7 @@ func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func()
 	return NewConn(ctx, s.Dialect, db)
 }
 
-// NewConn opens a connection. free closes the connection and db.
+// NewConn opens a connection from db. free closes both the connection and db.
 func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() error, err error) {
 	l = &Conn{dialect: d, db: db}
 	free = func() error {
@@ -336,8 +335,8 @@ func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() 
 	return l, free, nil
 }
 
-// BeginSnapshot begins a transaction that sees the database as it is at one moment. On SQLite, this is the moment of
-// the transaction's first read.
+// BeginSnapshot begins a transaction that reads the database as it is at one point in time. On SQLite, this is the time
+// of the transaction's first read.
 func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	begin := "begin"
 	if l.dialect.Postgres {
@@ -350,8 +349,8 @@ func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// Copy writes rows into a table with PostgreSQL's COPY. COPY also accepts values for columns that PostgreSQL numbers
-// by itself.
+// Copy writes rows into a table with PostgreSQL's COPY. COPY also accepts values for columns that PostgreSQL would
+// number by itself.
 func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) error {
 	return l.conn.Raw(func(driver any) error {
 		c, ok := driver.(*stdlib.Conn)
@@ -365,6 +364,6 @@ func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pg
 	})
 }
 
-// beginSnapshot begins the transaction of an export, which sees the database as it is at one moment. No time limit
-// ends this transaction.
+// beginSnapshot begins the transaction of an export. All its statements read the same state of the database. No time
+// limit ends this transaction.
 const beginSnapshot = "begin isolation level repeatable read, read only"

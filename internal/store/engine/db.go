@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Config says where the data is. Data or Database must be set. All other fields have defaults.
+// Config says where the database is. Data or Database must be set. All other fields have defaults.
 type Config struct {
 	// Database is the address of the database. "" means the SQLite file puntuale.db in the folder Data. "sqlite:" and
 	// a path name another file, optionally with "?_pragma=name(value)" for its settings. A PostgreSQL address begins
@@ -31,22 +31,23 @@ type Config struct {
 	Meter  puntuale.StoreMeter
 	Logger *slog.Logger
 
-	// ListTimeout is how long a list may take; default 10 s.
+	// ListTimeout is how long reading a list may take; default 10 s.
 	ListTimeout time.Duration
 
-	// NoMigrate makes Open refuse an empty or older database. Otherwise Open migrates it.
+	// NoMigrate makes Open return an error for an empty database or one with older tables. Without it, Open migrates
+	// the database.
 	NoMigrate bool
 }
 
-// Options says how one user of the database opens it.
+// Options says how a program uses the database.
 type Options struct {
-	Name   string                                     // name of our connections that PostgreSQL shows
-	Shared bool                                       // while it is open, imports and moving exports of the SQLite file are refused
+	Name   string                                     // name that PostgreSQL shows for our connections
+	Shared bool                                       // imports and moving exports of the SQLite file are refused while the database is open
 	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 
-// DB is an open database: its connections, and the writers that commit. It has tables of its own for the counters of
-// identifiers and for idempotency records. It knows no other tables. Many goroutines may call its methods at once.
+// DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers
+// and the idempotency records. It knows no other tables. Its methods are safe for concurrent use.
 type DB struct {
 	Options
 
@@ -58,35 +59,35 @@ type DB struct {
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // limits how many callers use ListReads
+	ListSlots listSlots // limits how many lists each client may read at once
 
-	LocalClock clock.Clock // clock of this machine, even if Config.Clock is another one
+	LocalClock clock.Clock // this machine's clock, even if Config.Clock is another clock
 
 	writers
-	Writes      *Kind         // kind of a transaction with one task
+	Writes      *Kind         // task kind of Write: each task has its own function
 	Monitor     *Monitor      // nil on SQLite
 	checkpoints *checkpointer // nil on PostgreSQL
 
-	LastCall atomic.Pointer[time.Time] // when a call last queued a task, by this machine's clock; nil: never
+	LastCall atomic.Pointer[time.Time] // when a call last queued a task, by LocalClock; nil: never
 	failure  failure
 
 	closed sync.Once
 	err    error // the result of Close
 }
 
-// readPools has the pools of connections for reading.
+// readPools contains the pools of connections for reading.
 type readPools struct {
-	CallReads        *ReadPool // used for authentication, and for single rows that a call needs
+	CallReads        *ReadPool // for authentication, and for single rows that a call needs
 	ListReads        *ReadPool // for lists, which may read much and must not block the other connections
 	DispatchReads    *ReadPool // for the dispatcher and for refills
 	MaintenanceReads *ReadPool // for maintenance, which may be slow
 	ArchiveReads     *ReadPool // for the archiver
 }
 
-// writers has the writers of the database. On SQLite they are all the same writer.
+// writers contains the writers of the database. On SQLite all fields are the same writer.
 type writers struct {
 	all           []*Writer
-	TenantWriters []*Writer // for calls; the client decides which one
+	TenantWriters []*Writer // for clients' and partners' calls; TenantWriter chooses one by owner
 	ClaimWriter   *Writer
 	RecordWriter  *Writer
 	LedgerWriter  *Writer // for the sandbox
@@ -96,16 +97,16 @@ type writers struct {
 	ArchiveWriter *Writer // for the archiver
 }
 
-// failure has the error after which the store refuses all work.
+// failure contains the error after which the store refuses all work.
 type failure struct {
 	broken atomic.Pointer[error]
 	damage atomic.Pointer[error] // damage that PostgreSQL reported
 	closed chan struct{}         // closed when the store has failed
 }
 
-// Open opens the database. It creates or migrates it if cfg allows that. If the error wraps puntuale.ErrUntrusted,
-// the database must not be used, and the error says why. CodeConflict: a command is moving the database now.
-// CodeUnavailable: the database cannot be reached.
+// Open opens the database. It creates or migrates the database if cfg allows that. If the error wraps
+// puntuale.ErrUntrusted, the database must not be used, and the error says why. CodeConflict: a command is moving the
+// database now. CodeUnavailable: the database cannot be reached.
 func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -147,8 +148,7 @@ func (s *DB) CloseWriters() {
 	}
 }
 
-// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called
-// twice.
+// Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called again.
 func (s *DB) Close() error {
 	s.closed.Do(func() {
 		s.CloseWriters()
@@ -166,8 +166,8 @@ func (s *DB) Close() error {
 	return s.err
 }
 
-// fail makes the store refuse all work. After a failed write, nobody knows what is on the disk, until the next start
-// opens the database again.
+// fail makes the store refuse all work. After a failed write, it is unknown what is on the disk. The next start opens
+// the database again and finds out.
 func (s *DB) fail(err error) {
 	if s.failure.broken.CompareAndSwap(nil, &err) {
 		if s.File != "" && damage(err) {
@@ -188,11 +188,11 @@ func (s *DB) Damage() error {
 	return nil
 }
 
-// Failed returns a channel that is closed when the disk under the database has failed. Then nothing is written any
-// more. The process should end, so that its next start opens the database again.
+// Failed returns a channel that is closed when the disk under the database has failed. After that the store writes
+// nothing. The process should end, so that its next start opens the database again.
 func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
 
-// Failure returns why the store failed, or nil if it did not fail.
+// Failure returns why the store failed, or nil if it has not failed.
 func (s *DB) Failure() error {
 	err := s.failure.broken.Load()
 	switch {
@@ -204,10 +204,10 @@ func (s *DB) Failure() error {
 	return puntuale.Unavailable(fmt.Errorf("the disk failed under the database: %w", *err))
 }
 
-// damage reports whether the file is damaged. Otherwise the disk failed.
+// damage reports whether the error means a damaged file. Any other error means that the disk failed.
 func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
 
-// migrate compares the version of the tables with this program, and migrates them if necessary.
+// migrate compares the version of the tables with the version of this program, and migrates the tables if necessary.
 func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Database) error {
 	err := migration.Check(ctx, db, database)
 	switch {
@@ -227,8 +227,8 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, database migration.Databas
 	return s.compare(ctx, db, database)
 }
 
-// compare refuses tables that differ from the migrations. It needs a PostgreSQL role that may create temporary
-// tables. For another role, it only logs that it could not compare.
+// compare returns an error if the tables differ from the migrations. It needs a PostgreSQL role that may create
+// temporary tables. For another role, it only logs that it could not compare.
 func (s *DB) compare(ctx context.Context, db *sql.DB, database migration.Database) error {
 	err := migration.Compare(ctx, db, database)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {

@@ -9,29 +9,29 @@ import (
 )
 
 // Dialect is one of the two databases. A statement has one text for both. The text is written for PostgreSQL, with
-// these additional signs:
+// these additions:
 //
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
 //	$timeline             the server's timeline, 0 if there is none (postgres.go)
 //
-// On SQLite, casts and row locks are removed, because its one writer locks the whole file. greatest and least become
-// max and min. If an argument is null, SQLite returns null, but PostgreSQL ignores it; so no statement passes a null.
-// Where the databases differ more, there are two texts, and a comment gives the reason.
+// On SQLite, casts and row locks are removed, because SQLite's single writer locks the whole file. greatest and least
+// become max and min. If an argument is null, SQLite's max and min return null, but PostgreSQL ignores the argument. So
+// no statement passes a null. Where the databases differ more, there are two texts, and a comment gives the reason.
 //
-// The rows of RETURNING come in no fixed order, so callers find them by key.
+// The rows of RETURNING come in no fixed order, so callers find each row by its key.
 type Dialect struct {
 	Postgres bool
-	Timeline string   // expression that reads the timeline; set before the first statement
-	texts    sync.Map // the text in the source → the text for this database
+	Timeline string   // expression that reads the timeline; set before the first statement runs
+	texts    sync.Map // from the text in the source to the text for this database
 }
 
-// Columns has the rows of a $u(...): one slice for each column, []int64, []string or [][]byte, all with the same
+// Columns contains the rows of a $u(...): one slice for each column, []int64, []string or [][]byte, all with the same
 // length. On SQLite, a column with nulls may be []any.
 type Columns []any
 
-// Column returns one column of a batch.
+// Column returns one column of a batch: the result of field for each row.
 func Column[T, V any](rows []T, field func(*T) V) []V {
 	column := make([]V, len(rows))
 	for i := range rows {
@@ -47,7 +47,7 @@ var (
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
-// Text returns a statement in the form for this database.
+// Text returns the form of a statement for this database.
 func (d *Dialect) Text(written string) string {
 	if sent, ok := d.texts.Load(written); ok {
 		return sent.(string)
@@ -79,7 +79,7 @@ func (d *Dialect) render(text string) string {
 	})
 }
 
-// source returns the table u of a batch. Each element of columns is "name type".
+// source returns the table expression u of a batch. Each element of columns is "name type".
 func (d *Dialect) source(first int, columns []string) string {
 	var names, values []string
 	for i, column := range columns {
@@ -97,8 +97,8 @@ func (d *Dialect) source(first int, columns []string) string {
 	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
 }
 
-// begin returns the statement that begins a transaction for writing. On SQLite it takes the write lock at once,
-// because otherwise the transaction could fail later.
+// begin returns the statement that begins a transaction for writing. On SQLite this statement takes the write lock at
+// once. Otherwise the transaction could fail later, when it first writes.
 func (d *Dialect) begin() string {
 	if d.Postgres {
 		return "begin"
@@ -106,8 +106,8 @@ func (d *Dialect) begin() string {
 	return "begin immediate"
 }
 
-// bind replaces a batch among the arguments by its form for this database. The caller must call the returned function
-// after it has read the whole answer.
+// bind replaces a batch in the arguments by its form for this database. The caller must call the returned function
+// after it has read the whole result.
 func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}

@@ -9,19 +9,19 @@ import (
 	"puntuale"
 )
 
-// Effect is a transaction that takes effect only once, even if its call is repeated.
+// Effect is a transaction that takes effect only once, even if its call is repeated with the same key.
 type Effect struct {
 	Owner int64 // id of a client, or the negative id of a partner
 	Key   *puntuale.Idempotency
 	At    int64 // microseconds of the Unix epoch
 
-	answer []byte // answer of the last run, for the caller
+	answer []byte // answer of the last run; sent to the caller
 
-	Wants int   // how many identifiers of messages the transaction needs
-	First int64 // first of these identifiers
+	Wants int   // how many message identifiers the transaction needs
+	First int64 // first of these message identifiers
 }
 
-// NewEffect returns a kind of tasks that are each their own transaction. If the connection is lost during COMMIT, the
+// NewEffect returns a task kind in which each task is its own transaction. If the connection is lost during COMMIT, the
 // writer can find out whether the effect is on disk.
 func NewEffect(name string) *Kind {
 	k := NewSingle(name, PriorityCall)
@@ -41,14 +41,14 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs a transaction of an owner, under the idempotency key o. o may be nil. do returns the argument for
-// o.Answer.
+// Once runs do in a transaction of an owner. o is the call's idempotency key, or nil. do returns the result from which
+// o.Answer makes the answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
 }
 
-// Do runs a transaction of the kind k, which [NewEffect] returned.
+// Do runs a transaction. Its task kind k must come from [NewEffect].
 func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context.Context, a Querier) (any, error)) error {
 	t := Single(k, func(ctx context.Context, a Querier) error { return e.run(ctx, a, do) })
 	t.Body, t.Owner = e, e.Owner
@@ -83,8 +83,8 @@ func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context
 	return KeepAnswers(ctx, a, []KeyRef{KeyRefOf(e.Owner, e.Key)}, [][]byte{e.answer})
 }
 
-// take writes the idempotency key, and reports whether it was free. If an equal call has not committed yet, take
-// waits.
+// take writes the idempotency key, and reports whether the key was free. If another transaction has written the key but
+// not committed, take waits.
 func (e *Effect) take(ctx context.Context, a Querier) (bool, error) {
 	key := KeyRefOf(e.Owner, e.Key)
 	taken, err := TakeKeys(ctx, a, e.At, []KeyRef{key}, []string{e.Key.Hash})
@@ -102,8 +102,8 @@ func (e *Effect) replay(ctx context.Context, a Querier) error {
 	return &puntuale.Replayed{Answer: answer}
 }
 
-// checkEffect finds out whether the effect is on disk, after the connection was lost during COMMIT. If the effect is
-// on disk, the answer is stored under its key. checkEffect writes the key again, because this write waits for a
+// checkEffect finds out whether the effect is on disk, after the connection was lost during COMMIT. The effect is on
+// disk if an answer is stored under its key. checkEffect first writes the key again, because this write waits for a
 // commit that is still running.
 func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	e, ok := tasks[0].Body.(*Effect)
@@ -121,12 +121,12 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
-// Write runs a transaction of an owner: a client, the negative id of a partner, or 0 for the service itself.
+// Write runs do in a transaction of an owner: a client, the negative id of a partner, or 0 for the service itself.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).ForOwner(owner), false)
 }
 
-// WriteDated is Write for rows that readers list in the order of their moments.
+// WriteDated does the same as Write, for rows that readers list in the order of their timestamps.
 func (s *DB) WriteDated(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, SingleDated(s.Writes, do).ForOwner(owner), false)
 }

@@ -18,8 +18,8 @@ import (
 	"puntuale"
 )
 
-// passing reports whether a second run of the transaction may succeed: after a deadlock, a serialisation failure, or
-// a busy file.
+// passing reports whether the transaction may succeed if it runs again: after a deadlock, a serialisation failure, or a
+// busy file.
 func passing(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "40P01" || p.Code == "40001"
@@ -30,7 +30,7 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAgain)
 }
 
-// ErrAgain makes a transaction run again from its beginning, because its data changed between read and write.
+// ErrAgain makes a transaction run again from its beginning, because its data changed after it read them.
 var ErrAgain = errors.New("changed while it was read")
 
 // lost reports whether the connection cannot be used any more.
@@ -57,43 +57,44 @@ func lost(err error) bool {
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
 
-// ends reports whether PostgreSQL ends the connection, or the server itself, with this error.
+// ends reports whether this error means that PostgreSQL ends the connection, or the server itself.
 func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports whether COMMIT failed in such a way that the transaction may be on disk or not. If PostgreSQL
-// answered that it rolled the transaction back, Unsure returns false. Code 40003 means that PostgreSQL itself does
-// not know.
+// Unsure reports whether it is unknown, after a failed COMMIT, if the transaction is on disk. If PostgreSQL answered
+// that it rolled the transaction back, Unsure returns false. Code 40003 means that PostgreSQL itself does not know the
+// result.
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
 }
 
-// exhausted reports whether PostgreSQL has too little disk or memory for a statement. The next statement would fail,
-// too.
+// exhausted reports whether PostgreSQL had too little disk or memory for a statement. Then the next statement would
+// fail, too.
 func exhausted(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports whether the server gave up a statement because it took too long or waited too long for a lock.
+// tooLong reports whether the server ended a statement because it took too long or waited too long for a lock.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
 }
 
-// LockedOut reports whether a statement waited for a lock as long as allowed (postgres.go).
+// LockedOut reports whether a statement waited for a lock as long as lock_timeout allows (postgres.go).
 func LockedOut(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "55P03"
 }
 
-// errTwin is wrapped by the error of a call that could not take its idempotency key, because an equal call is
-// running.
+// errTwin means that a call could not take its idempotency key, because an equal call is running. The call's error
+// wraps it.
 var errTwin = errors.New("the idempotency key is held")
 
-// OnKey wraps an error from taking idempotency keys.
+// OnKey wraps an error that occurred while idempotency keys were taken. If the statement waited too long for a lock,
+// the result wraps errTwin.
 func OnKey(err error) error {
 	if LockedOut(err) {
 		return fmt.Errorf("%w: %w", errTwin, err)
@@ -121,8 +122,8 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports whether the disk under SQLite failed. Then nobody knows what is in the file, until the next start
-// opens it again.
+// broken reports whether the disk under SQLite failed. Then it is unknown what is in the file. The next start opens the
+// file again and finds out.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -155,7 +156,7 @@ const (
 	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
 )
 
-// PublicError turns an error into one with a public code. Errors leave the store only in this form.
+// PublicError turns an error into an error with a public code. The store returns errors only in this form.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
@@ -189,7 +190,7 @@ func PublicError(err error) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultTwinUnderWay), RetryAfter: time.Second, Err: err}
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before the case lost, because an expired deadline also looks like a network error
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // must come before the case lost, because an expired deadline also looks like a network error
 		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultCallEndedEarly), Err: err}
 	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)
@@ -197,19 +198,20 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt is the answer if the connection broke during COMMIT. Nobody knows whether the transaction is on disk.
+// inDoubt returns the error for a connection that broke during COMMIT. It is unknown whether the transaction is on
+// disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}
 }
 
-// FoundOr turns a missing row into not_found. Use it outside of a transaction. Missing things and things of another
-// tenant get the same answer.
+// FoundOr returns the error not_found if found is false. Use it outside a transaction. A row of another tenant gives
+// the same error as a missing row.
 func FoundOr(found bool, err error, missing puntuale.ReasonCode) error {
 	return PublicError(ThereOr(found, err, missing))
 }
 
-// ThereOr is FoundOr for use inside a transaction, which may have to run again.
+// ThereOr does the same as FoundOr inside a transaction, which may have to run again.
 func ThereOr(found bool, err error, missing puntuale.ReasonCode) error {
 	switch {
 	case err != nil:

@@ -10,11 +10,11 @@ import (
 	"puntuale"
 )
 
-// Endings of the names of the lock files that are next to a SQLite file.
+// Suffixes of the lock files' names. The lock files are in the folder of the SQLite file.
 const (
-	openLock     = ".lock"     // held while the file is being opened
-	useLock      = ".use"      // shared by all users of the file; held exclusively by a command that moves the data
-	dispatchLock = ".dispatch" // held by the process that dispatches
+	openLock     = ".lock"     // locked while the file is being opened
+	useLock      = ".use"      // locked shared by all users of the file, and exclusively by a command that moves the data
+	dispatchLock = ".dispatch" // locked by the process that dispatches
 )
 
 // Codes of the faults that this file finds.
@@ -24,20 +24,20 @@ const (
 	faultStoreFileInUse           puntuale.ReasonCode = "store.file_in_use"
 )
 
-// LockDispatcher prevents a second process from dispatching from the same file. Codes: conflict (another process
+// LockDispatcher prevents a second process from dispatching from the same file. Code: conflict (another process
 // dispatches).
 func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
 // ShareFile prevents imports and moving exports until release is called. Servers without a dispatcher, and commands,
-// hold only this lock. Codes: conflict (an import or a moving export is running).
+// hold only this lock. Code: conflict (an import or a moving export is running).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
-// HoldFile prevents all other processes from using a SQLite file until release is called. Only exports of a copy may
-// still use it. Codes: conflict (another process uses the file).
+// HoldFile prevents all other processes from using a SQLite file until release is called. Only exports that copy the
+// data may still use it. Code: conflict (another process uses the file).
 func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
@@ -46,16 +46,16 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dispatch, err := s.LockDispatcher() // servers of older versions hold only this lock
+	dispatch, err := s.LockDispatcher() // servers of older versions hold only the dispatch lock
 	if err != nil {
 		return nil, errors.Join(err, use())
 	}
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and locks it, with the flags of flock. busy is the error if the flags forbid waiting and
-// another process has the lock. The file is never removed. Otherwise two processes could hold locks on two files of
-// the same name.
+// lockFile creates a file and locks it, with the flags of flock. If the flags forbid waiting and another process has
+// locked the file, the error has the reason busy. The file is never removed. If it were, two processes could lock two
+// different files of the same name.
 func lockFile(path string, flags int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

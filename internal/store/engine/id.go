@@ -8,10 +8,10 @@ import (
 	"puntuale"
 )
 
-// idBlock is a writer's stock of identifiers for messages and runs. Blocks come from one counter. The counter is
+// idBlock is a writer's stock of identifiers for messages and runs. All blocks come from one counter. The counter is
 // never behind the database's clock, in microseconds since the beginning of 2026. So identifiers grow with time, stay
-// below 2^53 for 285 years, and do not reveal how many there are. When a writer takes a new block, it drops the rest
-// of the old one.
+// below 2^53 for 285 years, and do not reveal how many messages exist. When a writer takes a new block, it drops the
+// rest of its old block.
 type idBlock struct {
 	next, end int64
 	taken     time.Time
@@ -19,18 +19,18 @@ type idBlock struct {
 
 const (
 	blockSize = 65536
-	blockAge  = 10 * time.Second // with an older block, new messages would get smaller numbers than older messages of other writers
+	blockAge  = 10 * time.Second // a block must not be older: other writers use later blocks, so its ids would be smaller than ids of earlier messages
 )
 
 // IDEpoch is 2026-01-01T00:00:00Z, in microseconds of the Unix epoch.
 const IDEpoch = 1767225600000000
 
-// TakeBlock takes $1 identifiers from the counter, and returns the last one. If the counter is behind the database's
-// clock, it first jumps to the clock.
+// TakeBlock takes $1 identifiers from the counter, and returns the last of them. If the counter is behind the
+// database's clock, the statement first sets it to the clock.
 const TakeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 
-// Stock makes sure that the block has at least n identifiers.
+// Stock makes sure that the block contains at least n identifiers. If necessary, it takes a new block.
 func (w *Writer) Stock(ctx context.Context, n int) error {
 	now := w.DB.Config.Clock.Now()
 	if w.IDs.end-w.IDs.next >= int64(n) && now.Sub(w.IDs.taken) < blockAge {
@@ -48,19 +48,19 @@ func (w *Writer) Stock(ctx context.Context, n int) error {
 	return nil
 }
 
-// Take returns the first of n consecutive identifiers.
+// Take removes n consecutive identifiers from the block, and returns the first.
 func (b *idBlock) Take(n int) int64 {
 	first := b.next
 	b.next += int64(n)
 	return first
 }
 
-// NextNumber takes one number from the counter of a noun, in the caller's transaction.
+// NextNumber takes one number from the counter named noun, in the caller's transaction.
 func NextNumber(ctx context.Context, a Querier, noun string) (id int64, err error) {
 	return NextNumbers(ctx, a, noun, 1)
 }
 
-// NextNumbers takes n numbers from the counter of a noun, and returns the last one.
+// NextNumbers takes n numbers from the counter named noun, and returns the last.
 func NextNumbers(ctx context.Context, a Querier, noun string, n int) (last int64, err error) {
 	found, err := QueryOne(ctx, a, `update counter set next = next + $2 where noun = $1 returning next`, []any{noun, n}, &last)
 	if err == nil && !found {

@@ -13,18 +13,22 @@ import (
 	"puntuale"
 )
 
-// Damage to a SQLite file is found in four ways. Any statement that meets damage ends the store (noticed). Verify
-// checks the whole file, in the background and by command. A start after an unclean end checks what it can in a few
-// seconds. When damage was found once, a mark file beside the database remains. Then the next start checks the whole
-// file, however long that takes, and refuses a damaged file.
+// Damage to a SQLite file is found in four ways:
+//
+//   - A statement reads damaged data. This ends the store (noticed).
+//   - Verify checks the whole file, in the background or by command.
+//   - A start after an unclean end checks as much as it can in a few seconds.
+//   - Damage that was found once leaves a mark file beside the database. Then the next start checks the whole file,
+//     however long that takes, and refuses a damaged file.
 const (
 	suspectMark  = ".suspect"
 	smallFile    = 16 << 20        // bytes; a file up to this size is checked completely at every start, in about 0.1 s
 	uncleanCheck = 3 * time.Second // time for checking a larger file after an unclean end
 )
 
-// noticed gets the error of every statement. A damaged SQLite file ends the store. In a damaged PostgreSQL, perhaps
-// only one page or index is bad. So the server continues, but it is not ready until it is started again.
+// noticed is called with the error of every statement. If a SQLite file is damaged, the store ends. If PostgreSQL
+// reports damage, perhaps only one page or index is bad. So the server continues, but it is not ready until it is
+// started again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
@@ -35,7 +39,7 @@ func (s *DB) noticed(err error) {
 	}
 }
 
-// markSuspect writes a mark, so that the next start checks the whole file.
+// markSuspect writes the mark file, so that the next start checks the whole file.
 func (s *DB) markSuspect(cause error) {
 	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.LocalClock.Now().Format(time.RFC3339), cause)
 	if err := os.WriteFile(s.File+suspectMark, []byte(text), 0o600); err != nil {
@@ -43,8 +47,8 @@ func (s *DB) markSuspect(cause error) {
 	}
 }
 
-// endedUncleanly reports whether the file's log still exists although no process uses the file. A clean close removes
-// the log.
+// endedUncleanly reports whether the file's log exists although no process uses the file. A process that closes the
+// file cleanly removes the log.
 func endedUncleanly(path string) bool {
 	log, err := os.Stat(path + "-wal")
 	if err != nil || log.Size() == 0 {
@@ -79,13 +83,13 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var found string
 	err = db.QueryRowContext(bounded, check).Scan(&found)
 	switch {
-	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // time is up; the check in the background reads the rest
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the time is over; the check in the background reads the rest
 		return nil
 	case err != nil:
 		return damaged(path, err)
 	case found != "ok":
 		return damaged(path, integrityResult(found))
-	case suspect: // the file was restored or repaired, so the mark is removed
+	case suspect: // the file was restored or repaired, so remove the mark
 		if err := os.Remove(path + suspectMark); err != nil {
 			return fmt.Errorf("remove the mark of damage: %w", err)
 		}
@@ -93,8 +97,8 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. On
-// SQLite, damage also ends the store.
+// Verify reads the whole database. If it finds damage, it returns an error that wraps puntuale.ErrUntrusted. On SQLite,
+// damage also ends the store.
 func (s *DB) Verify(ctx context.Context) error {
 	if s.Dialect.Postgres {
 		return s.readAll(ctx)
@@ -106,7 +110,7 @@ func (s *DB) Verify(ctx context.Context) error {
 	return err
 }
 
-// VerifyFile is Verify for one SQLite file.
+// VerifyFile does the same as Verify for one SQLite file.
 func (s *DB) VerifyFile(ctx context.Context, path string) error {
 	db, err := s.SQLitePool(path, "", true, 1)
 	if err != nil {
@@ -116,7 +120,7 @@ func (s *DB) VerifyFile(ctx context.Context, path string) error {
 	return checkTables(ctx, db, path)
 }
 
-// checkTables checks a SQLite file, one table after another, each with its indexes.
+// checkTables checks a SQLite file, one table after another, each together with its indexes.
 func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	tables, err := texts(ctx, db, "select name from sqlite_schema where type = 'table' order by name")
 	if err != nil {
@@ -135,7 +139,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damagedIn does the same as damaged, but first checks whether ctx has ended.
+// damagedIn does the same as damaged, but returns the error of ctx if ctx has ended.
 func damagedIn(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("check the database file: %w", ctx.Err())
@@ -143,8 +147,8 @@ func damagedIn(ctx context.Context, path string, err error) error {
 	return damaged(path, err)
 }
 
-// readAll reads every row of our tables on PostgreSQL. If PostgreSQL's pages have checksums, PostgreSQL compares
-// them.
+// readAll reads every row of our tables on PostgreSQL. If PostgreSQL's pages have checksums, PostgreSQL checks them
+// during this read.
 func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {
@@ -168,20 +172,20 @@ func (s *DB) readAll(ctx context.Context) error {
 	return nil
 }
 
-// release closes a pool before the store itself is closed.
+// release closes one pool while the database stays open.
 func (s *DB) release(db *sql.DB) {
 	s.pools.Lock()
 	defer s.pools.Unlock()
 	for i, other := range s.dbs {
 		if other == db {
 			s.dbs = append(s.dbs[:i], s.dbs[i+1:]...)
-			_ = db.Close() // the pool only read, so nothing can be lost
+			_ = db.Close() // the pool only reads, so nothing can be lost
 			return
 		}
 	}
 }
 
-// texts reads the only column of a statement.
+// texts reads a statement's only column, which contains texts.
 func texts(ctx context.Context, db *sql.DB, query string) (all []string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// listSlots lets each client read only one list at a time. So a client that asks for several slow lists does not use
+// listSlots lets each client read only one list at a time. So a client that reads several slow lists does not occupy
 // the connections that other clients need.
 type listSlots struct {
 	mu    sync.Mutex
@@ -18,7 +18,7 @@ type listSlot struct {
 	asked int           // number of callers that have the slot or wait for it
 }
 
-// Take waits until the client's list slot is free, and takes it. done gives the slot back.
+// Take waits until the client's list slot is free, and takes it. done returns the slot.
 func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err error) {
 	t.mu.Lock()
 	if t.slots == nil {
@@ -47,13 +47,13 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 	}
 }
 
-// ownerLists reads lists for one client, under the client's list slot.
+// ownerLists reads lists for one client. It takes the client's list slot for each list.
 type ownerLists struct {
 	s     *DB
 	owner int64
 }
 
-// Lists returns a Querier that reads lists for one client, under the client's list slot.
+// Lists returns a Querier that reads lists for one client. It takes the client's list slot for each list.
 func (s *DB) Lists(client int64) Querier { return ownerLists{s, client} }
 
 func (l ownerLists) Query(ctx context.Context, text string, args []any, scan func(rows Row) error) error {

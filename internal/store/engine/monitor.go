@@ -16,13 +16,14 @@ import (
 )
 
 // Monitor notices when PostgreSQL no longer answers. If PostgreSQL stops, callers get an error at once. But if it
-// hangs, or if the network loses everything, no answer comes. Then each call would wait until its own limit, and all
-// other calls would wait behind it.
+// hangs, or if the network loses everything, no answer comes. Without the monitor, each call would wait until its own
+// time limit, and all other calls would wait behind it.
 //
-// The monitor notices this within about a second: while its own small query waits, no connection gets an answer. It
-// then ends the context of all statements. Calls that read or wait are refused, as if PostgreSQL had stopped. A
-// transaction before COMMIT is lost, so nothing of it is stored. A transaction during COMMIT is in doubt, and its
-// caller gets an error that says so. New calls are refused until PostgreSQL answers a query again.
+// The monitor sends small queries. If such a query waits for about a second and no connection gets an answer in this
+// time, the database is silent. Then the monitor ends the context of all statements. Calls that read or wait are
+// refused, as if PostgreSQL had stopped. A transaction before COMMIT is lost, so nothing of it is stored. A transaction
+// during COMMIT is in doubt, and its caller gets an error that says so. New calls are refused until PostgreSQL answers
+// a query again.
 type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
@@ -34,8 +35,7 @@ type Monitor struct {
 	done     chan struct{}
 }
 
-// connLife is a time during which the database answers. When the database stops answering, the context ends with
-// errAway.
+// connLife is a period in which the database answers. When the database stops answering, its context ends with errAway.
 type connLife struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -44,15 +44,15 @@ type connLife struct {
 const (
 	watchTick   = 100 * time.Millisecond
 	askEvery    = 3               // ticks between two queries
-	silenceMost = 8               // ticks without any answer while a query waits; then the database counts as silent
+	silenceMost = 8               // ticks without any answer while a query waits; after them the database is silent
 	askAgain    = 2               // ticks between two queries while the database is silent
 	askWait     = 1 * time.Second // wait for an answer on an open connection while the database is silent
 )
 
-// errAway marks errors that come because the database does not answer.
+// errAway marks errors that occur because the database does not answer.
 var errAway = errors.New("the database does not answer")
 
-// startMonitor starts a monitor that sends its queries on connections of db.
+// startMonitor starts a monitor that sends its queries on a connection of db.
 func startMonitor(db *sql.DB, logger *slog.Logger) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Monitor{db: db, logger: logger, stop: stop, done: make(chan struct{})}
@@ -76,8 +76,8 @@ func (w *Monitor) close() {
 	<-w.done
 }
 
-// context returns the context for all statements. It ends when the database no longer answers. With a nil monitor it
-// never ends.
+// context returns the context for all statements. It ends when the database no longer answers. The context of a nil
+// monitor never ends.
 func (w *Monitor) context() context.Context {
 	if w == nil {
 		return context.Background()
@@ -85,7 +85,7 @@ func (w *Monitor) context() context.Context {
 	return w.life.Load().Context
 }
 
-// Bind returns a context that ends with the caller's context or with the monitor's. The caller must call free.
+// Bind returns a context that ends when the caller's context or the monitor's context ends. The caller must call free.
 func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()) {
 	if w == nil {
 		return ctx, func() {}
@@ -101,8 +101,8 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 // Unreachable returns errAway while the database does not answer.
 func (w *Monitor) Unreachable() error { return context.Cause(w.context()) }
 
-// observe gets the result of every statement. An answer shows that the database is alive. If the error comes from the
-// silence of the database, observe wraps it with errAway.
+// observe is called with the result of every statement. A result from the database shows that the database is alive. If
+// the error is caused by the silence of the database, observe wraps it with errAway.
 func (w *Monitor) observe(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
@@ -137,9 +137,9 @@ func (w *Monitor) release() {
 	w.life.Load().end(errAway)
 }
 
-// present watches the database. It returns true after the database stopped answering and it called release. It
-// returns false when ctx ends. It counts time in ticks, one after another, so that a sleep of the machine does not
-// look like silence. A wait for a new connection is not silence, but a wait until connectTimeout is.
+// present watches a database that answers. When the database stops answering, present calls release and returns true.
+// It returns false when ctx ends. It counts time in ticks, so that a sleep of the machine does not look like silence.
+// Waiting for a new connection is not silence. But if connecting takes longer than connectTimeout, it is.
 func (w *Monitor) present(ctx context.Context) bool {
 	probe, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -158,7 +158,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		select {
 		case err := <-answer:
 			stop()
-			// Any other error is also an answer. Other callers get the same error.
+			// Any other error also proves that the database answers. Other callers get the same error.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true
@@ -210,8 +210,8 @@ func timedOut(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask sends the query on the monitor's own connection, and opens this connection if necessary. wait limits only the
-// answer. With 0, only ctx limits it.
+// ask sends the query on the monitor's own connection, and opens this connection if necessary. wait limits the time for
+// the answer, but not for opening the connection. If wait is 0, only ctx limits the time.
 func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)
@@ -239,7 +239,7 @@ func (w *Monitor) drop() {
 	if w.conn == nil {
 		return
 	}
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the connection is lost or not needed any more
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // close the connection, because it is lost or not needed any more
 	_ = w.conn.Close()
 	w.conn = nil
 }

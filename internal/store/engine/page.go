@@ -7,11 +7,11 @@ import (
 	"puntuale"
 )
 
-// DefaultLimit is the length of a page if the caller gives none.
+// DefaultLimit is the number of rows on a page if the caller sets no limit.
 const DefaultLimit = 100
 
-// ReadCursor reads the cursor of a page. It has the identifier of the last row of the page before. It also has the
-// name of the list, so that the cursor of another list is refused.
+// ReadCursor reads the cursor of a page. The cursor contains the identifier of the last row on the page before. It also
+// contains the name of the list, so that the cursor of another list is refused.
 func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {
@@ -32,13 +32,13 @@ func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error)
 
 const faultNotCursor puntuale.ReasonCode = "fault.not_cursor"
 
-// BadCursor refuses a cursor that does not belong to the list.
+// BadCursor returns the error for a cursor that does not belong to the list.
 func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Code: faultNotCursor, Value: p.Cursor})
 }
 
-// CutPage makes a page from rows. The caller has read one row more than the page may show. CutPage returns the cursor
-// of the next page, or "" at the end.
+// CutPage makes a page from rows. The caller must read one row more than the page may show. CutPage returns the cursor
+// of the next page, or "" if there is none.
 func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""
@@ -47,7 +47,7 @@ func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, s
 	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
-// CursorAt returns a cursor for a list that continues after id.
+// CursorAt returns a cursor for the page of the list noun that continues after id.
 func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

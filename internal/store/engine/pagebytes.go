@@ -6,38 +6,39 @@ import (
 	"puntuale"
 )
 
-// Limits of a page in bytes, and the memory that it takes from the call's grant. A row is in memory about three
-// times: as read, as converted and as written. Besides, the buffer for writing grows by doubling.
+// Limits of a page in bytes, and of the memory that it takes from the call's memory grant. Memory holds a row's long
+// columns about three times: as read, as converted and as written. The buffer for writing also grows by doubling.
 const (
-	// PageBytes is for the long columns of all rows together. A page that would be longer ends early, and has a
+	// PageBytes limits the total bytes of the long columns on a page. A page that would be longer ends early, and has a
 	// cursor.
 	PageBytes   = 4 << 20
 	memoryTimes = 4
 	memoryOfRow = 2 << 10 // bytes for the short columns of one row
-	rowsAtOnce  = 64      // memory is reserved once for so many rows
+	rowsAtOnce  = 64      // memory is reserved for this many rows at a time
 )
 
-// TakeMemory takes memory from the call's grant, for rows whose long columns have together this number of bytes.
+// TakeMemory takes memory from the call's memory grant. rows is the number of rows. bytes is the total length of their
+// long columns.
 func TakeMemory(ctx context.Context, rows, bytes int) error {
 	return puntuale.TakeMemory(ctx, int64(rows*memoryOfRow+bytes*memoryTimes))
 }
 
-// SizedRow is the identifier of a row and the length of its long columns in bytes.
+// SizedRow contains the identifier of a row, and the length of its long columns in bytes.
 type SizedRow struct {
 	Id    int64
 	Bytes int
 }
 
-// PageSpan says which part of a list one page shows.
+// PageSpan describes which part of a list one page shows.
 type PageSpan struct {
 	Rows int
 	Last int64
 	Next string // cursor of the next page
 }
 
-// ReadPageSpan finds the end of a page: after limit rows, or after as many as fit into [PageBytes], but at least one.
-// It takes the memory for them. The statement must return the id and the length of each row, for limit rows and one
-// more.
+// ReadPageSpan finds the end of a page and takes the memory for the page's rows. A page ends after limit rows or after
+// [PageBytes], but it has at least one row. The statement must return the id and the length of each row, for limit rows
+// and one more.
 func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
 	all, err := QueryAll(ctx, a, text, args, func(r Row, target *SizedRow) error { return r.Scan(&target.Id, &target.Bytes) })
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Statements reach PostgreSQL through pgx itself; database/sql only keeps the connections. database/sql would convert
-// each value once more. In a transaction, it would also wait for the answer to each statement before it sends the
-// next.
+// Statements are sent to PostgreSQL through pgx itself, and database/sql only keeps the connections. database/sql would
+// convert each value once more. In a transaction, it would also wait for the answer to each statement before it sends
+// the next.
 
-// statement is a statement in the form for the database.
+// statement is a statement in the form for this database.
 type statement struct {
 	text string
 	args []any
 	scan func(r Row) error // nil: the caller does not want the rows
 }
 
-// send runs the queued statements and last in one round trip. The error is that from the first statement that failed.
-// Later statements did not run.
+// send runs the queued statements and then last, in one round trip. It returns the error of the first statement that
+// failed. The statements after it did not run.
 func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil
@@ -52,7 +52,7 @@ func (s *statement) run(ctx context.Context, conn *pgx.Conn) (pgconn.CommandTag,
 	return pgconn.CommandTag{}, scanAll(rows, s.scan)
 }
 
-// runAll runs the statements and returns the tag of the last one.
+// runAll runs the statements and returns the command tag of the last one.
 func runAll(ctx context.Context, conn *pgx.Conn, all []statement) (tag pgconn.CommandTag, err error) {
 	var b pgx.Batch
 	for _, s := range all {
@@ -88,8 +88,8 @@ func scanAll(rows pgx.Rows, scan func(r Row) error) error {
 	return rows.Err()
 }
 
-// ask runs a statement on any connection. If the connection turns out to be broken before the statement is sent, ask
-// uses another.
+// ask runs a statement on any connection of the pool. If the connection is found broken before the statement is sent,
+// ask uses another connection.
 func (p *ReadPool) ask(ctx context.Context, s statement) error {
 	for try := 1; ; try++ {
 		conn, err := p.db.Conn(ctx)

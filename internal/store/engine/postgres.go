@@ -19,24 +19,24 @@ import (
 
 const (
 	postgresTenants = 2 // connections of writers for clients' calls
-	postgresReaders = 5 // connections for reads of single things
+	postgresReaders = 5 // connections for reading single rows that a call needs
 	postgresListers = 2
 	postgresLookers = 5               // connections for the dispatcher: four for reads of due messages, one for contents
 	postgresWorkers = 1               // connections for maintenance
-	connectTimeout  = 5 * time.Second // if the address sets no other
+	connectTimeout  = 5 * time.Second // if the database address sets no other value
 )
 
-// postgresSettings apply to every connection. No transaction may hold locks for ever. Each statement sees what was
-// committed before it began.
+// postgresSettings apply to every connection. No transaction may hold locks for ever. Each statement sees the data that
+// were committed before it began.
 var postgresSettings = map[string]string{
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
 
-// writerSettings apply to the connections of writers. PostgreSQL must join a batch with a big table by looking up the
-// batch's rows one after another. Other plans are off, because PostgreSQL's statistics may be a minute old, from when
-// the table was empty. Choosing among plans would also take time.
+// writerSettings apply to the connections of writers. To join a batch with a big table, PostgreSQL must look up the
+// batch's rows one after another. All other plans are switched off. PostgreSQL's statistics may be a minute old, from a
+// time when the table was empty, so it might choose a bad plan. Choosing a plan would also take time.
 var writerSettings = map[string]string{
 	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
@@ -65,8 +65,8 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.Monitor = startMonitor(beats, s.Config.Logger)
-	// The server itself ends statements that take too long. Otherwise they would continue after their caller has
-	// died.
+	// The database server itself must end statements that take too long. Otherwise they would continue after their
+	// caller's process has ended.
 	listers, err := s.PostgresPool(address, map[string]string{
 		"statement_timeout": strconv.FormatInt(s.Config.ListTimeout.Milliseconds(), 10),
 	}, postgresListers)
@@ -100,21 +100,22 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		s.TenantWriters = append(s.TenantWriters, newWriter(writers))
 	}
 	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = newWriter(writers), newWriter(writers), newWriter(writers), newWriter(beats)
-	// The archiver reads by keys, as writers do, but on its own two connections. They are opened at the first use.
+	// The archiver reads by primary keys, like the writers, but on two connections of its own. They are opened at the
+	// first use.
 	archivers, err := s.PostgresPool(address, writerSettings, 2)
 	if err != nil {
 		return err
 	}
 	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, newWriter(archivers)
-	// Chunks of campaigns have their own connection, opened at the first chunk. So chunks and calls wait for each
-	// other only at rows of the same client.
+	// Chunks of campaigns have their own connection, which is opened at the first chunk. So a chunk and a call wait for
+	// each other only if both change rows of the same client.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
 	s.FeedWriter = newWriter(feeders)
-	// Numbering has its own connection, opened at the first event. So it does not wait for transactions that write
-	// facts.
+	// Numbering has its own connection, which is opened at the first event. So numbering does not wait for transactions
+	// that write facts.
 	numberers, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
@@ -123,7 +124,8 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	return nil
 }
 
-// migratePostgres uses separate connections, because a migration may take longer than other statements may.
+// migratePostgres uses separate connections, because a migration may take longer than the time limit of other
+// statements.
 func (s *DB) migratePostgres(ctx context.Context, address string) error {
 	patient := &DB{Options: s.Options, Config: s.Config, Dialect: s.Dialect}
 	db, err := patient.PostgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
@@ -161,7 +163,7 @@ func (s *DB) PostgresConfig(address string, settings map[string]string) (*pgx.Co
 	return cfg, nil
 }
 
-// trustPostgres refuses a server that answers a commit before the commit is on disk.
+// trustPostgres returns an error for a server that confirms a commit before the commit is on disk.
 func trustPostgres(ctx context.Context, db *sql.DB) error {
 	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 		var value string
@@ -176,22 +178,23 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// PostgreSQL numbers its timelines. A promoted standby begins a new timeline, and so does a server that was restored
-// to a moment. There, the last rows that the old primary accepted may be missing, even intents. Then the network has
-// a message, but our row says that there was no attempt. So a lease is valid on one timeline only. The fence of every
-// claim compares the node's timeline with the server's present timeline. After a failover, each node must join again.
-// No node joins before the quarantine of messages whose intents may be lost (queue/quarantine.go).
+// PostgreSQL numbers its timelines. A promoted standby begins a new timeline, and so does a server that was restored to
+// an earlier time. On the new timeline, the last rows that the old primary accepted may be missing, even intents. If an
+// intent is missing, the network may have a message for which our row shows no attempt. So a lease is valid on one
+// timeline only. The fence of every claim compares the node's timeline with the server's present timeline. After a
+// failover, each node must join again. No node can join before the quarantine of messages whose intents may be lost
+// (queue/quarantine.go).
 //
 // timelineNow reads the number from the name of the log file that is being written. This number is right immediately
 // after a promotion, and any user may read it. pg_control_checkpoint() would show the old timeline until the first
 // checkpoint.
 const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
-// untimed is the timeline of databases without timelines: SQLite, and databases that only use PostgreSQL's protocol.
-// They do not lose accepted data in a failover.
+// untimed is the timeline of databases that have no timelines: SQLite, and databases that only use PostgreSQL's
+// protocol. These databases do not lose accepted data in a failover.
 const untimed = "0"
 
-// findTimeline finds out how the dialect can read the timeline.
+// findTimeline finds out how the timeline can be read, and stores this in the dialect.
 func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 	s.Dialect.Timeline = untimed
 	var n sql.NullInt64
@@ -200,12 +203,13 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot read its timeline before its promotion. Any other server that cannot read it never can.
+		// A standby cannot read its timeline before its promotion. If any other server cannot read its timeline, it
+		// never can.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow
 		}
-		return nil // a database may have no timelines
+		return nil // a database without timelines is allowed
 	}
 	if n.Int64 > 0 {
 		s.Dialect.Timeline = timelineNow

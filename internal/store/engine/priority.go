@@ -8,12 +8,12 @@ import (
 	"puntuale"
 )
 
-// Priority says which waiting tasks of a writer go first.
+// Priority says which waiting tasks of a writer run first.
 type Priority int8
 
 const (
-	PrioritySend    Priority = iota // tasks that send messages or keep the node in the fleet; they wait for no call
-	PriorityPrevent                 // calls that keep messages from being sent, such as a stop
+	PrioritySend    Priority = iota // tasks that send messages or keep the node in the fleet; they do not wait for calls
+	PriorityPrevent                 // calls that prevent messages from being sent, such as a stop
 	PriorityCall                    // all other calls
 	PriorityFeed                    // tasks that feed campaigns
 )
@@ -29,20 +29,21 @@ func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	return k.Priority
 }
 
-// call reports whether a call waits for the task.
+// call reports whether an API call waits for the task.
 func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// ownerTasks names the tasks of one owner that have one priority.
+// ownerTasks is the tasks of one owner that have the same priority.
 type ownerTasks struct {
 	owner    int64
 	priority Priority
 }
 
-// fairOrder returns the waiting tasks in the order of their work: first by priority, then in rounds with one task of
-// each owner. So an owner with many tasks delays only itself. In a round, the owner whose last turn is longest ago
-// comes first. The tasks of one owner keep their order. The caller holds w.mu.
+// fairOrder returns the waiting tasks in the order in which they should run. Tasks are sorted by priority, then in
+// rounds: each round has one task of each owner. So an owner with many tasks delays only its own tasks. Within a round,
+// the owner that was served longest ago comes first. The tasks of one owner keep their order. The caller has locked
+// w.mu.
 func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.queue) {
 		return w.queue
@@ -66,7 +67,8 @@ func (w *Writer) fairOrder() []*Task {
 	return Column(all, func(p *ordered) *Task { return p.Task })
 }
 
-// serve notes that a task's owner was served, for as long as other owners wait. The caller holds w.mu.
+// serve stores when the task's owner was served. The writer forgets this when no task waits. The caller has locked
+// w.mu.
 func (w *Writer) serve(t *Task) {
 	if t.priority == PrioritySend {
 		return
@@ -78,7 +80,7 @@ func (w *Writer) serve(t *Task) {
 	w.served[ownerTasks{t.Owner, t.priority}] = w.round
 }
 
-// noChoice reports whether one set of statements does all waiting tasks. Then their order does not matter. This is
+// noChoice reports whether one set of statements can do all waiting tasks. Then their order does not matter. This is
 // the usual case.
 func noChoice(queue []*Task) bool {
 	weight := 0
@@ -93,19 +95,20 @@ func noChoice(queue []*Task) bool {
 	return true
 }
 
-// writerRound has the tasks of one transaction, in units. On PostgreSQL a round has one unit, because several units
-// in one transaction would break the lock order. On SQLite, three classes of units alternate. A claim has a round of
-// its own, because its messages are due now. A chunk of a campaign has a round of its own, because calls should not
-// wait for it. All other tasks share rounds, up to roundBound.
+// writerRound contains the tasks of one transaction, grouped into units. On PostgreSQL a round has one unit, because
+// several units in one transaction would break the order of locks.
+//
+// On SQLite, rounds of three classes alternate. A claim has its own round, because its messages are due now. A chunk of
+// a campaign has its own round, so that calls do not wait for it. All other tasks share rounds, up to roundBound tasks.
 type writerRound struct {
 	alone   bool // the round has only one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
-	unripe  []*Kind // kinds whose tasks still wait for more tasks
+	unripe  []*Kind // kinds whose waiting tasks must not run yet, because of Gather
 	tasks   int
 }
 
-// join returns the unit for a task, which may be new. It returns nil if the round has no room for the task.
+// join returns the unit for a task, which may be a new unit. It returns nil if the round has no room for the task.
 func (r *writerRound) join(t *Task) *taskGroup {
 	if r.tasks >= roundBound {
 		return nil
@@ -136,7 +139,7 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 	u.weight += t.Weight
 }
 
-// fill adds tasks of one class while the round has room.
+// fill adds tasks of one class to the round as long as there is room.
 func (r *writerRound) fill(tasks []*Task, class Class) {
 	for _, t := range tasks {
 		if t.Kind.Class != class || slices.Contains(r.unripe, t.Kind) {
@@ -152,8 +155,8 @@ func (r *writerRound) fill(tasks []*Task, class Class) {
 	}
 }
 
-// unripe returns the kinds of waiting tasks that must still gather, and the time until the first of them is ripe. The
-// caller holds w.mu.
+// unripe returns the kinds of waiting tasks that must still wait because of Gather, and the time until the first of
+// these kinds may run. The caller has locked w.mu.
 func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	if w.closing {
 		return nil, 0
@@ -167,7 +170,7 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 			now = w.DB.LocalClock.Now()
 		}
 		age := now.Sub(w.took[t.Kind])
-		if age < 0 || age >= t.Kind.Gather { // the age is negative if the clock was set back
+		if age < 0 || age >= t.Kind.Gather { // age is negative if the clock was set back
 			continue
 		}
 		if left := t.Kind.Gather - age; rest == 0 || left < rest {
@@ -178,9 +181,9 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	return kinds, rest
 }
 
-// next takes the tasks of the next transaction from the queue. From then on, their callers wait for the result.
-// Waiting classes are served in turn. If tasks wait but none is ripe, next returns no units, and rest is the time
-// until the first is ripe.
+// next takes the tasks of the next transaction from the queue. From then on, their callers wait for the result. If
+// tasks of several classes wait, the classes take turns. If tasks wait but must all wait longer because of Gather, next
+// returns no units, and rest is the remaining time.
 func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

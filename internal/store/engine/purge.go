@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Purge removes the rows that the statement find returns for a bound. It uses several transactions, and locks the
-// rows in order.
+// Purge deletes the rows that the statement find returns for the bound below. It uses several transactions, and locks
+// the rows in the order of compare.
 func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {
@@ -31,5 +31,5 @@ func Purge[T any](ctx context.Context, s *DB, noun, find string, below int64, sc
 	}
 }
 
-// Chunk is how many rows one transaction cancels or removes, so that a big call does not delay others.
+// Chunk is how many rows one transaction cancels or deletes, so that a big call does not delay others.
 const Chunk = 1000

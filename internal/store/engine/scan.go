@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Micros returns a moment in stored form: microseconds since 1970, or 0 for the zero moment.
+// Micros returns the stored form of a time: microseconds since 1970, or 0 for the zero time.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -17,7 +17,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Instant returns the moment of stored microseconds, in UTC. For 0 it returns the zero moment.
+// Instant returns the time for stored microseconds, in UTC. For 0 it returns the zero time.
 func Instant(micros int64) time.Time {
 	if micros == 0 {
 		return time.Time{}
@@ -25,7 +25,7 @@ func Instant(micros int64) time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// ScanTime scans a column with microseconds.
+// ScanTime scans a column that contains microseconds since 1970. 0 gives the zero time.
 func ScanTime(target *time.Time) sql.Scanner { return scanTime{target} }
 
 type scanTime struct{ into *time.Time }
@@ -42,7 +42,7 @@ func (m scanTime) Scan(value any) error {
 	return nil
 }
 
-// ScanJSON scans a column with JSON.
+// ScanJSON scans a column that contains JSON.
 func ScanJSON(target any) sql.Scanner { return scanJSON{target} }
 
 type scanJSON struct{ into any }
@@ -57,7 +57,7 @@ func (j scanJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
-// ScanOptionalJSON scans a column with JSON into a new value. An empty column gives nil.
+// ScanOptionalJSON scans a column that contains JSON into a new value. An empty column gives nil.
 func ScanOptionalJSON[T any](target **T) sql.Scanner { return scanOptionalJSON[T]{target} }
 
 type scanOptionalJSON[T any] struct{ into **T }
@@ -83,7 +83,7 @@ func ToJSON(v any) (string, error) {
 	return string(text), nil
 }
 
-// ScanReason scans a column with a reason in its stored form.
+// ScanReason scans a column that contains a reason in its stored form.
 func ScanReason(target *puntuale.Reason) sql.Scanner { return scanReason{target} }
 
 type scanReason struct{ into *puntuale.Reason }
@@ -100,7 +100,7 @@ func (r scanReason) Scan(value any) error {
 	return nil
 }
 
-// ScanBytes scans a column with bytes.
+// ScanBytes scans a column that contains bytes.
 func ScanBytes(target *string) sql.Scanner { return scanBytes{target} }
 
 type scanBytes struct{ into *string }
@@ -114,7 +114,7 @@ func (o scanBytes) Scan(value any) error {
 	return nil
 }
 
-// ScanBool scans a column with 0 or 1.
+// ScanBool scans a column that contains 0 or 1.
 func ScanBool(target *bool) sql.Scanner { return scanBool{target} }
 
 type scanBool struct{ into *bool }
@@ -128,7 +128,7 @@ func (f scanBool) Scan(value any) error {
 	return nil
 }
 
-// Bit returns a flag in stored form: 0 or 1.
+// Bit returns the stored form of a bool: 0 or 1.
 func Bit(b bool) int64 {
 	if b {
 		return 1

@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	sqliteReaders = 4 // connections for reads of single things
+	sqliteReaders = 4 // connections for reading single rows that a call needs
 	sqliteListers = 2
-	sqliteLookers = 1 // one connection for the dispatcher, because several reads at once would take the processors from the writer
+	sqliteLookers = 1 // one connection for the dispatcher: several reads at once would leave the writer too little processor time
 	sqliteWorkers = 1 // one connection for maintenance
 )
 
-// applicationID marks our files ("PUNT"). The first migration writes it. Files of other programs are never changed.
+// applicationID marks our SQLite files ("PUNT"). The first migration writes it. The store never changes files of other
+// programs.
 const applicationID = 0x50554e54
 
-// With synchronous=FULL, SQLite syncs the log at each commit, so a transaction is on disk when its commit returns.
-// The checkpointer copies the log into the file. wal_autocheckpoint is only for the case that the checkpointer
-// cannot.
+// With synchronous=FULL, SQLite syncs the log at each commit. So a transaction is on disk when its commit returns. The
+// checkpointer copies the log into the file. wal_autocheckpoint takes effect only if the checkpointer is too slow.
 var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
@@ -42,13 +42,13 @@ var sqliteSettings = map[string]string{
 // sqliteReaderCache is the cache_size of each read-only connection. There are eight of them.
 const sqliteReaderCache = "-32768"
 
-// sqliteAliases has other names for our settings that an address may use.
+// sqliteAliases lists other names of our settings that a database address may use.
 var sqliteAliases = map[string][]string{
 	"busy_timeout": {"_busy_timeout", "_timeout"}, "foreign_keys": {"_foreign_keys", "_fk"},
 	"journal_mode": {"_journal_mode", "_journal"}, "synchronous": {"_synchronous", "_sync"},
 }
 
-// openSQLite opens the file, or creates it if there is none. It never replaces an incomplete store by an empty one.
+// openSQLite opens the file, or creates it if there is none. It never replaces an incomplete store by an empty store.
 func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	unclean := endedUncleanly(path)
-	if s.Shared { // lock the file before checking whether the installation was moved
+	if s.Shared { // lock the file before the check whether the installation was moved
 		if s.leave, err = s.ShareFile(); err != nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func (s *DB) SQLitePool(path, query string, readOnly bool, size int) (*sql.DB, e
 	return db, nil
 }
 
-// sqliteDSN returns the address for the driver. Settings in the caller's query stay, and trustSQLite checks them
-// later. sqliteDSN adds the other settings.
+// sqliteDSN returns the address for the driver. It keeps the settings in the caller's query; trustSQLite checks them
+// later. sqliteDSN adds the settings that the query does not contain.
 func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -154,7 +154,8 @@ func untrusted(path, reason string) error {
 	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, reason)
 }
 
-// sqliteThere reports whether the file exists. It refuses an incomplete set of files.
+// sqliteThere reports whether the file exists. It returns an error if files that belong to it exist without it, or if
+// the file is not one of ours.
 func sqliteThere(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -164,8 +165,8 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
-		// A file with a dispatch lock beside it was complete once, because only complete stores send. A ".lock" file
-		// proves nothing: it may come from a creation that died.
+		// If a file has a dispatch lock beside it, the file was complete at some time, because only complete stores
+		// send. A ".lock" file proves nothing: a process that died while it created the store may have left it.
 		if _, err := os.Lstat(path + dispatchLock); err == nil {
 			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
 				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")
@@ -193,8 +194,8 @@ func sqliteThere(path string) (bool, error) {
 	return true, nil
 }
 
-// createSQLite creates a new file under another name, and renames it when it is complete. So a file under its final
-// name is either complete or damaged, never half made. The caller holds the lock.
+// createSQLite creates a new file under another name, and renames the file when it is complete. So a file under its
+// final name may be damaged, but it is never half created. The caller has locked the file.
 func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	fresh := path + ".new"
 	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
@@ -237,7 +238,7 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// trustSQLite refuses a damaged file, and settings that could lose accepted data.
+// trustSQLite returns an error for a damaged file, and for settings that could lose accepted data.
 func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var journal string
 	var level int
@@ -254,7 +255,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 	return inspect(ctx, db, path, unclean)
 }
 
-// damaged returns the error for a damaged file, or err if the file only cannot be read now.
+// damaged returns the error for a damaged file. If the file merely cannot be read now, it returns err.
 func damaged(path string, err error) error {
 	if _, own := errors.AsType[integrityResult](err); own || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))

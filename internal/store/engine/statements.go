@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// statementCache keeps the prepared statements of a pool. database/sql prepares them on each connection when
-// necessary.
+// statementCache keeps the prepared statements of a pool. database/sql prepares a statement on each connection that
+// needs it.
 type statementCache struct {
 	mu sync.Mutex
 	m  map[string]*sql.Stmt

@@ -6,33 +6,34 @@ import (
 	"time"
 )
 
-// Kind is a kind of task. If a kind can be joined, one set of statements does its waiting tasks together.
+// Kind is a task kind. If its tasks can be joined, one set of statements does all its waiting tasks together.
 type Kind struct {
 	Name     string
-	Limit    int // largest total weight of tasks that are joined; 0: tasks of this kind are not joined
+	Limit    int // largest total weight of joined tasks; 0: tasks of this kind are not joined
 	Priority Priority
 	Class    Class
 
 	Background bool // no caller waits for tasks of this kind
 
-	// Gather is how long tasks of this kind may wait for more tasks. It counts from when the writer last took tasks
-	// of this kind, so a task that comes alone does not wait.
+	// Gather is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
+	// tasks of this kind. So a single task that comes later does not wait.
 	Gather time.Duration
 
 	// Prepare runs before the transaction begins. nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// Run does the work of the tasks inside a transaction. It may run several times for the same tasks: after a
-	// deadlock, or to find the task that fails. So it must set every answer anew. An error undoes the work of all
-	// tasks. To refuse one task, Run sets its Refused; then it must leave nothing of this task in the database.
+	// deadlock, or to find the task that fails. So it must set every answer anew. If Run returns an error, the work of
+	// all tasks is undone. To refuse one task, Run sets the task's Refused. Then Run must leave nothing of this task in
+	// the database.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// Check finds out whether the transaction of the tasks committed, after the connection was lost during COMMIT.
-	// nil: nobody can find out.
+	// Check finds out whether the transaction of the tasks committed, after the connection was lost during COMMIT. If
+	// Check is nil, this cannot be found out.
 	Check func(ctx context.Context, w *Writer, tasks []*Task) (committed bool, err error)
 }
 
-// Class says which tasks share a transaction on SQLite. Transactions of different classes alternate.
+// Class says which tasks may share a transaction on SQLite. Transactions of different classes alternate.
 type Class int8
 
 const (
@@ -44,26 +45,26 @@ const (
 
 const (
 	taskWaiting int32 = iota
-	taskBegun         // the task has begun, and its caller waits for the result
+	taskBegun         // the task has begun; its caller waits for the result
 	taskDropped       // the caller stopped waiting before the task began
 )
 
-// Task is one caller's transaction in the queue of a writer.
+// Task is one caller's transaction in a writer's queue.
 type Task struct {
 	Kind     *Kind
 	priority Priority
 	Owner    int64 // id of a client, or the negative id of a partner; 0: the service itself
 	Weight   int   // amount of work, for example the number of messages; at least 1
-	Body     any   // input for Run of a kind that joins tasks
+	Body     any   // input for Run, if the kind joins tasks
 	Run      func(ctx context.Context, a Querier) error
-	Dated    bool // readers list the task's rows in the order of their moments
+	Dated    bool // readers list the task's rows in the order of their timestamps
 	state    atomic.Int32
 	Done     chan error
-	taken    bool // not in the queue any more; the writer's lock guards it
+	taken    bool // not in the queue any more; guarded by the writer's lock
 
-	Refused error // Run sets it: the answer for this caller, although the transaction commits
-	waited  int   // how often the task waited too long for a lock; after that it is not joined with others
-	Later   bool  // Run sets it: the task was not done in this transaction, and is queued again
+	Refused error // set by Run: the error for this caller, although the transaction commits
+	waited  int   // how often the task waited too long for a lock; once it did, it is not joined with others
+	Later   bool  // set by Run: the task was not done in this transaction and must be queued again
 }
 
 // begin reports whether the task may run: its caller still waits, or the task has already begun.
@@ -77,24 +78,24 @@ func (t *Task) ForOwner(owner int64) *Task {
 	return t
 }
 
-// Single returns a task with a transaction of its own. On SQLite, this is a savepoint in a shared transaction.
+// Single returns a task that has its own transaction. On SQLite, this is a savepoint in a shared transaction.
 func Single(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return &Task{Kind: k, Weight: 1, Run: do, Done: make(chan error, 1)}
 }
 
-// SingleDated is Single for a task whose rows readers list in the order of their moments.
+// SingleDated does the same as Single, for a task whose rows readers list in the order of their timestamps.
 func SingleDated(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	t := Single(k, do)
 	t.Dated = true
 	return t
 }
 
-// Joined returns a task of a kind that joins tasks.
+// Joined returns a task of a kind that joins tasks. weight is at least 1.
 func Joined(k *Kind, weight int, body any) *Task {
 	return &Task{Kind: k, Weight: max(1, weight), Body: body, Done: make(chan error, 1)}
 }
 
-// NewSingle returns a kind whose tasks each have their own function.
+// NewSingle returns a kind whose tasks each contain their own function.
 func NewSingle(name string, l Priority) *Kind {
 	return &Kind{Name: name, Priority: l, Run: func(ctx context.Context, w *Writer, tasks []*Task) error {
 		return tasks[0].Run(ctx, &w.Conn)
@@ -109,5 +110,6 @@ type taskGroup struct {
 	err    error
 }
 
-// RunAgain is a Check for kinds that may run twice. After a doubtful COMMIT, the writer runs the transaction again.
+// RunAgain is a Check for kinds whose tasks may run twice. If the result of a COMMIT is in doubt, the writer runs the
+// transaction again.
 func RunAgain(context.Context, *Writer, []*Task) (bool, error) { return false, nil }

@@ -11,10 +11,10 @@ import (
 	"puntuale"
 )
 
-// Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue;
-// they share the next transaction. No task is delayed on purpose, except if its kind has Gather. A writer is one
-// goroutine. Tasks of the same client go to the same writer, so that the writers of a node do not wait for each
-// other.
+// Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue.
+// They share the next transaction. The writer delays no task on purpose, except if the task's kind sets Gather. A
+// writer is one goroutine. All tasks of a client go to the same writer, so that the writers of a node do not wait for
+// each other.
 type Writer struct {
 	DB   *DB
 	Conn Conn
@@ -22,10 +22,10 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[ownerTasks]int  // for each owner, the value of round when it was last served; nil while no task waits
+	served  map[ownerTasks]int  // for each owner, the value of round when the owner was last served; nil while no task waits
 	round   int                 // counts the tasks that were served
 	last    Class               // class of the last round's tasks
-	took    map[*Kind]time.Time // when tasks of each kind with Gather were last taken
+	took    map[*Kind]time.Time // for each kind with Gather: when its tasks were last taken
 	wake    chan struct{}       // has a value after queue or closing changed
 	closing bool
 	done    chan struct{}
@@ -33,8 +33,8 @@ type Writer struct {
 
 const (
 	queueBound = 4096 // tasks in the queue; beyond that, a writer refuses calls
-	roundBound = 1024 // tasks that are taken at once
-	maxTries   = 10   // how often a transaction is tried that fails for a passing reason
+	roundBound = 1024 // tasks that one round takes at most
+	maxTries   = 10   // how often a transaction is tried if it fails for a reason that may pass
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
@@ -45,7 +45,7 @@ func (s *DB) startWriter(l Conn) *Writer {
 }
 
 // Do queues the task and waits for its result. If the caller's context or admission deadline ends before the task has
-// begun, Do removes the task from the queue. Later, Do always waits for the result.
+// begun, Do removes the task from the queue. After the task has begun, Do always waits for the result.
 func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return PublicError(err)
@@ -94,14 +94,14 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	default:
 		known := t.Kind.Gather > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
 		if w.queue = append(w.queue, t); known {
-			return nil // the loop waits until these tasks are ripe
+			return nil // the loop waits until these tasks have waited long enough
 		}
 	}
 	w.signal()
 	return nil
 }
 
-// signal wakes the loop. The caller holds w.mu.
+// signal wakes the loop. The caller has locked w.mu.
 func (w *Writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
@@ -109,7 +109,7 @@ func (w *Writer) signal() {
 	}
 }
 
-// Waiting returns how many tasks wait.
+// Waiting returns how many tasks wait in the queue.
 func (w *Writer) Waiting() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,7 @@ func (w *Writer) Waiting() (n int) {
 	return n
 }
 
-// close refuses new tasks, and waits until the loop has finished the queued ones.
+// close refuses new tasks, and waits until the loop has done the queued tasks.
 func (w *Writer) close() {
 	w.mu.Lock()
 	w.closing = true
@@ -154,7 +154,7 @@ func (w *Writer) loop() {
 	}
 }
 
-// putBack puts tasks back at the front of the queue.
+// putBack returns tasks to the front of the queue.
 func (w *Writer) putBack(tasks []*Task) {
 	if len(tasks) == 0 {
 		return
@@ -168,7 +168,7 @@ func (w *Writer) putBack(tasks []*Task) {
 	w.signal()
 }
 
-// putLast puts a task back at the end of the queue.
+// putLast returns a task to the end of the queue.
 func (w *Writer) putLast(t *Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,8 +177,8 @@ func (w *Writer) putLast(t *Task) {
 	w.signal()
 }
 
-// commit writes the units to disk in one transaction, and answers their tasks. If it fails, each unit is tried alone,
-// and then each task of a failing unit alone. So a bad task does not harm the others.
+// commit writes the units to disk in one transaction, and sends the results to their callers. If the transaction fails,
+// each unit is tried alone. Then each task of a failing unit is tried alone. So a bad task does not affect the others.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)
@@ -208,7 +208,7 @@ func (w *Writer) commit(all []*taskGroup) {
 	}
 }
 
-// decided reports whether an error is final, because another run would give the same error.
+// decided reports whether an error is final, because the transaction would give the same error again.
 func decided(err error) bool {
 	return errors.Is(err, puntuale.ErrFenced) || puntuale.CodeOf(err) != puntuale.CodeInternal
 }
@@ -232,13 +232,13 @@ func (w *Writer) answer(u *taskGroup) {
 }
 
 // persist runs the transaction of the units. After a failure that may pass, it runs the transaction again. If it
-// returns an error, nothing of any unit is stored, or the error says that the result is unknown.
+// returns an error, either nothing of any unit is stored, or the error says that the result is unknown.
 func (w *Writer) persist(all []*taskGroup) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.DB.deadline()
 		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
-			err = fmt.Errorf("%w: %w", errAway, err) // the writer's own time limit ended it, not the limit of a caller
+			err = fmt.Errorf("%w: %w", errAway, err) // the writer's own time limit ended the transaction, not the limit of a caller
 		}
 		cancel()
 		switch {
@@ -253,8 +253,8 @@ func (w *Writer) persist(all []*taskGroup) error {
 		case puntuale.StoreAway(err) || try == maxTries:
 			return err
 		case lost(err):
-			// The connection was lost before COMMIT was sent, so nothing was stored. The first time, try again:
-			// perhaps the server only closed an old connection.
+			// The connection was lost before COMMIT was sent, so nothing was stored. Try again, at most twice: perhaps
+			// the server only closed an old connection.
 			w.Conn.drop()
 			if try > 2 {
 				return err
@@ -315,9 +315,9 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// Readers list outcomes in the order of moments. They continue after the last one that they saw, once it is two
-// seconds old. So a transaction that waited for locks must not commit moments older than datedMost. It runs again
-// with newer moments, but at most staleTries times, because a slow transaction must end, too.
+// Readers list outcomes in the order of their timestamps. They continue after the last outcome that they saw, once it
+// is two seconds old. So a transaction that waited for locks must not commit timestamps older than datedMost. Then it
+// runs again with newer timestamps, but not more than staleTries times, because a slow transaction must end, too.
 const (
 	datedMost  = time.Second
 	staleTries = 2
@@ -348,7 +348,8 @@ func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 	return err
 }
 
-// resolve finds out, on a new connection, whether a transaction is on disk whose connection broke during COMMIT.
+// resolve is called after a connection broke during COMMIT. It uses a new connection to find out whether the
+// transaction is on disk.
 func (w *Writer) resolve(all []*taskGroup, cause error) error {
 	ctx, cancel := w.DB.deadline()
 	defer cancel()
@@ -361,7 +362,7 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 		}
 		committed, err := u.kind.Check(ctx, w, u.tasks)
 		for waited := 1; LockedOut(err) && waited < lockWaits; waited++ {
-			if err = w.Conn.connect(ctx); err == nil { // the old connection may also be lost by now
+			if err = w.Conn.connect(ctx); err == nil { // the old connection may be lost by now
 				committed, err = u.kind.Check(ctx, w, u.tasks)
 			}
 		}
@@ -376,25 +377,25 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 	return nil
 }
 
-// deadline returns a context for one transaction. It limits the transaction's time, because a waiting transaction
-// must not block the queue for ever.
+// deadline returns the context for one transaction, with a time limit. Without the limit, a waiting transaction could
+// block the queue for ever.
 func (s *DB) deadline() (context.Context, context.CancelFunc) {
 	if s.Dialect.Postgres {
 		return context.WithTimeout(s.Monitor.context(), 2*statementTimeout)
 	}
-	return context.Background(), func() {} // no limit on SQLite, because there a context that can end costs one goroutine for each statement
+	return context.Background(), func() {} // no limit on SQLite, where a context that can end would cost one goroutine for each statement
 }
 
 const (
 	statementTimeout = 15 * time.Second
-	listTimeout      = 10 * time.Second // for lists, unless Config says otherwise
+	listTimeout      = 10 * time.Second // for reading a list, unless Config sets another value
 	workTimeout      = 5 * time.Minute  // for maintenance
 	lockTimeout      = 2 * time.Second  // for one wait of a writer for a lock; all tasks in its queue wait, too
-	lockWaits        = 5                // how often a task waits for a lock; between two waits, other tasks go first
+	lockWaits        = 5                // how often a task waits for a lock; between two waits, other tasks run first
 )
 
-// TenantWriter returns the writer for an owner's calls. On one node it is always the same. The first writer serves
-// partners, whose owner is negative, and owner 0.
+// TenantWriter returns the writer for an owner's calls. On one node, an owner always gets the same writer. The first
+// writer serves partners, whose owner is negative, and owner 0.
 func (s *DB) TenantWriter(owner int64) *Writer {
 	return s.TenantWriters[uint64(max(0, owner))%uint64(len(s.TenantWriters))]
 }

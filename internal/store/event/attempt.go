@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	sqliteEnds   = 100 // attempts in one transaction on SQLite
+	sqliteEnds   = 100 // results of attempts that one transaction stores on SQLite
 	postgresEnds = 500
 
-	successEvery = time.Second // after a success, another one within this time does not write the webhook's row
+	successEvery = time.Second // a further success within this time after a stored success does not write the webhook's row
 )
 
-// EndAttempts locks in the package's order: webhooks, streams of clients whose webhook is disabled, deliveries.
+// EndAttempts locks in the order of the package: webhooks, streams of clients whose webhook is disabled, deliveries.
 func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.DeliveryResult) error {
 	size := sqliteEnds
 	if s.db.Dialect.Postgres {
@@ -37,17 +37,17 @@ func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.
 	return nil
 }
 
-// endedAttempts is the work of one transaction.
+// endedAttempts is the work of one transaction of EndAttempts.
 type endedAttempts struct {
 	s   *Events
 	a   engine.Querier
 	now time.Time
 	all []puntuale.DeliveryResult
 
-	kept map[int]bool // results whose answers may be stored
+	kept map[int]bool // indexes of the results whose answers may be stored
 }
 
-// sender is the state of a webhook to which attempts were made.
+// sender is the state of a webhook whose attempts ended.
 type sender struct {
 	puntuale.Webhook
 	partner puntuale.PartnerID
@@ -85,7 +85,8 @@ func (b *endedAttempts) lock(ctx context.Context) ([]sender, error) {
 	return all, nil
 }
 
-// judge notes the webhooks' successes and failures, and disables webhooks.
+// judge stores when webhooks succeeded and since when they fail. It disables webhooks for which hopeless returns a
+// reason.
 func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	byTime := slices.Clone(b.all)
 	slices.SortStableFunc(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
@@ -116,7 +117,7 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	return nil
 }
 
-// took changes the webhook's state by the result of one attempt.
+// took updates the webhook's state with the result of one attempt.
 func (w *sender) took(d puntuale.DeliveryResult) {
 	w.gone = d.Gone
 	switch {
@@ -131,7 +132,7 @@ func (w *sender) took(d puntuale.DeliveryResult) {
 	}
 }
 
-// hopeless returns the reason to disable the webhook, or "".
+// hopeless returns the reason to disable the webhook, or "" if it stays active.
 func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 	switch {
 	case !w.Active:
@@ -144,8 +145,8 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 	return ""
 }
 
-// disable disables a webhook, and emits an event for the client's other webhooks and its feed. A partner's webhook
-// belongs to no client, so there is no event.
+// disable disables a webhook, and writes an event for the client's other webhooks and its feed. A partner's webhook
+// belongs to no client, so it has no such event.
 func (b *endedAttempts) disable(ctx context.Context, w *sender, reason puntuale.Reason) error {
 	if _, err := b.a.Exec(ctx, `update webhook set active = 0, disabled_at = $2, reason = $3 where id = $1`, w.ID, engine.Micros(b.now), reason.Stored()); err != nil {
 		return fmt.Errorf("disable a webhook: %w", err)
@@ -161,7 +162,7 @@ func (b *endedAttempts) disable(ctx context.Context, w *sender, reason puntuale.
 	return outbox.Tell(ctx, b.a, b.now, outbox.Fact{Client: w.Client, Type: puntuale.EventWebhookDisabled, Subject: int64(w.ID), Detail: detail})
 }
 
-// endedDelivery is a delivery that still waits in the store, with the index of its result.
+// endedDelivery is a delivery that is still waiting in the database. n is the index of its result.
 type endedDelivery struct {
 	deliveryKey
 	webhook int64
@@ -197,7 +198,7 @@ func (b *endedAttempts) lockDeliveries(ctx context.Context) ([]endedDelivery, er
 	return order, nil
 }
 
-// toldStill has statements that find the subjects that were not erased since the receiver was told about them.
+// toldStill contains statements that find the subjects that were not erased since the receiver got the event.
 var toldStill = []struct {
 	text  string
 	types puntuale.EventSet
@@ -209,8 +210,8 @@ var toldStill = []struct {
 		puntuale.EventsOf(puntuale.EventConsentChanged)},
 }
 
-// forgotten finds out which answers may be stored. An answer may repeat what the event said about a person, so it
-// must not be stored after an erasure of that person. The deliveries are locked; an erasure locks them, too (package
+// forgotten finds out which answers may be stored. An answer may repeat what the event said about a person. So it must
+// not be stored after an erasure of that person. The deliveries are locked, and an erasure locks them, too (package
 // outbox).
 func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) error {
 	b.kept = map[int]bool{}
@@ -241,7 +242,7 @@ func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) er
 	return nil
 }
 
-// personal has the types of events that are about a person.
+// personal contains the types of events that are about a person.
 var personal = messageEvents | puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventConsentChanged, puntuale.EventAutomationFired)
 
 func (b *endedAttempts) store(ctx context.Context, order []endedDelivery) error {

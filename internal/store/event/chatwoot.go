@@ -15,7 +15,8 @@ func linkFields(l *puntuale.ChatwootLink) []any {
 	return append(webhookFields(&l.Webhook), &l.Chatwoot.Account, &l.Chatwoot.Inbox)
 }
 
-// LinkChatwoot makes the row before anything is asked of Chatwoot. So a later call finds what an earlier one left unfinished.
+// LinkChatwoot stores the link before the first request to Chatwoot. So a later call can finish what an earlier call
+// began.
 func (s ClientEvents) LinkChatwoot(ctx context.Context, l puntuale.ChatwootLink, token []byte, now time.Time) (made puntuale.ChatwootLink, err error) {
 	err = s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		if err := s.lockSession(ctx, a, l.Session); err != nil {
@@ -50,7 +51,8 @@ func (s ClientEvents) LinkChatwoot(ctx context.Context, l puntuale.ChatwootLink,
 	return made, err
 }
 
-// replaceLink gives a link another server, account or token. On another server or account nothing is known of people.
+// replaceLink changes a link's server, account or token. If the server or the account changes, the ids of conversations
+// are not valid any more, and replaceLink deletes them.
 func (s ClientEvents) replaceLink(ctx context.Context, a engine.Querier, old *puntuale.ChatwootLink, l puntuale.ChatwootLink, token []byte) error {
 	if old.URL != l.URL || old.Chatwoot.Account != l.Chatwoot.Account {
 		old.Chatwoot.Inbox = 0
@@ -97,7 +99,7 @@ func (s ClientEvents) ChatwootLink(ctx context.Context, session puntuale.Session
 	return l, engine.FoundOr(found, err, puntuale.NoChatwoot)
 }
 
-// UnlinkChatwoot first stops the events, and then deletes the deliveries.
+// UnlinkChatwoot first ends the link's events, and then deletes its deliveries.
 func (s ClientEvents) UnlinkChatwoot(ctx context.Context, session puntuale.SessionID) error {
 	var id puntuale.WebhookID
 	if err := s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
@@ -124,7 +126,7 @@ func (s ClientEvents) UnlinkChatwoot(ctx context.Context, session puntuale.Sessi
 	return s.forgetDeliveries(ctx, id)
 }
 
-// unlinkSessions removes the links of deleted sessions.
+// unlinkSessions deletes the links of deleted sessions.
 func (s *Events) unlinkSessions(ctx context.Context) error {
 	type link struct {
 		client  puntuale.ClientID
@@ -143,7 +145,7 @@ func (s *Events) unlinkSessions(ctx context.Context) error {
 	return nil
 }
 
-// ChatwootTarget leaves out the links of deleted sessions.
+// ChatwootTarget does not return the link of a deleted session.
 func (s *Events) ChatwootTarget(ctx context.Context, id puntuale.WebhookID) (t puntuale.WebhookTarget, err error) {
 	found, err := engine.QueryOne(ctx, s.db.DispatchReads, `select `+webhookColumns+`, `+secretColumns+`, l.account_id, l.inbox_id from chatwoot_link l join webhook w on w.id = l.webhook_id
  join session x on x.client_id = l.client_id and x.id = l.session_id where l.webhook_id = $1 and l.inbox_id <> 0 and x.deleted_at = 0`, []any{id}, targetFields(&t)...)
@@ -168,7 +170,7 @@ func (s *Events) ChatwootPerson(ctx context.Context, id puntuale.WebhookID, conv
 	return phone, nil
 }
 
-// writeConversation changes a conversation in a transaction. If the link is gone meanwhile, nothing changes.
+// writeConversation changes a conversation in a transaction. If the link was deleted, nothing changes.
 func (s *Events) writeConversation(ctx context.Context, text string, args ...any) error {
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.end, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, text, args...)

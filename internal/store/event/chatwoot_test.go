@@ -9,8 +9,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestChatwootLink: a link gets events only while it is finished. It is no webhook of the client, another account forgets what was known, and
-// an erasure and a deleted session end what they must.
+// TestChatwootLink checks that a link gets events only while it is finished. A link is not among the client's webhooks.
+// Another account deletes the stored conversations. An erasure deletes the person's conversation, and deleting the
+// session deletes the link.
 func TestChatwootLink(t *testing.T) {
 	both(t, func(t *testing.T, w *storetest.World) {
 		ctx := context.Background()
@@ -48,7 +49,7 @@ func TestChatwootLink(t *testing.T) {
 		if err := w.KeepChatwoot(ctx, talk); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []time.Time{begin, begin.Add(time.Hour)} { // since the first moment
+		for _, at := range []time.Time{begin, begin.Add(time.Hour)} { // assigned_at keeps the first time
 			if err := w.AssignChatwoot(ctx, made.ID, c.ID, phone, true, at); err != nil {
 				t.Fatal(err)
 			}

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	deliveryLook = 10_000 // deliveries that are searched for one page, if the filter has a state
-	deliveryMost = 1000   // most deliveries on one page
+	deliveryLook = 10_000 // if the filter has a state: deliveries that are searched for one page
+	deliveryMost = 1000   // largest number of deliveries on one page
 )
 
-// deliveryKey is the position of a delivery among the deliveries of its webhook.
+// deliveryKey is the key of a delivery among the deliveries of its webhook. It also defines their order.
 type deliveryKey struct{ at, client, seq int64 }
 
 const deliveryColumns = `d.at, d.client_id, d.seq, d.type, d.state, d.attempts, d.next_at, d.tried_at, d.status, d.took, d.answer`
@@ -26,7 +26,7 @@ func deliveryFields(d *puntuale.Delivery) []any {
 	return []any{engine.ScanTime(&d.At), &d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, durationColumn{&d.Took}, &d.Answer}
 }
 
-// durationColumn scans a column with a duration.
+// durationColumn scans a column that contains a duration.
 type durationColumn struct{ into *time.Duration }
 
 func (s durationColumn) Scan(value any) error {
@@ -44,8 +44,8 @@ select ` + deliveryColumns + ` from delivery d where d.webhook_id = $1 and (d.at
  and (d.at, d.client_id, d.seq) >= ($5::bigint, $6::bigint, $7::bigint) and ($8::bigint < 0 or d.state = $8)
  order by d.webhook_id desc, d.at desc, d.client_id desc, d.seq desc limit $9`
 
-// Deliveries searches at most 10,000 deliveries for one page, if the filter has a state. So a page may be empty
-// although a next page exists.
+// Deliveries searches at most 10,000 deliveries for one page if the filter has a state. So a page may be empty although
+// a next page exists.
 func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntuale.DeliveryFilter, p puntuale.Page) ([]puntuale.Delivery, string, error) {
 	from, limit, err := readDeliveryCursor(p)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	return all, next, engine.TakeMemory(ctx, len(all), sum)
 }
 
-// lookBack returns the last key that one page searches, and whether more deliveries follow.
+// lookBack returns the last key that one page searches, and whether there are deliveries after it.
 func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliveryKey) (to deliveryKey, more bool, err error) {
 	to = deliveryKey{at: -1}
 	more, err = engine.QueryOne(ctx, s.lists(), `select d.at, d.client_id, d.seq from delivery d where d.webhook_id = $1
@@ -96,7 +96,7 @@ func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliv
 	return to, more, nil
 }
 
-// lists returns a Querier that reads lists for the account.
+// lists returns a Querier that reads lists under the account's list slot.
 func (s Account) lists() engine.Querier { return s.db.Lists(s.owner()) }
 
 func (k deliveryKey) cursor() string {
@@ -136,7 +136,7 @@ func (s Account) Delivery(ctx context.Context, id puntuale.WebhookID, client pun
 }
 
 const (
-	// ReplayRange locks a chunk of deliveries: those after a key, up to a moment.
+	// ReplayRange locks a chunk of deliveries: those after a key and not later than the time $5.
 	ReplayRange = `select d.at, d.client_id, d.seq, d.state from delivery d where d.webhook_id = $1 and (d.at, d.client_id, d.seq) > ($2::bigint, $3::bigint, $4::bigint)
  and d.at <= $5 order by d.webhook_id, d.at, d.client_id, d.seq limit $6 for update of d`
 
@@ -148,7 +148,7 @@ const (
  where delivery.webhook_id = $1 and delivery.at = u.t and delivery.client_id = u.c and delivery.seq = u.s`
 )
 
-// replayed is a delivery that a replay has read.
+// replayed is a delivery that a replay has locked and read.
 type replayed struct {
 	deliveryKey
 	state puntuale.DeliveryState

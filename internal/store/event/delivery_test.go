@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hooked is a client with a webhook.
+// hooked is a client that has a webhook.
 type hooked struct {
 	*story
 	id puntuale.WebhookID
@@ -51,8 +51,7 @@ func (h *hooked) end(now time.Time, r puntuale.DeliveryResult, all ...puntuale.D
 	h.must(nil, h.w.EndAttempts(context.Background(), now, results))
 }
 
-// TestOwners checks that one live node owns a webhook, and that another node takes over when the owner's lease has
-// ended.
+// TestOwners checks that one live node owns a webhook. When the owner's lease has ended, another node must take over.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -101,7 +100,7 @@ func TestAttempts(t *testing.T) {
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "ok\x00", Took: time.Millisecond}, due[0])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: begin.Add(time.Hour), Status: 500, Answer: "no"}, due[1])
 		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Answer: "webhook.timeout"}, due[2])
-		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed}, due[0]) // a late result for a delivery that is already done
+		h.end(now, puntuale.DeliveryResult{State: puntuale.DeliveryFailed}, due[0]) // a late result for a delivery that already has a result
 		all, next, err := h.Deliveries(ctx, h.id, puntuale.DeliveryFilter{}, puntuale.Page{})
 		if h.must(all, err); len(all) != 3 || next != "" || all[2].State != puntuale.DeliveryDone || all[2].Answer != "ok" || all[2].Took != time.Millisecond ||
 			all[1].State != puntuale.DeliveryWaiting || all[1].Attempts != 1 || !all[1].Next.Equal(begin.Add(time.Hour)) || all[0].State != puntuale.DeliveryFailed {
@@ -137,8 +136,8 @@ func TestAttempts(t *testing.T) {
 	})
 }
 
-// TestDisabled checks that the answer 410 disables a webhook, and also five days without a success. Other webhooks
-// and the feed get an event about it.
+// TestDisabled checks that a webhook is disabled by the answer 410, and by five days without a success. The client's
+// other webhooks and its feed must get an event about it.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -180,8 +179,8 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// TestErasedAnswers checks that an erasure removes what receivers answered about the person, even if the answer comes
-// later.
+// TestErasedAnswers checks that an erasure removes the receivers' answers about the person. It must also remove an
+// answer that arrives after the erasure.
 func TestErasedAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -216,7 +215,8 @@ func TestErasedAnswers(t *testing.T) {
 	})
 }
 
-// TestKeptFor checks that old events and deliveries are removed, and everything of deleted clients and webhooks.
+// TestKeptFor checks that old events and deliveries are deleted, and all events and deliveries of deleted clients and
+// webhooks.
 func TestKeptFor(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -30,7 +30,7 @@ select u.n, c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.
 from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s`
 )
 
-// fill reads the subjects of events into the events.
+// fill reads the events' subjects into the events.
 func (s *Events) fill(ctx context.Context, q engine.Querier, all []*puntuale.Event) error {
 	for _, kind := range []struct {
 		types puntuale.EventSet
@@ -100,7 +100,7 @@ func scanConsent(r engine.Row, n *int, next func() *puntuale.Event) error {
 	return err
 }
 
-// tell reads the subjects for a page of the feed. If their texts are long, it ends the page early.
+// tell reads the subjects for a page of the feed. If the subjects' texts are long, it ends the page early.
 func (s ClientEvents) tell(ctx context.Context, all []puntuale.Event, next int64) ([]puntuale.Event, int64, error) {
 	refs := make([]*puntuale.Event, len(all))
 	for i := range refs {

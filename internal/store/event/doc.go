@@ -1,18 +1,18 @@
 // Package event makes events from facts, and gives the events to feeds and webhooks.
 //
-// A numberer locks a client's stream. It gives numbers to the facts that it sees, in the order of the facts' ids and
-// without gaps. It also makes the deliveries for webhooks that want these events. A reader that sees a number also
-// sees all lower numbers. A number is never used again: after a restore, or after a failover that may have lost
-// commits, numbers continue far beyond the last one. Feeds and webhooks read only events with a number.
+// A numberer locks a client's stream. It numbers the facts that it sees, in the order of the facts' ids and without
+// gaps. It also makes the deliveries for webhooks that want these events. A reader that sees a number also sees all
+// lower numbers. A number is never used again. After a restore, or after a failover that may have lost commits, numbers
+// continue far beyond the last number. Feeds and webhooks read only events that have a number.
 //
-// Each webhook has an owner, the node that sends to it. Only the owner reads the webhook's due deliveries, so reading
-// them writes nothing. The owner holds a lease, as in package fleet. When the lease has ended, another node takes
-// over.
+// Each webhook has an owner, the node that sends to it. Only the owner reads the webhook's due deliveries, so this read
+// needs no lock and no write. The owner must have a lease, as in package fleet. When the lease has ended, another node
+// takes over.
 //
-// The subject of an event is read when the event is told, so an erasure also reaches events.
+// The subject of an event is read when the event is sent, so an erasure also affects waiting events.
 //
 // # The order of locks
 //
-// These locks come after the message and after the client's row: partner, webhook by id, stream by client, delivery
-// by key.
+// These locks come after the message and after the client's row: partner, webhook by id, stream by client, delivery by
+// key.
 package event

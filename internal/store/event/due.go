@@ -11,22 +11,22 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// WaitingWebhooks finds the webhooks that have waiting deliveries. It reads one row of each.
+// WaitingWebhooks finds the webhooks that have waiting deliveries. It reads one row of each webhook.
 const WaitingWebhooks = `
 with recursive waiting(id) as (
  select min(d.webhook_id) from delivery d where d.state = 0
  union all select (select min(d.webhook_id) from delivery d where d.state = 0 and d.webhook_id > waiting.id) from waiting where waiting.id is not null)
 select id from waiting where id is not null`
 
-// Ownerless finds the given webhooks that a node may take: active, due, and without a live owner. $1 is the moment,
-// $2 the node.
+// Ownerless finds those of the given webhooks that a node may take: they are active, have due deliveries, and have no
+// live owner. $1 is the present time, $2 the node.
 const Ownerless = `
 select w.id from $u(i bigint) cross join webhook w where w.id = u.i and w.active = 1 and w.owner <> $2
  and not exists (select 1 from node n where n.id = w.owner and n.lease_until > $clock)
  and exists (select 1 from delivery d where d.webhook_id = w.id and d.state = 0 and d.next_at <= $1)
 order by w.id for update of w skip locked`
 
-// OwnWebhooks first reads, and writes only if there is something to take. So a node may call it every second.
+// OwnWebhooks first only reads. It writes only if there is a webhook to take. So a node may call it every second.
 func (s *Events) OwnWebhooks(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.WebhookTarget, error) {
 	waiting, err := engine.QueryAll(ctx, s.db.DispatchReads, WaitingWebhooks, nil, engine.ScanOne[int64])
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Events) ownerless(ctx context.Context, a engine.Querier, node puntuale.
 	return free, nil
 }
 
-// targets returns the active webhooks of a node whose lease is valid.
+// targets returns the active webhooks that a node owns. If the node's lease has ended, it returns none.
 func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.WebhookTarget, error) {
 	all, err := engine.QueryAll(ctx, s.db.DispatchReads, `select `+webhookColumns+`, `+secretColumns+`, coalesce(l.account_id, 0), coalesce(l.inbox_id, 0)
  from webhook w left join chatwoot_link l on l.webhook_id = w.id where w.owner = $1 and w.owner <> 0 and w.active = 1
@@ -97,34 +97,37 @@ func targetFields(t *puntuale.WebhookTarget) []any {
 	return append(append(webhookFields(&t.Webhook), secretFields(&t.Secret)...), &t.Chatwoot.Account, &t.Chatwoot.Inbox)
 }
 
-// DueOfWebhook finds a webhook's due deliveries after a key; the delivery that is due first comes first.
+// DueOfWebhook finds a webhook's due deliveries after a key, earliest first.
 const DueOfWebhook = `
 select d.next_at, d.client_id, d.seq, d.type, d.attempts, d.tried_at, e.at, e.subject, e.detail
 from (select * from delivery x where x.webhook_id = $1 and x.state = 0 and x.next_at <= $2 and (x.next_at, x.client_id, x.seq) > ($3::bigint, $4::bigint, $5::bigint)
  order by x.webhook_id, x.next_at, x.client_id, x.seq limit $6) d
 cross join outbox_event e where e.client_id = d.client_id and e.seq = d.seq order by d.next_at, d.client_id, d.seq`
 
-// Each search for a webhook's due deliveries begins at the first delivery that the last search found. Otherwise each
-// search would pass over the index entries of all deliveries done since the database's last clean-up. A search begins
-// a little earlier (dueSlack), because clocks of nodes may differ, and sometimes at the very beginning (dueAnew).
+// Each search for a webhook's due deliveries begins at the first delivery that the last search found. If it began at
+// the start of the index, it would pass over the entries of all deliveries that ended since the database's last
+// clean-up.
+//
+// A search begins a little earlier (dueSlack), because clocks of nodes may differ. Sometimes it begins at the start of
+// the index (dueAnew).
 const (
 	dueSlack  = time.Minute
 	dueAnew   = 5 * time.Minute
-	dueFloors = 10_000 // webhooks whose dueCursor is kept
+	dueFloors = 10_000 // webhooks whose dueCursor is kept in memory
 )
 
-// dueCursor says where the searches for a webhook's due deliveries begin.
+// dueCursor is the time at which the searches for a webhook's due deliveries begin.
 type dueCursor struct {
 	from time.Time
-	anew time.Time // when the cursor is forgotten, so that a search begins at the very beginning
+	anew time.Time // when from expires; the next search begins at the start of the index
 }
 
-// DueWebhooks finds the given webhooks that have due deliveries, each from a given moment on. It reads one row of
-// each.
+// DueWebhooks finds those of the given webhooks that have due deliveries. u.f is the time at which the search begins.
+// It reads one row of each webhook.
 const DueWebhooks = `
 select u.i from $u(i bigint, f bigint) where exists (select 1 from delivery d where d.webhook_id = u.i and d.state = 0 and d.next_at >= u.f and d.next_at <= $1)`
 
-// due leaves out webhooks that have nothing due. These are most webhooks, if a node owns many.
+// due returns the webhooks that have due deliveries. If a node owns many webhooks, most of them have none.
 func (s *Events) due(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time) ([]puntuale.WebhookID, error) {
 	if len(webhooks) < 2 {
 		return webhooks, nil

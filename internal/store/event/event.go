@@ -11,13 +11,13 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Events keeps the events of all clients. It implements [puntuale.OutboxStore].
+// Events stores the events of all clients. It implements [puntuale.OutboxStore].
 type Events struct {
 	db     *engine.DB
 	number *engine.Kind
 	end    *engine.Kind
 
-	numbered atomic.Int64 // the client whose facts were numbered last
+	numbered atomic.Int64 // the last client whose facts were numbered
 
 	mu     sync.Mutex
 	floors map[puntuale.WebhookID]dueCursor
@@ -27,30 +27,30 @@ type Events struct {
 func New(db *engine.DB) *Events {
 	s := &Events{db: db, number: engine.NewSingle("number", engine.PriorityFeed), end: engine.NewSingle("deliver", engine.PriorityFeed)}
 	for _, k := range []*engine.Kind{s.number, s.end} {
-		k.Check, k.Background = engine.RunAgain, true // may run twice: a second run finds only what the first left
+		k.Check, k.Background = engine.RunAgain, true // may run twice: a second run does only what the first run did not do
 	}
 	return s
 }
 
-// Account is the handle of one client or one partner. It reaches only the webhooks of this owner.
+// Account gives access to the webhooks of one client or one partner, and to no others.
 type Account struct {
 	*Events
 	client  puntuale.ClientID
 	partner puntuale.PartnerID // only if client is 0
 }
 
-// OfClient returns the handle of a client.
+// OfClient gives access to a client's webhooks and feed.
 func (s *Events) OfClient(id puntuale.ClientID) ClientEvents {
 	return ClientEvents{Account{Events: s, client: id}}
 }
 
-// OfPartner returns the handle of a partner. It does not reach the webhooks of the partner's clients.
+// OfPartner gives access to a partner's webhooks, but not to the webhooks of the partner's clients.
 func (s *Events) OfPartner(id puntuale.PartnerID) Account { return Account{Events: s, partner: id} }
 
-// ClientEvents is the handle of one client. It reaches the client's webhooks and its feed.
+// ClientEvents gives access to one client's webhooks and feed.
 type ClientEvents struct{ Account }
 
-// owner returns the owner for the account's transactions.
+// owner returns the owner for writers: the client's id, or the negative id of the partner.
 func (s Account) owner() int64 {
 	if s.client != 0 {
 		return int64(s.client)
@@ -58,11 +58,11 @@ func (s Account) owner() int64 {
 	return -int64(s.partner)
 }
 
-// id returns the parameter $1 for the condition that mine returns.
+// id returns the parameter $1 for the condition that ownerCondition returns.
 func (s Account) id() int64 { return max(int64(s.client), int64(s.partner)) }
 
-// ownerCondition returns the condition for the account's webhooks, in a statement that calls the table w. $1 is the result of
-// id. Links to Chatwoot are not among them.
+// ownerCondition returns the condition for the account's webhooks, in a statement in which w is the table webhook. $1
+// is the result of id. The webhooks of links to Chatwoot do not fulfil it.
 func (s Account) ownerCondition() string {
 	if s.client != 0 {
 		return ` where w.client_id = $1 and w.client_id <> 0 and not exists (select 1 from chatwoot_link l where l.webhook_id = w.id)`
@@ -105,7 +105,7 @@ func (s Account) WebhookSecret(ctx context.Context, id puntuale.WebhookID) (secr
 	return secret, engine.FoundOr(found, err, puntuale.NoWebhook)
 }
 
-// tooMany returns the error for a webhook beyond the limit.
+// tooMany returns the error for a webhook that would exceed the limit.
 func tooMany() error {
 	return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(puntuale.FaultWebhookTooMany, strconv.Itoa(puntuale.MaxWebhooks))}
 }

@@ -29,7 +29,7 @@ func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// story is a client whose events a test reads.
+// story is a client whose events a test compares.
 type story struct {
 	*storetest.Client
 	t    *testing.T
@@ -41,11 +41,11 @@ type story struct {
 func newStory(t *testing.T, w *storetest.World) *story {
 	t.Helper()
 	s := &story{Client: w.Client(puntuale.AccountFull), t: t, w: w, node: w.MustJoin()}
-	s.events() // turns the feed on
+	s.events() // the first read turns the feed on
 	return s
 }
 
-// events numbers the events since the last call, and returns their types.
+// events numbers the waiting facts, and returns the types of the events since the last call.
 func (s *story) events() (all []string) {
 	s.t.Helper()
 	for _, e := range s.all() {
@@ -137,14 +137,14 @@ func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
 		Source: "form", At: begin.Add(at), Entered: begin.Add(at)}}))
 }
 
-// moveCase is one change, with the events that it must cause.
+// moveCase is one change, and the events that it must cause.
 type moveCase struct {
 	move func(s *story)
 	want []string
 }
 
-// moves has all ways in which a message changes its visible state, and all changes of replies and consent. Each has
-// the events that it must cause.
+// moves contains all ways in which a message changes its visible state, and all changes of replies and consent. Each
+// has the events that it must cause.
 var moves = map[string]moveCase{
 	"start":                {func(s *story) { s.MustStart(phone, begin, 2) }, nil},
 	"claim":                {func(s *story) { s.claimed() }, nil},
@@ -285,8 +285,8 @@ var moves = map[string]moveCase{
 	}, []string{"message.cancelled", "reply.received"}},
 	"consent": {func(s *story) {
 		s.agreed(puntuale.ConsentGrant, 2*time.Hour)
-		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // changes nothing
-		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // ignored, because a later change exists
+		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // stored, but changes nothing
+		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // ignored, because there is a later change
 		s.agreed(puntuale.ConsentWithdraw, 4*time.Hour) // takes effect
 	}, []string{"consent.changed", "consent.changed"}},
 }
@@ -304,7 +304,7 @@ func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
 			if got := s.events(); !slices.Equal(got, m.want) {
 				t.Errorf("events %v, want %v", got, m.want)
 			}
-			for range 2 { // the second round must cause no further event
+			for range 2 { // the second round must cause no event
 				if got := s.events(); len(got) > 0 {
 					t.Errorf("then %v", got)
 				}
@@ -313,8 +313,8 @@ func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
 	}
 }
 
-// TestWanted checks that an event that nobody wants is not written, and that each webhook gets the events that it
-// wants.
+// TestWanted checks that an event without a subscription is not written, and that each webhook gets the events that it
+// subscribed to.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -339,7 +339,7 @@ func TestWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		partner := hook(w.Store.Partner(w.Partner), puntuale.EventsOf(puntuale.EventMessageSent), 0)
-		fresh := w.Client(puntuale.AccountFull) // a client that was created after the partner's webhook
+		fresh := w.Client(puntuale.AccountFull) // a client that was created after its partner's webhook
 		for _, one := range []*storetest.Client{c, other, fresh} {
 			one.MustSend(node, begin, one.MustStart(phone, begin, 1)...)
 			one.MustEnd(node, begin, refused, one.MustStart(phone, begin, 1)...)

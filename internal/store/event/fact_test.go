@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// owned gives the story's session to its node.
+// owned makes the story's node the owner of the story's session.
 func (s *story) owned() {
 	s.t.Helper()
 	moved, err := s.w.Assign(context.Background(), 0, s.node, []puntuale.SessionID{s.Session})
@@ -21,7 +21,7 @@ func (s *story) owned() {
 	}
 }
 
-// links reports links of the session one after the other, each a second later, by the node that owns it.
+// links stores links of the session as the owning node would: one after the other, each a second later.
 func (s *story) links(all ...puntuale.Link) {
 	s.t.Helper()
 	for i, l := range all {
@@ -44,7 +44,7 @@ var (
 	limited    = puntuale.Link{State: puntuale.LinkOnline, Limited: begin.Add(time.Hour)}
 )
 
-// anotherNode takes the session from the story's node, which died or gave it back.
+// anotherNode makes a new node the owner of the session, as if the story's node had died or given the session back.
 func (s *story) anotherNode() {
 	s.t.Helper()
 	next := s.w.MustJoin()
@@ -52,11 +52,11 @@ func (s *story) anotherNode() {
 	if err != nil || len(moved) != 1 {
 		s.t.Fatalf("the session did not move: %v, %v", moved, err)
 	}
-	s.links(online) // the old node reports this, and nothing happens
+	s.links(online) // the old node reports this, but it is not the owner any more, so nothing happens
 	s.node = next
 }
 
-// device makes a session on people's phones, with so many devices, and returns the devices.
+// device makes a session that devices send for, links the given number of devices, and returns them.
 func (s *story) device(devices int) (puntuale.SessionID, []puntuale.DeviceID) {
 	s.t.Helper()
 	ctx := context.Background()
@@ -88,7 +88,7 @@ func (s *story) change(id puntuale.CampaignID, reason string, to puntuale.Campai
 	s.must(nil, s.ChangeCampaign(context.Background(), id, puntuale.CampaignChange{From: from, To: to, Reason: reason, Now: begin.Add(time.Minute)}))
 }
 
-// patch changes the client, as its partner does.
+// patch changes the client in the way in which its partner would.
 func (s *story) patch(p puntuale.ClientPatch) {
 	s.t.Helper()
 	s.must(s.w.Store.Partner(s.w.Partner).UpdateClient(context.Background(), s.ID, p, begin))
@@ -99,7 +99,7 @@ func (s *story) credits(n int64) {
 	s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo(new(n))})
 }
 
-// spend claims so many messages. They take a credit each.
+// spend claims n messages. Each takes a credit.
 func (s *story) spend(n int) (all []puntuale.ClaimItem, token int64) {
 	s.t.Helper()
 	for range n {
@@ -114,7 +114,7 @@ func (s *story) cap(n int64) {
 	s.patch(puntuale.ClientPatch{Cap: puntuale.ChangeTo(new(n))})
 }
 
-// calls starts so many runs, also those that the cap refuses.
+// calls makes n start calls. Calls that the cap refuses are included.
 func (s *story) calls(n int, day puntuale.Date) {
 	s.t.Helper()
 	for range n {
@@ -126,7 +126,7 @@ func (s *story) calls(n int, day puntuale.Date) {
 	}
 }
 
-// ends sets the end of the service, as midnight after a day, and lets maintenance look at moments relative to it.
+// ends sets the end of the client's service. Then it runs TellExpiries at times that are relative to this end.
 func (s *story) ends(at time.Time, looks ...time.Duration) {
 	s.t.Helper()
 	s.patch(puntuale.ClientPatch{Expires: puntuale.ChangeTo(puntuale.DateOf(at.Add(-time.Hour))), Derive: func(c puntuale.Client) puntuale.Client {
@@ -134,13 +134,13 @@ func (s *story) ends(at time.Time, looks ...time.Duration) {
 		return c
 	}})
 	for _, d := range looks {
-		for range 2 { // two nodes
+		for range 2 { // the second run must write nothing, as if a second node ran it
 			s.must(nil, s.w.TellExpiries(context.Background(), at.Add(d)))
 		}
 	}
 }
 
-// business makes a session of a business whose templates were read.
+// business makes a session of a business, and stores a first list of its templates.
 func (s *story) business(names ...string) puntuale.SessionID {
 	s.t.Helper()
 	id := s.MustOfficial(false)
@@ -149,7 +149,7 @@ func (s *story) business(names ...string) puntuale.SessionID {
 	return id
 }
 
-// listed stores what a list of templates shows.
+// listed stores a list of templates, in which all names have the given status.
 func (s *story) listed(id puntuale.SessionID, at time.Time, status puntuale.TemplateStatus, names ...string) {
 	s.t.Helper()
 	var all []puntuale.NetworkTemplate
@@ -165,7 +165,7 @@ func (s *story) heard(id puntuale.SessionID, e puntuale.TemplateEvent) {
 	s.must(nil, s.w.TellNetworkTemplate(context.Background(), e))
 }
 
-// told are the facts about sessions, campaigns, accounts and templates, with the events of each.
+// told contains changes of sessions, campaigns, accounts and templates. Each has the events that it must cause.
 var told = map[string]moveCase{
 	"session linked": {func(s *story) { s.owned(); s.links(unlinked, pairing, pairing, connecting, online, online) }, []string{"session.unlinked", "session.online"}},
 	"session of a network is made and linked": {func(s *story) {
@@ -220,9 +220,9 @@ var told = map[string]moveCase{
 	}, nil},
 	"row of an earlier version": {func(s *story) {
 		s.owned()
-		s.w.Exec("update session set link = 3, link_condition = 1 where id = $1", s.Session) // a login is under way
+		s.w.Exec("update session set link = 3, link_condition = 1 where id = $1", s.Session) // a login is running
 		s.links(online)
-		s.w.Exec("update session set told = 0, link = 3, link_condition = 5 where id = $1", s.Session) // replaced
+		s.w.Exec("update session set told = 0, link = 3, link_condition = 5 where id = $1", s.Session) // another login has replaced this one
 		s.links(connecting, online)
 	}, []string{"session.online"}},
 	"devices of a session": {func(s *story) {
@@ -332,14 +332,14 @@ var told = map[string]moveCase{
 	}, []string{"account.expiring", "account.expired", "account.expiring"}},
 
 	"template of Meta": {func(s *story) {
-		id := s.business("uno", "due") // the first list is no news
+		id := s.business("uno", "due") // the first list must cause no event
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")
 		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
 		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
-		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // too old
+		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
 		s.heard(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // its quality fell
-		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                           // uno is good again, due is gone, tre is new
-		s.heard(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has it yet
+		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                           // uno is approved again, due is missing, tre is new
+		s.heard(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
 		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
 	}, slices.Repeat([]string{"template.changed"}, 6)},
 	"template of one's own": {func(s *story) {
@@ -354,18 +354,18 @@ var told = map[string]moveCase{
 
 const oneDay = 24 * time.Hour
 
-// TestFacts shows that each fact is told once, whatever comes first.
+// TestFacts checks that each change causes its events once, in any order of changes before it.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, told) })
 }
 
-// Every type of event that somebody can ask for is emitted: there is none that never comes.
+// TestEveryTypeComes checks that some case causes each type of event that a webhook can subscribe to.
 func TestEveryTypeComes(t *testing.T) {
 	t.Parallel()
 	come := map[string]bool{
 		puntuale.EventWebhookDisabled.String(): true, // TestAttempts
-		puntuale.EventAutomationFired.String(): true, // when a rule acts; its tests show it
+		puntuale.EventAutomationFired.String(): true, // when a rule acts; tests of automations check it
 	}
 	for _, table := range []map[string]moveCase{moves, told} {
 		for _, m := range table {
@@ -384,7 +384,7 @@ func TestEveryTypeComes(t *testing.T) {
 	}
 }
 
-// An event says what its subject's row may not say any more.
+// TestDetails checks the details of events. They contain data that the subject's row may not have any more.
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

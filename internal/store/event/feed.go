@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	feedLook  = 10_000         // events that one read searches
-	feedRenew = 24 * time.Hour // a read moves the end of the feed only if that adds at least this time
+	feedLook  = 10_000         // events that one statement searches
+	feedRenew = 24 * time.Hour // a read prolongs the feed only if this adds at least this time
 )
 
 // FeedEvents reads a client's events between two numbers.
@@ -21,8 +21,8 @@ select x.seq, x.type, x.at, x.subject, x.detail from (
  select e.seq, e.type, e.at, e.subject, e.detail from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3 order by e.client_id, e.seq limit $4) x
 where $5::bigint & (1::bigint << x.type) <> 0 order by x.seq limit $6`
 
-// Events reads the last number first. All lower numbers are committed then. So if it does not find a number, that
-// event has another type.
+// Events first reads the client's last number. All lower numbers are committed by then. So if Events does not find a
+// number up to the last one, that event has another type.
 func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.EventSet, limit int, now time.Time) (all []puntuale.Event, next int64, err error) {
 	last, err := s.turnOn(ctx, now)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s ClientEvents) Events(ctx context.Context, after int64, types puntuale.Ev
 	return all, next, err
 }
 
-// lookTo returns the last number that one read searches.
+// lookTo returns the last number that one statement searches.
 func (s ClientEvents) lookTo(ctx context.Context, after, last int64) (end int64, err error) {
 	found, err := engine.QueryOne(ctx, s.db.CallReads, `select e.seq from outbox_event e where e.client_id = $1 and e.seq > $2 and e.seq <= $3
  order by e.client_id, e.seq limit 1 offset $4`, []any{s.client, after, last, feedLook - 1}, &end)
@@ -61,7 +61,7 @@ func (s ClientEvents) lookTo(ctx context.Context, after, last int64) (end int64,
 	return end, nil
 }
 
-// turnOn turns the feed on, or prolongs it. It returns the last number.
+// turnOn turns the feed on, or prolongs it. It returns the client's last number.
 func (s ClientEvents) turnOn(ctx context.Context, now time.Time) (last int64, err error) {
 	var leaseEnd time.Time
 	end := now.Add(puntuale.KeepEvents)

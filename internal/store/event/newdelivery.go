@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// target is a webhook that may want an event.
+// target is an active webhook, with the client whose events it may want.
 type target struct {
 	client  puntuale.ClientID
 	id      puntuale.WebhookID
@@ -16,20 +16,20 @@ type target struct {
 	session puntuale.SessionID
 }
 
-// ActiveWebhooks finds the active webhooks of clients and of their partners. It does not see a webhook that is being
-// deleted, because that transaction has locked the stream.
+// ActiveWebhooks finds the active webhooks of clients and of their partners. It cannot see a webhook that is being
+// deleted, because the deleting transaction has locked the stream.
 const ActiveWebhooks = `
 select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
 where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
 
-// DeliverRange makes the deliveries of webhooks that want all events of some types, from the events that a client got. So no list of the
-// deliveries is made.
+// DeliverRange makes deliveries for webhooks that want all events of some types. It takes the events from a range of a
+// client's numbers. So the program does not need a list of the deliveries.
 const DeliverRange = `
 insert into delivery (webhook_id, at, client_id, seq, type, next_at)
 select u.w, e.at, e.client_id, e.seq, e.type, $1::bigint from $u(w bigint, c bigint, a bigint, b bigint, t bigint) cross join outbox_event e
 where e.client_id = u.c and e.seq > u.a and e.seq <= u.b and u.t & (1::bigint << e.type) <> 0`
 
-// fanOut makes the deliveries.
+// fanOut makes the deliveries of the new events.
 func (n *numberTask) fanOut(ctx context.Context) error {
 	var wide, narrow []target
 	if err := n.a.Query(ctx, ActiveWebhooks, []any{clientColumn(n.served())}, func(r engine.Row) error {
@@ -58,7 +58,7 @@ func (n *numberTask) fanOut(ctx context.Context) error {
 	return n.fanOutNarrow(ctx, narrow)
 }
 
-// fanOutNarrow makes the deliveries of webhooks that want the events of one session.
+// fanOutNarrow makes the deliveries of webhooks that want the events of only one session.
 func (n *numberTask) fanOutNarrow(ctx context.Context, all []target) error {
 	if len(all) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (n *numberTask) fanOutNarrow(ctx context.Context, all []target) error {
 	return nil
 }
 
-// subjectTables has the tables in which the sessions of subjects are found.
+// subjectTables lists the tables from which the sessions of subjects are read.
 var subjectTables = []struct {
 	table string
 	types puntuale.EventSet
@@ -106,7 +106,8 @@ var (
 	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
 )
 
-// findSessions finds the sessions of the facts. A fact without a session, such as a change of consent, gets 0.
+// findSessions reads the sessions of the facts. For a fact without a session, such as a change of consent, the session
+// is 0.
 func (n *numberTask) findSessions(ctx context.Context) error {
 	for _, s := range subjectTables {
 		var facts []*fact

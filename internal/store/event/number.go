@@ -11,24 +11,25 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// Limits of numbering. On SQLite, all other writers wait for a chunk. On PostgreSQL, only another numberer waits.
+// Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
+// wait.
 const (
 	sqliteNumbers   = 1000
 	postgresNumbers = 1000
-	numberedClients = 50     // clients in one transaction
-	numberBound     = 20_000 // one call gives numbers to at most so many events
+	numberedClients = 50     // most clients in one transaction
+	numberBound     = 20_000 // most events that one call numbers
 )
 
-// WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each.
+// WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each client.
 const WaitingClients = `
 with recursive waiting(id) as (
  select min(f.client_id) from outbox_fact f where f.client_id > $1
  union all select (select min(f.client_id) from outbox_fact f where f.client_id > waiting.id) from waiting where waiting.id is not null)
 select id from waiting where id is not null limit $2`
 
-// On SQLite only one transaction writes at a time, so there is only one numberer. It takes the facts of all clients
-// in the order of their ids. So the table of facts needs no index, and one range of ids has all facts that a
-// transaction took.
+// On SQLite only one transaction writes at a time, so there is only one numberer. It reads the facts of all clients in
+// the order of the facts' ids. So the table of facts needs no index. The facts that one transaction reads are one range
+// of ids.
 const (
 	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
 	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f where f.id > $1 order by f.id limit $2`
@@ -38,12 +39,12 @@ const (
 const FactsOf = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f
 where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 
-// firstRows is how many rows of facts a transaction reads first. It cannot know how many facts a row has, so it reads
-// twice as many rows each further time.
+// firstRows is how many rows of facts a transaction reads first. A row may contain several facts. So a transaction that
+// still needs facts reads twice as many rows each time.
 const firstRows = 16
 
-// NumberEvents gives the waiting events their numbers, client after client. It begins after the client that was served
-// last. So a client with many facts does not delay others.
+// NumberEvents numbers the waiting facts, client after client. It begins after the client that was served last. So a
+// client with many facts does not delay others.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
 	for all < numberBound {
 		clients, err := s.waiting(ctx)
@@ -56,13 +57,13 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 		}
 		s.numbered.Store(int64(n.last))
 		if all += len(n.facts); len(n.facts) == 0 {
-			return all, nil // another node is numbering these clients
+			return all, nil // another node is numbering the facts of these clients
 		}
 	}
 	return all, nil
 }
 
-// waiting returns clients that have facts, in the order of their ids.
+// waiting returns clients that have facts. It begins after the client that was served last.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	if !s.db.Dialect.Postgres {
 		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
@@ -89,28 +90,28 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	return append(all, more...), err
 }
 
-// numberTask is the work of one transaction.
+// numberTask is the work of one transaction that numbers facts.
 type numberTask struct {
 	s       *Events
 	clients []puntuale.ClientID // in the order in which they are served
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // last numbers: now, and when the streams were locked
+	seqs, before map[puntuale.ClientID]int64 // last numbers: at present, and when the streams were locked
 	facts        []fact
 	rows         []factRow
-	last         puntuale.ClientID // the last client all of whose facts were numbered
-	taken        int64             // only on SQLite: id of the last fact that was read
+	last         puntuale.ClientID // the last client whose facts were read
+	taken        int64             // only on SQLite: id of the last fact that was read and may be deleted
 }
 
 // fact is a fact with its number.
 type fact struct {
 	client      puntuale.ClientID
-	id, seq     int64 // id is of the row
+	id, seq     int64 // id is the id of the fact's row
 	kind        puntuale.EventType
 	subject, at int64
 	detail      string
-	session     puntuale.SessionID // set only if a webhook wants only one session
+	session     puntuale.SessionID // set only if a webhook wants the events of one session
 }
 
 func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
@@ -152,7 +153,7 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}
 }
 
-// read reads and numbers about as many facts as one transaction may.
+// read reads and numbers facts, up to about as many as one transaction may number.
 func (n *numberTask) read(ctx context.Context) error {
 	if !n.s.db.Dialect.Postgres {
 		return n.readFirst(ctx)
@@ -172,7 +173,8 @@ func (n *numberTask) read(ctx context.Context) error {
 	return nil
 }
 
-// readFirst reads and numbers the first facts. It stops at a fact of a client whose stream is not locked.
+// readFirst reads and numbers the facts with the smallest ids. It stops at the first fact of a client that is not in
+// the task.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
 	return n.readRows(ctx, sqliteNumbers, FirstFacts, nil, func(f fact, more string) error {
@@ -180,15 +182,15 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 			return nil
 		}
 		n.taken = f.id
-		if _, found := n.seqs[f.client]; !found { // the client was deleted, and so was its stream
+		if _, found := n.seqs[f.client]; !found { // the client was deleted together with its stream
 			return nil
 		}
 		return n.number(f, more)
 	})
 }
 
-// readRows reads rows in the order of their ids until the transaction has enough facts. The statement takes args, then
-// the last id and a limit.
+// readRows reads rows in the order of their ids until the transaction has enough facts. The parameters of the statement
+// are args, then the last id that was read and a limit.
 func (n *numberTask) readRows(ctx context.Context, enough int, text string, args []any, take func(f fact, more string) error) error {
 	after := int64(0)
 	for limit := firstRows; ; limit *= 2 {
@@ -214,7 +216,7 @@ func (n *numberTask) readRows(ctx context.Context, enough int, text string, args
 	}
 }
 
-// number numbers the facts of a row.
+// number numbers the facts of one row.
 func (n *numberTask) number(f fact, more string) error {
 	subjects, err := outbox.MoreSubjects(more)
 	if err != nil {
@@ -233,7 +235,7 @@ func (n *numberTask) number(f fact, more string) error {
 	return nil
 }
 
-// factRow is the key of a row of facts.
+// factRow is the primary key of a row of facts.
 type factRow struct {
 	client puntuale.ClientID
 	id     int64
@@ -252,7 +254,7 @@ func (n *numberTask) deleteFacts(ctx context.Context) error {
 	return nil
 }
 
-// store writes events for the facts.
+// store writes the events for the numbered facts.
 func (n *numberTask) store(ctx context.Context) error {
 	type F = *fact
 	clients := engine.Column(n.facts, func(f F) int64 { return int64(f.client) })
@@ -272,7 +274,7 @@ func (n *numberTask) store(ctx context.Context) error {
 	return nil
 }
 
-// served returns the clients of the facts, sorted.
+// served returns the clients of the numbered facts, sorted.
 func (n *numberTask) served() []puntuale.ClientID {
 	all := engine.Column(n.facts, func(f *fact) puntuale.ClientID { return f.client })
 	slices.Sort(all)

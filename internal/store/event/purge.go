@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Maintain removes rows older than [puntuale.KeepEvents], and all rows of deleted webhooks and clients.
+// Maintain deletes rows older than [puntuale.KeepEvents], and all rows of deleted webhooks and clients.
 func (s *Events) Maintain(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-puntuale.KeepEvents))
 	return errors.Join(s.purgeDeliveries(ctx, before), s.purgeEvents(ctx, before), s.forgetClients(ctx), s.unlinkSessions(ctx))
@@ -49,7 +49,7 @@ func (s *Events) forgetDeliveries(ctx context.Context, id puntuale.WebhookID) er
 	return s.deleteDeliveries(ctx, id, 1<<62)
 }
 
-// OldDeliveries finds a webhook's oldest deliveries that are before a moment.
+// OldDeliveries finds a webhook's oldest deliveries that are older than the time $2.
 const OldDeliveries = `select d.at, d.client_id, d.seq from delivery d where d.webhook_id = $1 and d.at < $2 order by d.webhook_id, d.at, d.client_id, d.seq limit $3 for update of d`
 
 func (s *Events) deleteDeliveries(ctx context.Context, id puntuale.WebhookID, before int64) error {
@@ -67,7 +67,7 @@ func (s *Events) deleteDeliveries(ctx context.Context, id puntuale.WebhookID, be
 	})
 }
 
-// chunks runs transactions until one of them handles less than a full chunk.
+// chunks runs transactions until one of them handles less than a full chunk. do returns how many rows it handled.
 func (s *Events) chunks(ctx context.Context, do func(ctx context.Context, a engine.Querier) (int, error)) error {
 	for n := engine.Chunk; n == engine.Chunk; {
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.end, func(ctx context.Context, a engine.Querier) (err error) {
@@ -80,8 +80,8 @@ func (s *Events) chunks(ctx context.Context, do func(ctx context.Context, a engi
 	return nil
 }
 
-// OldEvents finds a client's first events, if they are before a moment. Moments grow with the numbers, except for
-// differences of seconds.
+// OldEvents finds a client's first events that are older than the time $2. Later events have larger numbers, except for
+// differences of a few seconds.
 const OldEvents = `select x.seq from (select e.seq, e.at from outbox_event e where e.client_id = $1 order by e.client_id, e.seq limit $3) x where x.at < $2 order by x.seq`
 
 func (s *Events) purgeEvents(ctx context.Context, before int64) error {
@@ -116,7 +116,7 @@ func (s *Events) deleteEvents(ctx context.Context, c puntuale.ClientID, before i
 	})
 }
 
-// forgetClients deletes the rows of deleted clients: events with their deliveries, then facts and the stream.
+// forgetClients deletes the rows of deleted clients: first facts, then events with their deliveries, then the stream.
 func (s *Events) forgetClients(ctx context.Context) error {
 	clients, err := engine.QueryAll(ctx, s.db.MaintenanceReads, `select e.client_id from event_stream e join client c on c.id = e.client_id where c.deleted_at <> 0`, nil, engine.ScanOne[puntuale.ClientID])
 	if err != nil {
@@ -130,8 +130,8 @@ func (s *Events) forgetClients(ctx context.Context) error {
 	return nil
 }
 
-// EventDeliveries deletes the deliveries of some events of a deleted client. The client's own webhooks were deleted
-// before.
+// EventDeliveries deletes the deliveries of some events of a deleted client to its partner's webhooks. The client's own
+// webhooks are already deleted.
 const EventDeliveries = `
 delete from delivery where (webhook_id, at, client_id, seq) in (select d.webhook_id, d.at, d.client_id, d.seq
  from $u(s bigint) cross join outbox_event e cross join client k cross join webhook w cross join delivery d
@@ -165,8 +165,8 @@ func (s *Events) forgetClient(ctx context.Context, c puntuale.ClientID) error {
 	}), false)
 }
 
-// Deleted ends a client's webhooks and its feed, in the transaction that deletes the client. Maintain later removes
-// their rows.
+// Deleted deletes a client's webhooks and ends its feed, in the transaction that deletes the client. Maintain later
+// deletes their deliveries and events.
 func Deleted(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	for _, statement := range []string{
 		`delete from chatwoot_conversation where client_id = $1`,
@@ -181,9 +181,9 @@ func Deleted(ctx context.Context, a engine.Querier, client puntuale.ClientID) er
 	return nil
 }
 
-// Created begins the stream of a new client whose partner has webhooks, in the transaction that creates the client.
-// The caller has locked the partner's row.
+// Created begins the stream of a new client whose partner has webhooks, in the transaction that creates the client. The
+// caller has locked the partner's row.
 func Created(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
-	_, err := subscribe(ctx, a, `k.id = $1`, int64(client)) // the client is new, so there are no earlier facts
+	_, err := subscribe(ctx, a, `k.id = $1`, int64(client)) // the client is new, so it has no facts yet
 	return err
 }

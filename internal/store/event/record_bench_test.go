@@ -9,9 +9,10 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkRecord records outcomes, in two kinds of rounds that alternate. In one, nobody wants events. In the other,
-// a webhook wants all events, a numberer works, and nothing is sent. "without" and "with" are outcomes a second, and
-// "ratio" is the second divided by the first. "ratio-with-claim" also counts the time of the claims.
+// BenchmarkRecord records outcomes in two kinds of rounds that alternate. In one kind, no subscription wants events. In
+// the other kind, a webhook wants all events and a numberer works, but nothing is sent. "without" and "with" are
+// outcomes per second. "ratio" is the rate with events divided by the rate without. "ratio-with-claim" also includes
+// the time of the claims.
 func BenchmarkRecord(b *testing.B) {
 	for name, open := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) { benchRecord(b, storetest.NewWorld(b, open(b))) })
@@ -62,7 +63,7 @@ func benchRecord(b *testing.B, w *storetest.World) {
 					b.Fatal(err)
 				}
 			}
-			for { // until the last event has its number, so that no work is left for the other round
+			for { // until all facts are numbered, so that no work is left for the other kind of round
 				if _, err := w.NumberEvents(ctx, begin); err != nil {
 					b.Fatal(err)
 				}

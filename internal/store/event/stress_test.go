@@ -10,9 +10,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestNumbersTogether runs eight writers and three numberers on several nodes of one database. A reader that polls
-// the feed misses no event, gets none twice, and never sees a lower number after a higher one. Each webhook has one
-// delivery of each event.
+// TestNumbersTogether runs eight writers and three numberers on several nodes of one database. A reader that polls the
+// feed must miss no event, get none twice, and never see a lower number after a higher number. Each webhook must have
+// one delivery of each event.
 func TestNumbersTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -29,7 +29,7 @@ func TestNumbersTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		busy := w.Client(puntuale.AccountFull) // another client that has facts
+		busy := w.Client(puntuale.AccountFull) // another client that has many facts
 		if _, err := busy.CreateWebhook(ctx, puntuale.Webhook{URL: "https://x", Types: puntuale.AllEvents, Active: true}, []byte("s"), begin, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestNumbersTogether(t *testing.T) {
 }
 
 // TestSubscribeBesideFacts checks that a subscription misses no fact that commits after it, even if the fact's
-// transaction began before.
+// transaction began before the subscription.
 func TestSubscribeBesideFacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -11,13 +11,13 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// write runs a transaction that changes the account's webhooks. do locks the account first, so that changes run one
-// after another.
+// write runs a transaction that changes the account's webhooks. do must lock the account first, so that such changes
+// run one after another.
 func (s Account) write(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return s.db.Once(ctx, s.owner(), o, do)
 }
 
-// lock locks the account. Codes: not_found.
+// lock locks the account's row and returns its partner. Codes: not_found.
 func (s Account) lock(ctx context.Context, a engine.Querier) (partner puntuale.PartnerID, err error) {
 	text, missing := `select k.id from partner k where k.id = $1 for update of k`, puntuale.NoPartner
 	if s.client != 0 {
@@ -27,8 +27,8 @@ func (s Account) lock(ctx context.Context, a engine.Querier) (partner puntuale.P
 	return partner, engine.ThereOr(found, err, missing)
 }
 
-// lockSession makes sure that the session of a webhook is not deleted meanwhile. It comes before the account in the
-// order of locks. Session 0 needs no lock.
+// lockSession locks the session of a webhook, so that nobody deletes the session before this transaction commits. In
+// the order of locks, the session comes before the account. Session 0 means all sessions and needs no lock.
 func (s Account) lockSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (s Account) UpdateWebhook(ctx context.Context, id puntuale.WebhookID, p pun
 	return w, err
 }
 
-// DeleteWebhook first deletes the webhook, and then its deliveries, one chunk in each transaction. Maintain deletes
-// what remains after a failure.
+// DeleteWebhook first deletes the webhook, and then its deliveries, one chunk in each transaction. If it fails between
+// them, Maintain deletes the remaining deliveries.
 func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error {
 	if err := s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := s.lock(ctx, a); err != nil {
@@ -124,7 +124,7 @@ func (s Account) RotateWebhook(ctx context.Context, id puntuale.WebhookID, next 
 	})
 }
 
-// subscribe updates what the streams want, in the transaction that changed the account's webhooks.
+// subscribe updates the subscriptions in the streams, in the transaction that changed the account's webhooks.
 func (s Account) subscribe(ctx context.Context, a engine.Querier) error {
 	clients := `k.id = $1`
 	if s.client == 0 {
@@ -137,15 +137,16 @@ func (s Account) subscribe(ctx context.Context, a engine.Querier) error {
 	return outbox.Announce(ctx, s.db.Dialect, a)
 }
 
-// subscription says which events the webhooks of a client and of its partner want: before, and now.
+// subscription contains the types of events that the webhooks of a client and of its partner want: before this
+// transaction, and now.
 type subscription struct {
 	client        puntuale.ClientID
 	before, types puntuale.EventSet
 }
 
-// subscribe stores which events webhooks want from clients; the condition clients calls their table k. It locks the
-// streams before it reads the webhooks. So if two transactions change webhooks of one client, the later one sees both
-// changes. more reports whether an event is wanted that was not wanted before.
+// subscribe stores which events the webhooks want from clients. clients is a condition on the table client, named k.
+// subscribe locks the streams before it reads the webhooks. So if two transactions change webhooks of one client, the
+// later transaction sees both changes. more reports whether an event is wanted now that was not wanted before.
 func subscribe(ctx context.Context, a engine.Querier, clients string, id int64) (more bool, err error) {
 	if _, err := a.Exec(ctx, `insert into event_stream (client_id) select k.id from client k where `+clients+` and k.deleted_at = 0
  and exists (select 1 from webhook w where w.partner_id = k.partner_id and w.client_id in (0, k.id))

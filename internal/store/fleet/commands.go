@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Commands are rows that wait for the node that owns their session. Open commands are few and have an index of their
-// own, so each node can search for its commands every second. They expire by the database's clock.
+// A command is a row that waits for the node that owns its session. There are few open commands, and they have their
+// own index. So each node can search for its commands every second. Commands expire by the database's clock.
 
 const openCommands = `
 select c.id, c.client_id, c.session_id, c.verb, c.detail, c.created_at, c.expires_at, c.taken
@@ -32,7 +32,7 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	return all, nil
 }
 
-// byOwner is a condition for updates of a command: the node must own the command's session.
+// byOwner is a condition for updates of a command. It requires that the node owns the command's session.
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 
@@ -72,7 +72,7 @@ func (s *Fleet) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx c
 	}), false)
 }
 
-// PurgeCommands removes expired commands with their answers.
+// PurgeCommands deletes expired commands with their answers.
 func (s *Fleet) PurgeCommands(ctx context.Context, now time.Time) error {
 	offset, err := s.ClockOffset(ctx, s.MaintenanceReads)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package fleet keeps which node owns which sessions: leases, owners and links. It also keeps the commands for
-// owners, and sends wakeups between nodes. It knows whether the installation was moved, and whether another server
-// became the database.
+// Package fleet stores which node owns which sessions: leases, owners and links. It also stores the commands for
+// owners, and sends wakeups between nodes. It can report whether the installation was moved, and whether the database
+// failed over to another server.
 package fleet

@@ -13,7 +13,7 @@ func Word(session puntuale.SessionID, due time.Time) string {
 	return pendingWakeup{changed: due.IsZero(), horizonEnd: due}.word(session)
 }
 
-// Words returns the part of a payload about one session's wakeups.
+// Words returns the part of a payload that contains one session's wakeups.
 func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
 	t := &notifier{waiting: map[puntuale.SessionID]pendingWakeup{}, wake: make(chan struct{}, 1)}
 	if changed {
@@ -25,7 +25,7 @@ func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
 	return t.take()[0]
 }
 
-// Waiting returns the number of sessions with wakeups that were not sent yet.
+// Waiting returns how many sessions have wakeups that were not sent yet.
 func Waiting(s *Fleet) int {
 	s.notifier.mu.Lock()
 	defer s.notifier.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Fence locks the node's row until the transaction commits, so that nobody can remove the row before that. Another
-// node takes over by removing the row (fleet.go). If the row was removed, Fence returns [puntuale.ErrFenced]. A lease
-// on another timeline does not count (timeline.go).
+// Fence checks the node's lease and locks the node's row until the transaction commits. Another node takes over by
+// deleting this row (Reap), so it cannot take over before that commit. If the lease has ended or the row was deleted,
+// Fence returns [puntuale.ErrFenced]. A lease on another timeline is not valid (timeline.go).
 func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil
@@ -32,8 +32,8 @@ func fenced(alive bool, err error) error {
 	return nil
 }
 
-// Leased does the same as Fence without a round trip. The caller must call held after the next statement was
-// answered; held returns the result.
+// Leased does the same as Fence, but saves the round trip. The caller must call held after its next statement has
+// returned. held returns the result.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil

@@ -12,16 +12,16 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// This package decides which node sends for which session. A lease is only the row of the node. Every claim locks
-// this row FOR KEY SHARE until the claim commits. So nobody can delete the row while a claim is open, and a node
-// without a row can claim nothing. The owner of a session is only an assignment. Leases are measured by the
-// database's clock; clocks of nodes are never compared.
+// This package decides which node sends for which session. A lease is only the row of the node. Every claim locks this
+// row FOR KEY SHARE until the claim commits. So nobody can delete the row while a claim is open, and a node without a
+// row can claim nothing. The owner of a session is only an assignment. Leases are measured by the database's clock. The
+// clocks of nodes are never compared.
 //
-// These calls have a writer and a connection of their own. On SQLite, they come first in the only queue. So a node
-// does not lose its lease because it has much to write.
+// These calls have their own writer and connection. On SQLite there is one queue for all tasks, and these calls come
+// first in it. So a node does not lose its lease because it has much to write.
 
-// Fleet keeps which node owns which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Many goroutines
-// may call its methods at once.
+// Fleet stores which node owns which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Its methods are
+// safe for concurrent use.
 type Fleet struct {
 	*engine.DB
 
@@ -30,10 +30,10 @@ type Fleet struct {
 
 	beaten   atomic.Pointer[heartbeatMark]
 	notifier *notifier // nil on SQLite
-	listener *listener // nil until Listen is called
+	listener *listener // nil until Listen was called
 }
 
-// New returns the fleet of a database. settle does the quarantine after a failover, before any node joins.
+// New returns the Fleet of a database. settle does the quarantine after a failover, before any node joins.
 func New(db *engine.DB, settle func(ctx context.Context, s *Fleet, f *Failover) error) (*Fleet, error) {
 	s := &Fleet{DB: db, kind: engine.NewSingle("fleet", engine.PrioritySend), settle: settle}
 	if !db.Dialect.Postgres {
@@ -109,8 +109,9 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap skips a row that is locked; its next call tries again. A node may hang during a claim. If Reap waited for that
-// node, the leases of other nodes would end meanwhile. The hanging node keeps its sessions until its row is deleted.
+// Reap deletes nodes whose lease has ended, and frees their sessions. It skips a locked row; its next call tries again.
+// A node may hang during a claim. If Reap waited for that node, the leases of other nodes would end meanwhile. The
+// hanging node keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
@@ -126,8 +127,8 @@ func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// sendsCampaigns is 1 for a session s whose campaign queue must be read. Messages that campaigns hold back are not
-// read.
+// sendsCampaigns is 1 for a session s whose campaign queue must be read. It is 0 if campaigns hold back all messages of
+// the queue.
 const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
@@ -177,10 +178,10 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 	})
 }
 
-// LockDispatch prevents a second process from dispatching from the same SQLite file, because leases alone would be
-// too slow for that. release frees the lock. The process with the lock is the only one, so it removes the nodes of
-// killed processes at once. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict (another
-// process dispatches).
+// LockDispatch prevents a second process from dispatching from the same SQLite file. Leases alone would notice the
+// second process too late. release frees the lock. No other process can have this lock, so the new holder deletes the
+// nodes of killed processes at once. On PostgreSQL nothing is locked, because nodes share the work. Codes: conflict
+// (another process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil

@@ -10,11 +10,11 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// publishedState is what a client was told last of a session's link. The numbers are what the store keeps.
+// publishedState is the state of a session's link that the last event reported. The store keeps these numbers.
 type publishedState int8
 
 const (
-	publishedNothing    publishedState = 0 // nothing yet; or the link is in between, and nothing is to be told
+	publishedNothing    publishedState = 0 // no event was written yet; or the link is changing, and no event is to be written
 	publishedUnlinked   publishedState = 1
 	publishedOffline    publishedState = 2
 	publishedRestricted publishedState = 3
@@ -26,12 +26,12 @@ var publishedTypes = [...]puntuale.EventType{
 	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
 }
 
-// shortWait is the longest wait before the next login that causes no event. Each wait is twice as long as the one
+// shortWait is the longest wait before the next login that causes no event. Each wait is twice as long as the wait
 // before. So a longer wait means that the connection has failed for about a minute.
 const shortWait = 30 * time.Second
 
-// publishedOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after
-// a connection broke.
+// publishedOf returns the state to report for a link. During a login it returns publishedNothing. Logins happen after a
+// start of the server, after a session moved to another node, and after a connection broke.
 func publishedOf(l *puntuale.Link, now time.Time) publishedState {
 	switch {
 	case l.State == puntuale.LinkOnline:
@@ -46,7 +46,7 @@ func publishedOf(l *puntuale.Link, now time.Time) publishedState {
 	return publishedOffline
 }
 
-// publishedSession is a session's row before its link changes.
+// publishedSession is a session's row before the session's link changes.
 type publishedSession struct {
 	puntuale.Session
 	reported publishedState
@@ -60,7 +60,8 @@ func scanPublished(r engine.Row, s *publishedSession) error {
 		engine.ScanTime(&s.Link.Limited), &s.reported)
 }
 
-// known returns what the client knows. Where nothing was told yet, the row says it. A link in between was online.
+// known returns the state that the client knows. If no event was written yet, this is the state of the row. If the
+// row's link is changing, known returns publishedOnline.
 func (s *publishedSession) known(now time.Time) publishedState {
 	if s.reported != publishedNothing {
 		return s.reported
@@ -73,7 +74,7 @@ func (s *publishedSession) known(now time.Time) publishedState {
 	return publishedOnline
 }
 
-// become notes the session's new link, and returns what is to be told of it.
+// become sets the session's new link, and returns the facts to write about it.
 func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, error) {
 	before, limited := s.known(now), s.Link.Limited
 	s.Link = l
@@ -102,7 +103,7 @@ func (s *publishedSession) detail() (string, error) {
 	l.State = s.LinkOf()
 	limitedUntil := l.Until
 	if l.State == puntuale.LinkPairing {
-		limitedUntil = time.Time{} // here it is the end of the pairing code, which the event leaves out
+		limitedUntil = time.Time{} // this is the end of the pairing code, which the event does not contain
 	}
 	return outbox.Detail(struct {
 		Name    string                  `json:"name"`
@@ -115,7 +116,8 @@ func (s *publishedSession) detail() (string, error) {
 	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(limitedUntil), outbox.Moment(l.Limited)})
 }
 
-// TellLink tells the client of a session's new link. The caller has locked the session's row, and stores the link afterwards.
+// TellLink writes the event of a session's new link, if the link needs one. The caller has locked the session's row,
+// and stores the link afterwards.
 func TellLink(ctx context.Context, a engine.Querier, id puntuale.SessionID, l puntuale.Link, now time.Time) error {
 	var s publishedSession
 	err := a.Query(ctx, `select `+publishedColumns+` from session where session.id = $1`, []any{id}, func(r engine.Row) error { return scanPublished(r, &s) })

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// setLinks writes links of sessions. Only the owner may write them: Fence checks the node's lease first, and this
-// statement checks that each row names the node as owner.
+// setLinks stores links of sessions. Only the owner may do this. Fence checks the node's lease first. Then this
+// statement checks that the node is the owner in each row.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,

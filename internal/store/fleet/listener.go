@@ -14,9 +14,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// listener keeps a connection that listens for wakeups, and replaces it when it is lost. Without wakeups the
-// connection is silent, so the listener regularly asks whether the server still answers. The connection monitor does
-// not count this connection.
+// listener keeps a connection that listens for wakeups. If the connection is lost, the listener opens another one.
+// Without wakeups nothing arrives on the connection, so the listener regularly checks whether the server still answers.
+// The connection monitor ignores this connection.
 type listener struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
@@ -24,23 +24,23 @@ type listener struct {
 	teller *notifier
 	heard  puntuale.Wakeup
 
-	echoes uint64 // number of this process's own notifications that came back
-	deaf   bool   // own notifications do not come back, and this was logged
-	lost   bool   // the connection is lost, and this was logged
+	echoes uint64 // how many of this process's own notifications came back
+	deaf   bool   // own notifications do not come back; this was logged
+	lost   bool   // the connection is lost; this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
 const (
-	listenProbe = 10 * time.Second // after this silence, the listener asks whether the server answers
-	listenWait  = 5 * time.Second  // how long the listener waits for that answer
+	listenProbe = 10 * time.Second // after this silence, the listener sends a query to check the server
+	listenWait  = 5 * time.Second  // how long the listener waits for the answer to this query
 	listenPause = 250 * time.Millisecond
-	listenMost  = 2 * time.Second // longest wait between attempts to listen again
+	listenMost  = 2 * time.Second // longest wait before the listener tries again to listen
 )
 
-// Listen calls wakeup with the wakeups of other nodes, until the store is closed. Call it at most once for each store.
-// wakeup must not block. Wakeups are lost while the database cannot be reached, and always behind a connection pooler
-// in transaction mode. On SQLite there are none.
+// Listen calls wakeup for each wakeup of another node, until the store is closed. Call Listen at most once for each
+// store. wakeup must not block. Wakeups are lost while the database cannot be reached. They never arrive behind a
+// connection pooler in transaction mode. On SQLite there are none.
 func (s *Fleet) Listen(wakeup puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
@@ -82,7 +82,8 @@ func (l *listener) loop(ctx context.Context) {
 	}
 }
 
-// listen opens a connection and reads from it until it fails. listened reports whether it had begun to listen.
+// listen opens a connection and reads from it until it fails. listened reports whether the connection had begun to
+// listen.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	if err := l.watch.Unreachable(); err != nil {
 		return false, err
@@ -144,7 +145,7 @@ func (l *listener) receive(payload string) {
 	hear(words, l.heard)
 }
 
-// wonder notices if this process does not receive its own wakeups.
+// wonder logs a warning if this process does not receive its own wakeups.
 func (l *listener) wonder(notified, received bool) {
 	switch {
 	case received:

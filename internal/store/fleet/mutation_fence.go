@@ -2,6 +2,6 @@
 
 package fleet
 
-// claimsAreFenced makes a claim check its node's lease. The build tag mutate_fence turns this off, to show that the
-// tests notice it.
+// claimsAreFenced makes a claim check its node's lease. The build tag mutate_fence makes it false. Then a test must
+// fail.
 const claimsAreFenced = true

@@ -19,20 +19,20 @@ import (
 
 // Nodes wake each other with NOTIFY on a separate connection, after the commit that made something due. NOTIFY inside
 // the commit would halve the rate of commits, because PostgreSQL takes one lock for all commits with NOTIFY. While a
-// notification is being sent, new wakeups are collected; the next notification has all of them in one payload. A
-// wakeup may be lost, so all listeners also poll.
+// notification is being sent, the notifier collects new wakeups. The next notification contains all of them. A wakeup
+// may be lost, so all listeners also poll.
 const wakeupChannel = "puntuale_hint"
 
-// Endings of the connections' names, as pg_stat_activity shows them.
+// Suffixes of the connections' names in pg_stat_activity.
 const (
 	wakeupName = " hints"
 	listenName = " listens"
 )
 
 const (
-	wakeupPace  = 50 * time.Millisecond // time between notifications: at most 20 a second
-	wakeupsMost = 4096                  // sessions whose wakeups wait to be sent; the poll finds the others
-	wakeupBytes = 7900                  // bytes of one payload; PostgreSQL accepts less than 8,000
+	wakeupPace  = 50 * time.Millisecond // time between notifications, so at most 20 a second
+	wakeupsMost = 4096                  // most sessions with wakeups that wait to be sent; the poll finds the messages of other sessions
+	wakeupBytes = 7900                  // most bytes in one payload; PostgreSQL accepts less than 8,000
 	tellWait    = 2 * time.Second       // longest time for one notification
 	lastWait    = time.Second           // longest time for the last notification, and for closing a connection
 )
@@ -42,15 +42,15 @@ type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	origin string        // first word of its payloads, by which this process recognises its own
-	sent   atomic.Uint64 // number of notifications that were sent
+	origin string        // first word of its payloads, by which this process recognises its own payloads
+	sent   atomic.Uint64 // number of notifications sent
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
 	wake    chan struct{} // has a value while wakeups wait
 
-	conn   *pgx.Conn // only the goroutine uses it; nil: not open yet
-	failed bool      // the last notification failed, and this was logged
+	conn   *pgx.Conn // used only by the goroutine; nil: not open yet
+	failed bool      // the last notification failed; this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
 }
@@ -58,8 +58,8 @@ type notifier struct {
 // pendingWakeup collects the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
 	changed    bool
-	first      time.Time // earliest moment at which something is due; zero: the wakeups name no moment
-	horizonEnd time.Time // latest moment at which something is due
+	first      time.Time // earliest due time; zero: the wakeups contain no due time
+	horizonEnd time.Time // latest due time
 }
 
 func (s *Fleet) newNotifier() (*notifier, error) {
@@ -72,7 +72,7 @@ func (s *Fleet) newNotifier() (*notifier, error) {
 }
 
 func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *notifier {
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // because preparing a statement would cost a round trip on each new connection
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // preparing a statement would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &notifier{
 		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]pendingWakeup{},
@@ -82,9 +82,9 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Notify tells the other nodes that a session has a message due at the moment due. A zero due says that the session
-// changed. Session 0 says that owners of sessions changed. Notify never blocks. Call it only after the change is on
-// disk. On SQLite it does nothing, because only one process dispatches.
+// Notify wakes the other nodes, because a message of a session is due at the time due. A zero due means that the
+// session changed. Session 0 means that owners of sessions changed. Notify never blocks. Call it only after the change
+// is on disk. On SQLite it does nothing, because only one process dispatches.
 func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)
@@ -138,11 +138,12 @@ func (t *notifier) loop(ctx context.Context) {
 		if !t.send(ctx, tellWait) {
 			pause = time.Second
 		}
-		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only if ctx ends, and the next round checks ctx
+		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only if ctx ends; the next round checks ctx
 	}
 }
 
-// send sends all waiting wakeups, and reports whether the database accepted them. Refused wakeups are forgotten.
+// send sends all waiting wakeups, and reports whether the database accepted them. Wakeups that the database refused are
+// dropped.
 func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	payloads := t.take()
 	if len(payloads) == 0 {
@@ -158,10 +159,10 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	defer cancel()
 	old := t.conn != nil
 	err := t.notify(ctx, payloads)
-	if err != nil && old { // try once more, because an old connection may have been dead for a long time
+	if err != nil && old { // try once more, because an old connection may have been broken for a long time
 		err = t.notify(ctx, payloads)
 	}
-	if err != nil && ending.Err() != nil { // the end of this process caused the error, not the database
+	if err != nil && ending.Err() != nil { // the error is caused by the end of this process, not by the database
 		last, cancel := context.WithTimeout(context.WithoutCancel(ending), lastWait)
 		err = t.notify(last, payloads)
 		cancel()
@@ -202,10 +203,10 @@ func bye(conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	defer cancel()
-	_ = conn.Close(ctx) // even after an error, the connection is closed
+	_ = conn.Close(ctx) // the connection is closed even after an error
 }
 
-// take makes payloads from the waiting wakeups.
+// take removes the waiting wakeups, and returns payloads that contain them.
 func (t *notifier) take() (payloads []string) {
 	t.mu.Lock()
 	waiting := t.waiting
@@ -229,10 +230,10 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin followed by words, separated by blanks. A word is a session, optionally followed
-// by "." and the moment at which a message is due. The sign is "!" instead of "." if the session also changed. If a
-// session has several moments, there is one word for the latest and one for the earliest. Numbers have base 36;
-// moments are in microseconds of the Unix epoch.
+// A payload is the sender's origin followed by words, separated by blanks. A word is a session, optionally followed by
+// "." and the time at which a message is due. If the session also changed, the word has "!" instead of ".". If a
+// session has several due times, there is one word for the latest and one word for the earliest. Numbers have base 36.
+// Times are in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {
@@ -248,7 +249,7 @@ func (n pendingWakeup) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.horizonEnd.UnixMicro(), numerals)
 }
 
-// hear calls wakeup for each word of a payload, and ignores everything else.
+// hear calls wakeup for each word of a payload, and ignores words that it cannot read.
 func hear(words string, wakeup puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""

@@ -16,8 +16,8 @@ import (
 
 const waitMost = 30 * time.Second
 
-// TestWakeupsAreFew checks that many wakeups become a few notifications, none longer than PostgreSQL accepts. Wakeups
-// of more than 4,096 sessions are dropped.
+// TestWakeupsAreFew checks that many wakeups become a few notifications, and that no notification is longer than
+// PostgreSQL accepts. Wakeups of more than 4,096 sessions are dropped.
 func TestWakeupsAreFew(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -57,7 +57,7 @@ func TestWakeupsAreFew(t *testing.T) {
 		}
 		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
-	const words = 2 * 20 // most bytes of one session: one word for its first moment, one for its last
+	const words = 2 * 20 // most bytes for one session: one word for its first due time, one for its last
 	if limit := rounds * (1 + sessions*words/7900); payloads > limit {
 		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, limit)
 	}
@@ -70,8 +70,8 @@ func TestWakeupsAreFew(t *testing.T) {
 	}
 }
 
-// TestWordsOfWakeups checks that if a session has several moments, the payload has the latest and the earliest, even
-// if the session also changed.
+// TestWordsOfWakeups checks payloads for sessions with several due times. A payload must contain the latest and the
+// earliest time, even if the session also changed.
 func TestWordsOfWakeups(t *testing.T) {
 	t.Parallel()
 	due := storetest.Begin

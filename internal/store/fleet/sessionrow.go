@@ -9,28 +9,28 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SessionColumns has the columns of a session s. [SessionFields] scans them.
+// SessionColumns lists the columns of a session s. [SessionFields] scans them.
 const SessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
-// SessionFields returns the targets to scan [SessionColumns] into.
+// SessionFields returns the targets for scanning [SessionColumns].
 func SessionFields(s *puntuale.Session) []any {
 	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
 		engine.ScanTime(&s.Created), &s.Owner}
 }
 
-// linkedColumns also has the columns of a session's link. Answers show the link, and nodes need it for their
+// linkedColumns also lists the columns of a session's link. API answers show the link, and nodes need it for their
 // sessions. A start does not need it.
 const linkedColumns = SessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
  s.link_condition, s.limited_until`
 
-// ShownColumns has the columns for an answer. An owner whose lease has ended is shown as no owner, because perhaps no
-// node runs.
+// ShownColumns lists the columns for an API answer. If the owner's lease has ended, the owner is shown as 0, because
+// perhaps no node is running.
 var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
-// LinkedFields returns the targets to scan [ShownColumns] into.
+// LinkedFields returns the targets for scanning [ShownColumns].
 func LinkedFields(s *puntuale.Session) []any {
 	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, engine.ScanReason(&s.Link.Detail), engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
 		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))

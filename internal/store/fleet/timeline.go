@@ -10,8 +10,8 @@ import (
 )
 
 // SynchronousNow reads whether a standby has a commit on its disk before the server confirms the commit. remote_write
-// does not count: a standby that has only received data loses them if its machine fails, too. Puntuale assumes that a
-// standby in synchronous_standby_names will be promoted. An operator who promotes another one may lose messages
+// is not enough: a standby that has only received data loses them if its machine fails, too. Puntuale assumes that only
+// a standby in synchronous_standby_names is promoted. An operator who promotes another standby may lose messages
 // (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
@@ -26,12 +26,12 @@ type heartbeatMark struct {
 type Failover struct {
 	From, To int64
 	Lossless bool
-	Since    time.Time // messages that were accepted after this moment may be missing; zero: unknown
+	Since    time.Time // messages that were accepted after this time may be missing; zero: unknown
 	Joined   time.Time // when the last quarantine ended, or when the first node joined
 }
 
-// SameTimeline compares the server's timeline with the one on which the nodes joined. It keeps this record locked
-// until the transaction ends. If the timelines differ, it returns a failover without a quarantine.
+// SameTimeline compares the server's present timeline with the timeline on which the nodes joined. It keeps the record
+// of the timeline locked until the transaction ends. If the timelines differ, it returns a Failover.
 func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, error) {
 	if !s.Dialect.Timed() {
 		return nil, nil
@@ -59,9 +59,9 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. The record that
-// says "synchronous" does not prove it, because it came with the same log. A standby that was behind, and was
-// promoted anyway, also says "synchronous".
+// keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. If it does not,
+// the failover has lost commits. The column "synchronous" proves nothing: a standby that was behind, and was promoted
+// anyway, has the same value in it.
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
@@ -74,7 +74,7 @@ func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 	return leaseEnd >= last.leaseEnd, nil
 }
 
-// noteSynchronous updates the record of how the server commits. It writes only if this has changed.
+// noteSynchronous stores how the server commits. It writes only if this has changed.
 func (s *Fleet) noteSynchronous(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

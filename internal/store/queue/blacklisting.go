@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// AddBlacklisted returns how many entries it added: 0 if the phone or its mark was already there.
+// AddBlacklisted adds an entry to the blacklist. It returns 0 if the phone or its mark was already in the blacklist,
+// and 1 otherwise.
 func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
 	id, err := engine.NextNumber(ctx, a, "blacklist")
 	if err != nil {
@@ -24,7 +25,8 @@ func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 	return n, nil
 }
 
-// AddAllBlacklisted does the same as [AddBlacklisted] for many entries of one client.
+// AddAllBlacklisted does the same as [AddBlacklisted] for many entries of one client. It returns how many entries it
+// added.
 func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
 	last, err := engine.NextNumbers(ctx, a, "blacklist", len(all))
 	if err != nil {

@@ -11,13 +11,15 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// CancelMessages cancels a message only if its intent is 0, which means that no attempt is open. Afterwards no
-// attempt can begin, because every claim compares and writes the same column. If an attempt is open, the message is
-// marked as stopped, by a negative valid_until: it is never repeated or retried. If its attempt certainly did not
-// reach the network, the recorder cancels it (ReopenResults). A receipt that says it was sent still counts.
+// CancelMessages cancels a message only if its intent is 0, which means that no attempt is open. After that no attempt
+// can begin, because every claim compares and writes the intent.
 //
-// A node of the previous version does not know this mark and may open a marked message again. No node can claim such
-// a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
+// If an attempt is open, the message is marked as stopped: its valid_until becomes negative. A stopped message is never
+// repeated or retried. If its attempt certainly did not reach the network, the recorder cancels the message
+// (ReopenResults). A receipt that says the message was sent still counts.
+//
+// A node of the previous version ignores the negative sign, and may set the intent of a stopped message back to 0. No
+// node can claim such a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,
@@ -27,8 +29,8 @@ from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
 returning message.client_id, message.id, message.desired_at, message.next_at, message.state`
 
-// CancelOpen cancels the given messages that are open and not in flight, and returns these. Messages in flight are
-// marked as stopped. refs must be sorted.
+// CancelOpen cancels those of the given messages that are open and not in flight, and returns them. Messages in flight
+// are marked as stopped. refs must be sorted.
 func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -60,7 +62,7 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 	return done, outbox.Emit(ctx, a, now, facts)
 }
 
-// PhoneCandidates finds the messages that a cancellation for phone numbers may reach.
+// PhoneCandidates finds the messages that a cancellation for phone numbers may cancel.
 const PhoneCandidates = `
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p

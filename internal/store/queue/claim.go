@@ -38,17 +38,17 @@ func newClaimKind() *engine.Kind {
 	return k
 }
 
-// ClaimBatch is the work of one claim. It locks in this order: node, campaigns, messages by (client, id), clients.
+// ClaimBatch is the work of one claim. Locks: node, campaigns, messages by (client, id), clients.
 type ClaimBatch struct {
 	puntuale.Claim
 	A    engine.Querier
-	Done time.Time // the moment for messages that the claim closes
+	Done time.Time // done_at of the messages that the claim closes
 
 	Answers   []puntuale.ClaimAnswer
-	order     []int // indexes in Messages of the messages to write, sorted by (client, id)
+	order     []int // indexes in Messages of the messages that may be claimed, sorted by (client, id)
 	standings map[puntuale.ClientID]puntuale.SendPermission
-	erased    int64 // number of erasures when the standings were read
-	marked    bool  // at least one message has a mark
+	erased    int64 // number of erasures when the send permissions were read
+	marked    bool  // at least one item of the claim contains a mark (keyed hash) of its number
 	granted   []grantedRow
 	returned  map[puntuale.ClientID]int64 // credits to give back, by client
 }
@@ -61,9 +61,9 @@ type grantedRow struct {
 	attempt int // number of this attempt
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // the mark of the number is in the blacklist, so the number was there before the message was accepted
-	refused bool // marketing to a person who did not agree to it
-	charged bool // the claim takes a credit for it
+	marked  bool // the blacklist contains the number's mark, so it contained the number before the message was accepted
+	refused bool // marketing to a person who did not agree to marketing
+	charged bool // the claim takes a credit for this message
 }
 
 func (b *ClaimBatch) Run(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 		return fleet.Fence(ctx, b.A, b.Node)
 	}
 	held := func() error { return nil }
-	if b.Node != 0 { // the claim of a device has no node (devicetake.go)
+	if b.Node != 0 { // only the claim of a device has no node (devicetake.go)
 		var err error
 		if held, err = fleet.Leased(ctx, b.A, b.Node); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 	return b.charge(ctx)
 }
 
-// sort leaves out messages of clients that may not send. It sorts the others in the order of locks.
+// sort leaves out messages of clients and campaigns that may not send. It sorts the others in the order of locks.
 func (b *ClaimBatch) sort(ctx context.Context) error {
 	clients := map[puntuale.ClientID]bool{}
 	for _, m := range b.Messages {
@@ -124,7 +124,7 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
-		case m.Intent > 0 && st.WaitReason(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat takes no credit
+		case m.Intent > 0 && st.WaitReason(b.Now) == puntuale.ReasonNoCredit: // allowed, because a repeat needs no new credit
 			b.order = append(b.order, i)
 		case st.WaitReason(b.Now) != "":
 			b.Answers[i] = puntuale.ClaimHeld
@@ -136,14 +136,14 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 	return nil
 }
 
-// campaignRef names a campaign; the tenant comes first.
+// campaignRef is the primary key of a campaign.
 type campaignRef struct {
 	client puntuale.ClientID
 	id     puntuale.CampaignID
 }
 
-// heldCampaigns locks the campaigns of the batch until the transaction commits, and returns those that may not send.
-// So after a pause has committed, no open claim has seen the campaign running. Only changes of state write these
+// heldCampaigns locks the campaigns of the batch until the transaction commits, and returns those that may not send. So
+// after a pause has committed, every claim sees the campaign paused. Only changes of a campaign's state write these
 // rows.
 func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
@@ -179,12 +179,14 @@ const lockCampaigns = `
 select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on c.client_id = u.c and c.id = u.i
 order by c.client_id, c.id for share of c`
 
-// ClaimMessages writes every row. So a cancellation that waits for the row sees the intent and does not cancel the
-// message. The condition names intent and never state. With state, the planner might use the index of open messages,
-// which also has all messages in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
+// ClaimMessages writes the row of every message that it claims. So a cancellation that waits for the row sees the
+// intent, and does not cancel the message. The condition compares intent but never state. With state, the planner might
+// use the index of open messages, which also contains all messages in flight. A repeat (u.x > 0) keeps the time of the
+// first unanswered attempt.
 //
-// After the standings were read, an erasure may replace a number in the blacklist by its mark. Then this statement
-// would find neither. So it returns the number of erasures that it saw. If that number has changed, the claim runs
+// After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
+// statement would find neither the number nor the mark. So it returns the number of erasures that it saw. If this
+// number has changed, the claim runs again.
 // again.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
@@ -198,7 +200,7 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// MarkedMessages finds messages to numbers whose marks are in the blacklist. It is used only for clients that erased
+// MarkedMessages finds messages to numbers whose marks are in the blacklist. It runs only for clients that have erased
 // persons.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
@@ -244,7 +246,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	return nil
 }
 
-// findMarked notes which messages go to numbers whose marks are in the blacklist.
+// findMarked finds the messages to numbers whose marks are in the blacklist, and stores this in granted.
 func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	if !b.marked || len(b.granted) == 0 {
 		return nil
@@ -268,15 +270,15 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	return nil
 }
 
-// RefusedMarketing finds messages to people who withdrew consent, or who never gave it although their client requires
-// it. An erased person is found by the mark of the number.
+// RefusedMarketing finds messages to people who withdrew consent. If the client requires consent, it also finds
+// messages to people who never gave it. It finds an erased person by the mark of the number.
 const RefusedMarketing = `
 select u.c, u.i from $u(c bigint, i bigint, p text, e text)
 where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
  or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
  and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
 
-// findRefused notes which marketing messages their recipients did not agree to.
+// findRefused finds the marketing messages to people who did not agree to marketing, and stores this in granted.
 func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	var marketing []*grantedRow
 	for i := range b.granted {
@@ -305,19 +307,20 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	return nil
 }
 
-// closeBlocked closes messages to blacklisted numbers, and marketing that the person did not agree to. This
-// transaction has already locked the rows. If a message was quarantined after a failover (quarantine.go), its credit
-// stays spent, because the network may have it. But the credit goes back if the number was blacklisted before the
-// message was accepted.
+// closeBlocked closes messages to blacklisted numbers, and marketing to people who did not agree to it. This
+// transaction has already locked the rows.
+//
+// If a message was quarantined after a failover (quarantine.go), its credit stays spent, because the network may have
+// the message. But the credit is given back if the number was blacklisted before the message was accepted.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var credit []int64 // for each message: 0: no credit was taken, 1: the credit stays spent, -1: the credit goes back
+	var credit []int64 // for each message: 0: no credit was taken, 1: the credit stays spent, -1: the credit is given back
 	var state []int64
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
-		// The first attempt may have reached the number before it was blacklisted. So a repeat continues under the
-		// same connector id. A message without a known attempt does not (quarantine.go).
+		// The first attempt may have reached the number before the number was blacklisted. So a repeat may continue
+		// under the same connector id. A quarantined message may not: none of its attempts is known (quarantine.go).
 		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
 		}
@@ -356,8 +359,8 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	return outbox.Emit(ctx, b.A, b.Done, facts)
 }
 
-// charge takes credits for the granted messages, and gives some back. If a client has too few credits, its messages
-// that are due first get them. The intents of the others are undone.
+// charge takes credits for the granted messages, and gives other credits back. If a client has too few credits, the
+// messages that are due first get them. The intents of the client's other messages are undone.
 func (b *ClaimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
@@ -367,7 +370,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	}
 	for c := range b.returned {
 		if b.standings[c].Credits != nil {
-			want[c] = append([]grantedRow{}, want[c]...) // an empty entry, so that this client's row is also locked in order
+			want[c] = append([]grantedRow{}, want[c]...) // without new messages, nothing is taken, but this client's row must be locked in order, too
 		}
 	}
 	if len(want) == 0 {
@@ -397,8 +400,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, returned)
 }
 
-// release undoes intents that this transaction wrote. It deletes the moment of an earlier attempt, because the result
-// of that attempt is known.
+// release undoes intents that this transaction wrote. It deletes intent_at of an earlier attempt, because the result of
+// that attempt is known.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -413,15 +416,15 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If it is, a granted
-// message has the claim's token. Locking this row waits for a commit that is still running. A claim that granted
-// nothing runs again, because a second run changes nothing.
+// checkClaim finds out whether a claim is on disk, after the connection was lost during COMMIT. If it is, the rows of
+// granted messages contain the claim's token. checkClaim locks one such row, and so waits for a commit that is still
+// running. A claim that granted nothing runs again, because a second run changes nothing.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {
 		return false, nil
 	}
-	// The check needs a granted message, because the intents of messages without a credit were undone.
+	// Look only at a granted message, because the intents of messages without a credit were undone.
 	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.Answers[g.index] == puntuale.ClaimGranted })
 	if i < 0 {
 		return false, nil

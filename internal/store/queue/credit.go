@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// TakeCredits takes an amount from each client, or as much as the client has. It returns the amounts that it took.
-// clients must be sorted, because it locks their rows in order before it reads them.
+// TakeCredits takes an amount of credits from each client, or as many as the client has. It returns the amounts that it
+// took. clients must be sorted, because TakeCredits locks their rows in this order.
 func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64, at time.Time) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
 	marks := map[puntuale.ClientID]creditMark{}
@@ -54,8 +54,8 @@ func creditColumns(clients []puntuale.ClientID, amounts []int64) engine.Columns 
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) }), amounts}
 }
 
-// Enter writes entries of the ledger for changes of credits in the same transaction. The sum of a client's entries
-// always equals the client's credits.
+// Enter writes entries of the credit ledger. The same transaction must change the credits. The sum of a client's
+// entries always equals the client's credits.
 func Enter(ctx context.Context, a engine.Querier, kind string, at time.Time, clients []puntuale.ClientID, amounts []int64) error {
 	_, err := a.Exec(ctx, `insert into credit_entry (client_id, at, kind, amount)
  select u.c, $1::bigint, $2::text, u.n from $u(c bigint, n bigint) where u.n <> 0`, engine.Micros(at), kind, creditColumns(clients, amounts))
@@ -65,8 +65,8 @@ func Enter(ctx context.Context, a engine.Querier, kind string, at time.Time, cli
 	return nil
 }
 
-// giveBack returns credits for messages that certainly did not reach the network. counts has the number for each
-// client. A client whose credits are now unlimited gets nothing.
+// giveBack returns credits for messages that certainly did not reach the network. counts contains the number of credits
+// for each client. A client whose credits are now unlimited gets nothing.
 func giveBack(ctx context.Context, a engine.Querier, at time.Time, counts map[puntuale.ClientID]int64) error {
 	if len(counts) == 0 {
 		return nil

@@ -10,17 +10,18 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// creditMark is what is known of a client's credits besides their number.
+// creditMark stores which credit events were already written for a client.
 type creditMark struct {
-	topped   int64 // the credits after the last top-up; 0: not known
-	reported int8  // as client.credits_told
+	topped   int64 // the credits after the last top-up; 0: unknown
+	reported int8  // bits of the column client.credits_told
 }
 
-// lowMark is the number of credits at which a client is told that few are left.
+// lowMark is the number of credits at which the event "credits are low" is written: a tenth of the last top-up, but at
+// least 1.
 func (m creditMark) lowMark() int64 { return max(m.topped/10, 1) }
 
-// fell notes that credits became fewer, and returns the events to write. Each event is written once after a top-up.
-// Otherwise each message that takes the last credit and gives it back would cause the same event again.
+// fell returns the events to write after credits were taken, and the new creditMark. Each event is written only once
+// after a top-up. Otherwise each message that takes the last credit and gives it back would cause the same event again.
 func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) {
 	var types []puntuale.EventType
 	if m.topped == 0 {
@@ -35,7 +36,7 @@ func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) 
 	return m, types
 }
 
-// creditChange is a change of one client's credits that is to be noted or told.
+// creditChange is a change of one client's credits, with the events to write.
 type creditChange struct {
 	client puntuale.ClientID
 	left   int64
@@ -43,7 +44,7 @@ type creditChange struct {
 	types  []puntuale.EventType
 }
 
-// tellCredits notes and tells changes of credits. The transaction has the clients' rows.
+// tellCredits stores the new creditMarks and writes the events. The caller's transaction has locked the clients' rows.
 func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []creditChange) error {
 	if len(all) == 0 {
 		return nil
@@ -78,7 +79,7 @@ func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client 
 	switch {
 	case before == after || before != nil && after != nil && *before == *after:
 		return nil
-	case after == nil: // nothing can run out
+	case after == nil: // unlimited credits cannot run out, so there is no event
 	case before == nil || *after > *before:
 		t.left, t.mark.topped = *after, *after
 		if *after <= 0 {

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// UsageDay names the row that counts a client's calls on one day. While a transaction locks this row, no other
-// transaction can decide about the client's calls.
+// UsageDay is the primary key of the row that counts a client's calls on one day. While a transaction locks this row,
+// no other transaction can decide about the client's calls.
 type UsageDay struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date
@@ -23,14 +23,14 @@ func (d UsageDay) Compare(o UsageDay) int {
 	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// UsageCount is a client's usage before (Prev) and after (Used) the calls of one statement.
+// UsageCount contains a client's number of calls before (Prev) and after (Used) the calls of one statement.
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
-	reported   int8 // as api_usage.told
+	reported   int8 // bits of the column api_usage.told
 }
 
-// Usage returns the client's usage after its ith accepted call, i from 1.
+// Usage returns the client's usage after its accepted call number i, where the first is 1.
 func (c UsageCount) Usage(i int64) puntuale.Usage {
 	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.Prev + i}
 	if c.cap.Valid {
@@ -39,9 +39,9 @@ func (c UsageCount) Usage(i int64) puntuale.Usage {
 	return u
 }
 
-// CountCalls counts many calls at once. Of each client's calls, used - prev are accepted. Accepted call i gets the
-// answer prev + i. Calls of a client without a cap are counted and always accepted. The batch is sorted, so rows are
-// locked in order.
+// CountCalls counts many calls at once. Of each client's calls, used - prev are accepted. Accepted call number i gets
+// the answer prev + i. Calls of a client without a cap are counted and always accepted. The batch is sorted, so rows
+// are locked in order.
 const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
@@ -51,8 +51,9 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
   when g.used > excluded.cap then g.used else excluded.cap end
 returning client_id, day, cap, prev, used, told`
 
-// Count counts calls[i] calls on days[i]. days must be sorted, each only once. The result leaves out deleted clients.
-// ask is the method Query or Queue of a querier. With Queue, the result is filled in later.
+// Count counts calls[i] calls on days[i]. days must be sorted and contain each day once. The result leaves out deleted
+// clients. ask is the method Query or Queue of a querier. With Queue, the result is filled before the next statement
+// returns.
 func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
 	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{
@@ -92,7 +93,7 @@ func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int
 	return nil
 }
 
-// CountAlways counts calls that are never refused, and locks the client's day. n may be 0.
+// CountAlways counts n calls that are never refused, and locks the client's row of the day. n may be 0.
 func CountAlways(ctx context.Context, a engine.Querier, d UsageDay, n int64) (puntuale.Usage, error) {
 	var c UsageCount
 	found, err := engine.QueryOne(ctx, a, `
@@ -110,14 +111,15 @@ returning cap, prev, used, told`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Pr
 	return c.Usage(n), c.Report(ctx, a, d, c.Used)
 }
 
-// Bits of api_usage.told, and of client.credits_told.
+// Bits of the columns api_usage.told and client.credits_told. A set bit means that the event was written.
 const (
-	toldSoon = 1 // 80 percent of the cap are used, or few credits are left
-	toldOver = 2 // all is used
+	toldSoon = 1 // 80 percent of the cap are used, or credits are low
+	toldOver = 2 // the whole cap or all credits are used
 )
 
-// Report writes the events of a client's daily cap. It writes one a day when the calls reach 80 percent of the cap, and
-// one when they reach the cap. used is the number of calls that count today. The transaction has locked the day's row.
+// Report writes the events of a client's daily cap. One is written when the day's calls reach 80 percent of the cap, and
+// one when they reach the cap, each once a day. used is the number of calls that count today. The caller's transaction
+// has locked the day's row.
 func (c UsageCount) Report(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
 	if !c.cap.Valid {
 		return nil

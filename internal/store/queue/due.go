@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// DueColumns has 0 as the campaign if the message is not in the campaign queue, for example because a person sent it
-// again.
+// DueColumns returns 0 as the campaign for a message outside the campaign queue, for example for a message that a
+// person sent again.
 const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
-// dueRow scans DueColumns, one row after another. No other rows are read so often, so it uses plain integers, which
-// need no reflection.
+// dueRow scans DueColumns, one row after another. No other rows are read so often. So it scans into plain integers,
+// which need no reflection.
 type dueRow struct {
 	client, id, session, run, step, due, next, validUntil, intent, at, attempt, repeats, generation, campaign int64
 	phone                                                                                                     string
@@ -47,14 +47,15 @@ func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 	return nil
 }
 
-// BothQueues lists both priorities. So a statement about both queues of a session can use ranges of the index.
+// BothQueues lists both values of priority. With this list, a statement that reads both queues of a session can use
+// ranges of the index.
 const BothQueues = `m.priority in (0, 1)`
 
 // heldCampaign is true for a message m whose campaign may not send now.
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
-// These statements read the open messages of queues in the order of the index, and stop at the limit. On PostgreSQL,
-// one statement reads all queues in one round trip. SQLite has no lateral join, and needs no round trips.
+// These statements read the open messages of queues in the order of the index, and stop at the limit. PostgreSQL reads
+// all queues with one statement, in one round trip. SQLite has no lateral join, and its statements need no round trips.
 const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
@@ -68,8 +69,8 @@ select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority 
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
-	// The next moment of a message in retry is later than its attempt. So if it was tried after $1, its next moment
-	// is also after $1.
+	// For a message in retry, next_at is later than its attempt. So if the attempt was after $1, next_at is also after
+	// $1.
 	RetryingOfSessions = `
 select ` + DueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
@@ -86,18 +87,18 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
  and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
-// Queue is the part of the store for the dispatcher. It implements puntuale.Queue and puntuale.SandboxLedger. Many
-// goroutines may call its methods at once.
+// Queue is the store's part for the dispatcher. It implements puntuale.Queue and puntuale.SandboxLedger. Its methods
+// are safe for concurrent use.
 type Queue struct {
 	*engine.DB
 
 	claim, record, settle, receive, receipt *engine.Kind
 }
 
-// New returns the queue of a database.
+// New returns the Queue of a database.
 func New(db *engine.DB) *Queue {
-	// These tasks may run twice. Outcomes and settlements compare the intent that the caller saw, and a repeated
-	// receipt changes nothing.
+	// Tasks of these kinds may run twice. Outcomes and settlements compare the intent that the caller saw, and a
+	// repeated receipt changes nothing.
 	repeatable := func(k *engine.Kind) *engine.Kind {
 		k.Check = engine.RunAgain
 		return k
@@ -106,7 +107,7 @@ func New(db *engine.DB) *Queue {
 		DB: db, claim: newClaimKind(), record: repeatable(engine.NewSingle("record", engine.PrioritySend)), settle: repeatable(engine.NewSingle("settle", engine.PrioritySend)),
 		receive: newReceiveKind(), receipt: repeatable(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.receipt.Background = true // networks send receipts as fast as messages leave
+	s.receipt.Background = true // networks may send receipts as fast as messages leave
 	return s
 }
 
@@ -188,13 +189,13 @@ func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, end ti
 	return all, nil
 }
 
-// compareDue sorts messages of campaigns behind all others.
+// compareDue sorts messages by their next time and id. Messages in campaign queues come last.
 func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time, and keeps only the steps that the caller wants. A run may have up to 1 MiB, and
-// a step a few KiB. To find the beginning of one step would take as long as decoding all steps.
+// Contents decodes one run at a time, and keeps only the requested steps. A run may have up to 1 MiB, and a step has a
+// few KiB. Decoding all steps of a run takes no longer than finding the beginning of one step.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {
@@ -244,16 +245,16 @@ func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, engine.PublicError(err)
 }
 
-// StandingsOf reads the send permissions of clients.
+// StandingsOf reads the data for the send permissions of clients.
 const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
-// erasures counts the erasures that replaced a blacklisted number by its mark. The database evaluates it once for
-// each statement.
+// erasures counts the erasures that replaced a blacklisted number by its mark. The database evaluates this expression
+// once in each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // standings returns the send permissions of clients. It leaves out clients that do not exist. erased is the number of
-// erasures so far.
+// erasures when the permissions were read.
 func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {

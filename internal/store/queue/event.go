@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// event is something unusual about a message: a retry, a refusal, an uncertain outcome, a late receipt.
+// event is an entry of a message's history: a retry, a refusal, an uncertain outcome or a late receipt.
 type event struct {
 	puntuale.MessageRef
 	kind   string

@@ -11,26 +11,27 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// StoredMessage is what the store knows of a message for which an answer comes late: the answer's attempt is not the
-// present one.
+// StoredMessage contains the stored columns of a message that gets a late outcome. An outcome is late if its attempt is
+// not the message's present attempt.
 type StoredMessage struct {
 	puntuale.MessageRef
 	intent int64
 	state  puntuale.State
 	reason puntuale.Reason
 	credit int
-	erased bool // the person was erased, so only the outcome of the late answer is kept
+	erased bool // the person was erased, so reason and detail of the late outcome are not stored
 }
 
-// outweighed reports whether a late proof of delivery changes the message. It does if the message is open, or was
-// given up as uncertain. If the message was sent again since then, its outcome changes and its state stays
-// RESCHEDULED. A message that was cancelled, or closed for another reason, does not change; it gets an event.
+// outweighed reports whether a late proof of delivery changes the message. It changes an open message, and a message
+// that was given up as uncertain. If such a message was sent again since then, its outcome changes and its state stays
+// RESCHEDULED. A message that was cancelled, or closed for another reason, does not change. Then the late proof only
+// gets an event.
 func (m StoredMessage) outweighed() bool {
 	gaveUp := m.reason.Code == puntuale.ReasonUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp
 }
 
-// merge handles outcomes whose message has another intent now. It never drops a proof of delivery.
+// merge handles outcomes of attempts that are not the message's present attempt. It never drops a proof of delivery.
 func (b *RecordBatch) merge(ctx context.Context) error {
 	var late []int
 	for _, i := range b.Order {
@@ -61,7 +62,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 		r := b.Results[i]
 		m, ok := found[r.MessageRef]
 		if !ok {
-			continue // the message was deleted, and must not come back
+			continue // the message was deleted, and the outcome must not create it again
 		}
 		if r.Outcome.Verdict == puntuale.Sent && m.state == puntuale.Completed {
 			continue // an earlier receipt has already completed the message
@@ -89,8 +90,8 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return b.complete(ctx, sent, unpaid)
 }
 
-// complete makes messages COMPLETED that receipts prove delivered. If the credit of a message was given back,
-// complete takes a credit again, if the client has one left.
+// complete makes messages COMPLETED, because receipts or late outcomes prove their delivery. If a message's credit was
+// given back before, complete takes a credit again, if the client has one.
 func (b *RecordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
 	if _, err := b.A.Exec(ctx, `
 update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,

@@ -2,6 +2,6 @@
 
 package queue
 
-// claimCompares makes a claim compare the intent that the dispatcher saw. The build tag mutate_claim turns this off,
-// to show that the tests notice it.
+// claimCompares makes a claim compare the intent that the dispatcher saw. The build tag mutate_claim removes this
+// condition. Then a test must fail.
 const claimCompares = " and message.intent = u.x"

@@ -3,5 +3,5 @@
 package queue
 
 // CancelsBackwards is false: cancellations lock messages in the same order as claims. The build tag mutate_lockorder
-// changes this, to show that the tests notice it.
+// makes it true. Then a test must fail.
 const CancelsBackwards = false

@@ -3,5 +3,5 @@
 package queue
 
 // forgottenIsSetAside makes a failover that may have lost commits quarantine all due messages. The build tag
-// mutate_timeline turns this off, to show that the tests notice it.
+// mutate_timeline makes it false. Then a test must fail.
 const forgottenIsSetAside = true

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// NoteCampaigns notes a change of state in the audit log, for each campaign that the condition which finds. It also
-// writes facts about it for their clients. args are the arguments of which; they begin at $1.
+// NoteCampaigns writes audit entries and facts about a change of state, for each campaign that fulfils condition. args
+// are the arguments of condition, beginning at $1. The facts are for the campaigns' clients.
 func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, condition string, args ...any) error {
 	if err := tellCampaigns(ctx, a, c, condition, args); err != nil {
 		return err
@@ -28,14 +28,15 @@ func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignCha
 	return nil
 }
 
-// campaignTypes has the states that cause an event when they begin. All ways to end have the same event.
+// campaignTypes maps each state that causes an event to its type of event. All states that end a campaign have the same
+// type.
 var campaignTypes = map[puntuale.CampaignState]puntuale.EventType{
 	puntuale.CampaignRunning: puntuale.EventCampaignStarted, puntuale.CampaignPaused: puntuale.EventCampaignPaused,
 	puntuale.CampaignDone: puntuale.EventCampaignDone, puntuale.CampaignCancelled: puntuale.EventCampaignDone, puntuale.CampaignFailed: puntuale.EventCampaignDone,
 }
 
-// tellCampaigns writes facts about a change of state. It locks the campaigns, so that it reads the new state of one that
-// changes at the same time.
+// tellCampaigns writes facts about a change of state. It locks the campaigns. So if another transaction changes a
+// campaign at the same time, tellCampaigns reads the campaign's state after that change.
 func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, condition string, args []any) error {
 	kind, hasEvent := campaignTypes[c.To]
 	if !hasEvent {
@@ -71,13 +72,13 @@ func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *punt
 	switch {
 	case c.To == puntuale.CampaignRunning:
 		members.Resumed = !m.Started.Equal(c.Now)
-	case c.To.Ended() && c.Reason == "": // if the campaign ended for a reason, nobody counted its messages
+	case c.To.Ended() && c.Reason == "": // if the campaign ended for a reason, its messages were not counted
 		members.Counts = final
 	}
 	return outbox.Detail(members)
 }
 
-// prefixed puts a prefix in front of a text, unless the text is empty.
+// prefixed puts sign in front of a text, unless the text is empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""
@@ -85,8 +86,8 @@ func prefixed(sign, text string) string {
 	return sign + text
 }
 
-// PauseCampaigns pauses all campaigns that send, and lets automations miss earlier facts. It stores the reason for the person who resumes
-// them.
+// PauseCampaigns pauses all campaigns that send, and stores the reason for the person who resumes them. It also makes
+// automations ignore all earlier facts.
 func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err
@@ -95,7 +96,7 @@ func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now ti
 	if err != nil {
 		return fmt.Errorf("pause campaigns: %w", err)
 	}
-	// What rules did lately may be lost, too. So they leave alone what came before.
+	// The latest acts of automations may be lost, too. If automations saw earlier facts again, they might act twice.
 	if _, err := a.Exec(ctx, `update automation_client set since = $1`, engine.Micros(now)); err != nil {
 		return fmt.Errorf("let rules miss what came before: %w", err)
 	}

@@ -14,45 +14,49 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// After a failover that may have lost commits, the network may have every message that was due. The intent and
-// outcome of such a message may be missing here. So the quarantine turns each of them into an attempt without an
-// answer, with a token that no node has. If the network recognises repeats, the message is repeated. Otherwise it
-// waits for a receipt until its deadline, like any attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have any message that was due. The intent and the
+// outcome of such a message may be missing in this database. So the quarantine turns each such message into an attempt
+// without an answer. The attempt has a token that belongs to no node. If the network recognises repeats, the message is
+// repeated. Otherwise the message waits for a receipt until its deadline, like any attempt that a crash left behind.
 //
-// Some messages do not change. They are due later, or were accepted on the new timeline. Or they could not have left:
-// their client may not send, or their number is in the blacklist. The quarantine does not see a number if the
-// blacklist has only its mark. Then the claim of the repeat closes the message and gives its credit back. How long a
-// message was overdue proves nothing, because a queue with a backlog may have sent its oldest message last. Credits
-// limit what a client can have sent. So each of these attempts takes one credit, in the order of due moments.
-// Messages without a credit stay open.
+// Some messages do not change. Some are due later, and some were accepted on the new timeline. Others could not have
+// left, because their client may not send, or because their number is in the blacklist. If the blacklist contains only
+// the number's mark, the quarantine does not find the number. Then the claim of the repeat closes the message and gives
+// its credit back.
+//
+// How long a message was overdue proves nothing, because a queue with a backlog may have sent its oldest message last.
+// But credits limit how many messages a client can have sent. So each of these attempts takes one credit, in the order
+// of due times. Messages without a credit stay open.
 //
 // Nodes that join do this work in chunks, in any order, and again after each interruption. The transaction that finds
-// nothing more renews the record of the timeline. No node can join or claim before that.
+// no more messages renews the record of the timeline. No node can join or claim before that.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
 	token int64
 	now   time.Time
 	count int
-	done  bool // the quarantine is done, perhaps by another node
+	done  bool // the quarantine has ended, perhaps by the work of another node
 }
 
 const (
-	// ClockSlack is the largest difference expected between clocks of servers and databases.
+	// ClockSlack is the largest expected difference between the clocks of servers and databases.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is how far counters are raised: beyond every number whose use may be lost.
+	// ForgottenJump is added to counters. After the jump, they are beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock otherwise.
+	// IdLeap is how far identifiers are raised after a failover. idAhead is how far identifiers may be ahead of the
+	// clock in normal operation.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 )
 
-// reasonFailover says that another server became the database, so its last records may be missing.
+// reasonFailover is the reason of quarantined messages: the database server changed, so the last records may be
+// missing.
 const reasonFailover puntuale.ReasonCode = "maybe.failover"
 
-// SettleTimeline does the quarantine after a failover, and renews the record of the timeline.
+// SettleTimeline does the quarantine after a failover, and then renews the record of the timeline.
 func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
 	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
 	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
@@ -101,10 +105,10 @@ func (q *quarantine) Run(ctx context.Context) error {
 	return q.s.OnFleet(ctx, q.finish)
 }
 
-// due returns the latest due moment of a message that may have been claimed.
+// due returns the latest due time (in µs) of a message that may have been claimed.
 func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(ClockSlack)) }
 
-// accepted returns the latest moment at which the old timeline may have accepted a message.
+// accepted returns the latest time (in µs) at which the old timeline may have accepted a message.
 func (q *quarantine) accepted() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -113,9 +117,9 @@ func (q *quarantine) accepted() int64 {
 }
 
 // numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
-// because a resent message keeps the moment at which its run was accepted. Identifiers grow with the clock. They may
-// be ahead of it by the blocks that several writers took at once. For an hour after a failover, they may also be
-// ahead by [IdLeap].
+// because received_at of a resent message's run is the time of the first call. Identifiers grow with the clock. They
+// may be ahead of the clock by the blocks that several writers took at once. For an hour after a failover, they may
+// also be ahead by [IdLeap].
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -127,7 +131,7 @@ func (q *quarantine) numbered() int64 {
 	return FirstID(latest.Add(ClockSlack + idAhead))
 }
 
-// readCursor says where the next read of a session's queue begins.
+// readCursor is the place in a session's queue where the next read begins.
 type readCursor struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
@@ -162,7 +166,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 	}
 }
 
-// candidates reads the next chunk of a session, unless the quarantine is already done.
+// candidates reads the next chunk of a session's messages, unless the quarantine has ended.
 func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
 	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return nil, err
@@ -176,7 +180,7 @@ order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.acc
 		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
-// isOpen locks the record of the timeline, and reports whether the quarantine is not done yet.
+// isOpen locks the record of the timeline, and reports whether the quarantine still has to be done.
 func (q *quarantine) isOpen(ctx context.Context, a engine.Querier) (bool, error) {
 	var timeline int64
 	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
@@ -186,8 +190,8 @@ func (q *quarantine) isOpen(ctx context.Context, a engine.Querier) (bool, error)
 	return !q.done, nil
 }
 
-// mark turns a chunk of one session's messages, in due order, into attempts without an answer. It locks messages by
-// (client, id), then clients.
+// mark turns a chunk of one session's messages into attempts without an answer. The rows are sorted by due time. Locks:
+// messages by (client, id), then clients.
 func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedRow) (int, error) {
 	client := rows[0].Client
 	known, _, err := standings(ctx, a, []puntuale.ClientID{client})
@@ -219,7 +223,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	if err != nil {
 		return 0, err
 	}
-	// Attempt 0 says that no attempt is known, so a claim still checks the blacklist.
+	// Attempt 0 means that no attempt is known. So a later claim of the message still checks the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
@@ -237,7 +241,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}))
 }
 
-// stillOpen locks messages in their order. It leaves out those that are no longer open.
+// stillOpen locks messages in the order of locks. It leaves out messages that are no longer open.
 func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]grantedRow, error) {
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
@@ -256,8 +260,8 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record of the timeline. It removes the nodes of the old timeline, so that their sessions are free
-// at once. It also raises counters, so that numbers that may have been used are not given out again.
+// finish renews the record of the timeline. It removes the nodes of the old timeline, so that other nodes can take
+// their sessions at once. It also raises counters, so that no number that may have been used is used again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.isOpen(ctx, a); err != nil || !still {
 		return err
@@ -283,7 +287,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
-	var linked bool // the same database has the keys of linked numbers
+	var linked bool // the same database contains the keys of linked numbers
 	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// KeepReceipts handles the receipts of one client in one transaction. A webhook brings receipts of only one client.
+// KeepReceipts handles the receipts of one client in one transaction. A network's webhook request contains receipts of
+// only one client.
 func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
@@ -37,7 +38,7 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 	return unknown, nil
 }
 
-// keptReceipts is the work of one transaction. It locks messages by (client, id), then their other rows, then the
+// keptReceipts is the work of one transaction. Locks: messages by (client, id), then the messages' other rows, then the
 // client.
 type keptReceipts struct {
 	a       engine.Querier
@@ -46,19 +47,19 @@ type keptReceipts struct {
 	unknown int
 }
 
-// receiptTarget is a message for which receipts came.
+// receiptTarget is a message for which receipts arrived.
 type receiptTarget struct {
 	StoredMessage
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool             // its charge was already counted
-	charge   *puntuale.Charge // charge to count now; nil: none
+	billed   bool             // its charge has been counted
+	charge   *puntuale.Charge // charge to count in this transaction; nil: none
 	before   puntuale.DeliveryStatus
-	receipts puntuale.DeliveryStatus // stored receipts, and later also the new ones
-	failed   bool                    // its outcome is FAILED; somebody may have sent it again since
+	receipts puntuale.DeliveryStatus // the stored receipts, and later also the new ones
+	failed   bool                    // its outcome is FAILED, even if somebody sent it again later
 	changed  bool
-	last     *puntuale.DeliveryReceipt // the receipt that decided
+	last     *puntuale.DeliveryReceipt // the receipt that decides about the message
 }
 
 func (b *keptReceipts) Run(ctx context.Context) error {
@@ -124,7 +125,7 @@ func (b *keptReceipts) Run(ctx context.Context) error {
 	return outbox.Emit(ctx, b.a, b.now, facts)
 }
 
-// lock locks the messages, and reads them with their stored receipts.
+// lock locks the messages, and reads them together with their stored receipts.
 func (b *keptReceipts) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
@@ -148,7 +149,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return found, nil
 }
 
-// add adds a receipt to the stored ones. A failure of an earlier attempt says nothing about the message.
+// add adds a receipt to the stored receipts. It ignores a failure of an earlier attempt.
 func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
 		m.billed, m.charge = true, &e.Charge
@@ -166,7 +167,7 @@ func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	}
 }
 
-// verdict returns the verdict that changes the message, or 0 if it does not change.
+// verdict returns the verdict that changes the message, or 0 if the receipts do not change the message.
 func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
 	contradicts := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
@@ -186,7 +187,7 @@ func (m *receiptTarget) event(kind string) event {
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
-// arrivals returns the facts that the message arrived, or was read, for the first time.
+// arrivals returns facts if this transaction's receipts are the first about delivery or about reading.
 func (m *receiptTarget) arrivals() (facts []outbox.Fact) {
 	if m.before.Delivered.IsZero() && !m.receipts.Delivered.IsZero() {
 		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageDelivered))
@@ -220,7 +221,8 @@ func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) e
 	return nil
 }
 
-// countCharges counts what the network bills for messages of campaigns. It locks rows in the order of their key.
+// countCharges counts the messages of campaigns for which the network reported a charge. It locks rows in the order of
+// their key.
 func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
@@ -244,7 +246,7 @@ func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) e
 	return nil
 }
 
-// chargeKey is the key of a row in table charge.
+// chargeKey is the primary key of the table charge.
 type chargeKey struct {
 	client, campaign  int64
 	country, category string
@@ -274,7 +276,7 @@ func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error
 	return r.complete(ctx, indexes, unpaid)
 }
 
-// fail makes messages FAILED that the network gave up, and gives their credits back.
+// fail makes messages FAILED, because the network could not deliver them. It gives their credits back.
 func (b *keptReceipts) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil

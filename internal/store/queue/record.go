@@ -35,7 +35,7 @@ func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	return applied, nil
 }
 
-// RecordBatch is the work of one batch of outcomes. It locks messages by (client, id), then clients.
+// RecordBatch is the work of one batch of outcomes. Locks: messages by (client, id), then clients.
 type RecordBatch struct {
 	A       engine.Querier
 	Now     time.Time
@@ -46,18 +46,18 @@ type RecordBatch struct {
 	returned map[puntuale.ClientID]int64 // credits to give back, by client
 	events   []event
 	facts    []outbox.Fact
-	known    map[puntuale.MessageRef]bool // messages that were already uncertain before
-	stopped  []puntuale.MessageRef        // messages that were stopped in flight, and whose attempt ended in a retry
+	known    map[puntuale.MessageRef]bool // messages that were uncertain before
+	stopped  []puntuale.MessageRef        // messages that were stopped in flight, and whose attempt may be retried
 }
 
-// factBuffers keeps slices for reuse in later batches. A batch has many facts, and mostly nobody wants them.
+// factBuffers keeps slices for reuse in later batches. A batch has many facts, but usually no subscription wants them.
 var factBuffers = sync.Pool{New: func() any { return new([]outbox.Fact) }}
 
 func (b *RecordBatch) Run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
 	b.stopped, b.events, b.known = nil, nil, nil
 	facts := factBuffers.Get().(*[]outbox.Fact)
-	b.facts = slices.Grow((*facts)[:0], len(b.Results)) // at once, not by doubling
+	b.facts = slices.Grow((*facts)[:0], len(b.Results)) // allocate once, instead of growing step by step
 	defer func() {
 		*facts = b.facts[:0]
 		factBuffers.Put(facts)
@@ -77,12 +77,13 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 	return outbox.Emit(ctx, b.A, b.Now, b.facts)
 }
 
-// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). There are two statements, because
+// An outcome closes a message (sent, refused) or leaves it open (retry, uncertain). There are two statements, because
 // closing writes more columns, and a statement updates the indexes of all columns that it writes. A batch that needs
 // both statements first locks all its rows in order.
 //
-// An uncertain message has the moment of its next check in next_at. Closing it sets next_at back to the moment of the
-// attempt. If a credit is given back, the column credit becomes negative, so that these rows can be found.
+// For an uncertain message, next_at is the time of the next check. When the message is closed, next_at becomes the time
+// of the attempt again. If a credit is given back, the column credit becomes negative, so that the code finds these
+// rows.
 var (
 	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
@@ -92,8 +93,9 @@ from $u(c bigint, i bigint, t bigint, s smallint, r text, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
 returning message.client_id, message.id, message.credit, 0, 0`
 
-	// u.k is 1 for a retry, which gives the credit back. u.f is 1 if the attempt counts. The statement returns
-	// messages that were stopped in flight (CancelMessages); they are cancelled after they are open again.
+	// u.k is 1 for a retry, which gives the credit back. u.f is 1 if the attempt does not count. The statement
+	// also returns whether a message was stopped in flight (CancelMessages). Such messages are cancelled after their
+	// intent is 0.
 	ReopenResults = `
 update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
  credit = case when u.k = 1 then -message.credit else message.credit end,
@@ -113,7 +115,7 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.Order {
 		if b.Results[i].Token <= 0 {
-			continue // a result without a token is skipped, because 0 would match a message that was never tried
+			continue // skip a result without a token: its 0 would match a message that was never tried
 		}
 		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
@@ -183,14 +185,14 @@ func (b *RecordBatch) reopen(ctx context.Context, indexes []int) error {
 	return nil
 }
 
-// findUncertain finds the messages that were already uncertain before.
+// findUncertain finds the messages that were uncertain before.
 func (b *RecordBatch) findUncertain(ctx context.Context, indexes []int) (err error) {
 	uncertain := slices.DeleteFunc(slices.Clone(indexes), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
 	b.known, err = uncertainBefore(ctx, b.A, b.refs(uncertain))
 	return err
 }
 
-// columns returns the first columns, which the statements of all outcomes have.
+// columns returns the columns that the statements for all outcomes have in common.
 func (b *RecordBatch) columns(indexes []int) engine.Columns {
 	return engine.Columns{
 		engine.Column(indexes, func(i *int) int64 { return int64(b.Results[*i].Client) }),
@@ -203,7 +205,7 @@ func (b *RecordBatch) refs(indexes []int) []puntuale.MessageRef {
 	return engine.Column(indexes, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
 }
 
-// apply runs one of the statements. It notes which outcomes were stored, the credits to give back, and the events.
+// apply runs one of the statements. It collects which outcomes were stored, which credits to give back, and the events.
 func (b *RecordBatch) apply(ctx context.Context, text string, args []any, indexes []int) error {
 	index := make(map[puntuale.MessageRef]int, len(indexes))
 	for _, i := range indexes {
@@ -240,10 +242,10 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, indexe
 	})
 }
 
-// words returns reason and detail of an outcome as one reason.
+// words returns the reason and the detail of an outcome as one reason.
 func words(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
 
-// LockMessages locks messages in their order, for a transaction that writes them with several statements.
+// LockMessages locks messages in the order of locks, for a transaction that writes them with several statements.
 func LockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {
 	err := a.Query(ctx, `select message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,

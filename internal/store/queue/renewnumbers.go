@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// renewals has the statements of [RenewNumbers]. Numbers of keys have 24 bits.
+// renewals lists the statements of [RenewNumbers]. Ids of prekeys have 24 bits.
 var renewals = []string{
 	`delete from whatsmeow_sessions`,
 	`delete from whatsmeow_sender_keys`,
@@ -16,8 +16,8 @@ var renewals = []string{
  where p.key_id = (select max(q.key_id) from whatsmeow_pre_keys q where q.jid = p.jid) and p.key_id < 16777215 - 10000`,
 }
 
-// RenewNumbers changes restored keys of linked numbers, so that they are safe to use although the network knows newer
-// ones.
+// RenewNumbers changes the restored keys of linked numbers. After that they are safe to use, although the network has
+// seen newer keys than those in the backup.
 func RenewNumbers(ctx context.Context, a engine.Querier) error {
 	for _, text := range renewals {
 		if _, err := a.Exec(ctx, text); err != nil {

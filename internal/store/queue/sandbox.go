@@ -11,10 +11,10 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// This file keeps the simulated network's ledger. It does not use the message rows, because a real network does not
-// know them.
+// This file stores the simulated network's ledger. It never reads the message rows, because a real network does not
+// have them.
 
-// receivedMessage is a message to write into the ledger.
+// receivedMessage is a message that is written into the ledger.
 type receivedMessage struct {
 	puntuale.SandboxMessage
 	content string

@@ -12,10 +12,12 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// These statements close an open message as FAILED, or set its next check. The message must still have the intent that
-// the caller saw. If an unanswered attempt took a credit, the credit stays spent. A node of the previous version may
-// have opened a message again that was stopped in flight (cancellation.go). Such a message looks expired, and becomes
-// CANCELLED. A message that a campaign holds back does not expire.
+// These statements close an open message as FAILED, or set the time of its next check. The message must still have the
+// intent that the caller saw. If an unanswered attempt took a credit, the credit stays spent.
+//
+// A node of the previous version may have set the intent of a message that was stopped in flight back to 0
+// (cancellation.go). Such a message looks expired, and becomes CANCELLED. A message that a campaign holds back does not
+// expire.
 var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
@@ -50,8 +52,8 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-// Settle closes or moves messages without an attempt, inside a transaction. It needs the lease of the node. Node 0
-// means that a call does it, without a lease. Errors: puntuale.ErrFenced.
+// Settle closes or moves messages without an attempt, inside the caller's transaction. It checks the lease of the node.
+// If node is 0, an API call settles the messages, and no lease is needed. Errors: puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {
@@ -71,7 +73,7 @@ func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 			return fmt.Errorf("message %d: cannot be settled as %v", m.ID, m.State)
 		}
 	}
-	if len(failed) > 0 && len(moved) > 0 { // two statements follow, so all rows are first locked in order
+	if len(failed) > 0 && len(moved) > 0 { // two statements follow, so lock all rows in order first
 		refs := engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
 		if err := LockMessages(ctx, a, refs); err != nil {
 			return err

@@ -29,7 +29,7 @@ func list(v *page.Request) error {
 	return v.Show(Automations(ListPage{Rows: all, names: n}))
 }
 
-// namesOf reads the names of what automations name.
+// namesOf reads the names of the sequences and sessions in the given automations.
 func namesOf(v *page.Request, all ...puntuale.Automation) (names, error) {
 	n := names{map[puntuale.SequenceChoice]string{}, map[string]string{}}
 	wanted := map[puntuale.SequenceChoice]bool{}
@@ -110,7 +110,7 @@ func edit(v *page.Request) error {
 	return v.Show(Edit(e))
 }
 
-// editor makes everything that the editor shows with a form. focus is the row that gets the focus.
+// editor returns the data that the editor shows for a form. focus is the name of the row that gets the focus.
 func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 	read := readForm(f)
 	e := Editor{Form: f, ID: f.Value("id"), Kind: read.Trigger.Kind, Like: f.Value("like"), Focus: focus, Rule: read.Automation}
@@ -138,7 +138,7 @@ func editor(v *page.Request, f *view.Form, focus string) (Editor, error) {
 	return e, err
 }
 
-// choices reads what a person may choose in the editor.
+// choices reads the sequences, sessions, templates and fields that a person can choose in the editor.
 func (e *Editor) choices(v *page.Request) (err error) {
 	if e.Sequences, err = page.SequenceChoices(v, ""); err != nil {
 		return err
@@ -181,13 +181,14 @@ func nameOf(v *page.Request, id puntuale.SequenceID) (string, error) {
 	return s.Name, err
 }
 
-// mostFields bounds the fields that the editor offers, and the contacts and sequences that it takes them from.
+// mostFields is the number of fields that the editor offers. mostRead is the number of contacts, and of sequences, that
+// are searched for these fields.
 const (
 	mostFields = 12
 	mostRead   = "50"
 )
 
-// fieldNames are the fields of the newest sequences and of some contacts: the usual one first.
+// fieldNames returns "nome", then the fields of some contacts, then the fields of the newest sequences.
 func fieldNames(v *page.Request) ([]string, error) {
 	all := []string{"nome"}
 	add := func(name string) {
@@ -213,7 +214,7 @@ func fieldNames(v *page.Request) ([]string, error) {
 	return all, err
 }
 
-// draft shows the form with other rows, or what the rule would do.
+// draft shows the form again, with other rows or with the result of a trial.
 func draft(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -275,7 +276,7 @@ func update(v *page.Request) error {
 	return v.Redirect(address(v, done.ID))
 }
 
-// compare notes what somebody else saved meanwhile.
+// compare shows what somebody else saved since the form was filled.
 func compare(v *page.Request, err error, f *view.Form) error {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return nil
@@ -297,7 +298,7 @@ func compare(v *page.Request, err error, f *view.Form) error {
 	return nil
 }
 
-// wholeWords are all that a rule says, with its texts in full and its mapping.
+// wholeWords describes a rule completely, including its full texts and its mapping.
 func wholeWords(ctx context.Context, a puntuale.Automation, n names) string {
 	parts := []string{sentence(ctx, a, n)}
 	for _, x := range a.Actions {
@@ -309,7 +310,7 @@ func wholeWords(ctx context.Context, a puntuale.Automation, n names) string {
 	return strings.Join(parts, "\n")
 }
 
-// refused shows a form with its faults.
+// refused shows a form again, with its faults.
 func refused(v *page.Request, err error, f *view.Form) error {
 	if e, _ := page.Refusal(err); e == nil {
 		return err

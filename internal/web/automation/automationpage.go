@@ -17,70 +17,72 @@ type ListPage struct {
 	names names
 }
 
-// RulePage is one automation with its log.
+// RulePage is the page of one automation, with its log.
 type RulePage struct {
 	puntuale.Automation
-	Hook         string // the address of its hook, with the server's own if that is known; "" none
-	HookLost     bool   // this server cannot open the address
+	Hook         string // the address of its hook, with the server's own address if this is known; "": no hook
+	HookLost     bool   // true: this server cannot unseal the address
 	names        names
 	Firings      []puntuale.Firing
 	Cursor, Next string
 	Question     *view.Form
 }
 
-// Editor is the form of an automation, with everything around it.
+// Editor is the page with the form of an automation.
 type Editor struct {
 	Form      *view.Form
-	ID        string // "" of a new one
+	ID        string // "": a new automation
 	Kind      puntuale.TriggerKind
-	Like      string // the example that it began with; ""
-	Focus     string // the row that gets the focus; "" none
+	Like      string // the example on which the rule is based; "": none
+	Focus     string // the row that gets the focus; "": none
 	Rule      puntuale.Automation
 	Sequences []view.Option
 	Sessions  []view.Option
 	Templates []string
-	Fields    []string // of contacts, and of the sequences: what a person may choose
+	Fields    []string // fields of contacts and of sequences that a person can choose
 	Pair      Pair
 	Payload   Payload
 	Try       Trial
 	names     names
 }
 
-// Pair is the default sequences of the default session.
+// Pair contains the names of the default session and its default sequences.
 type Pair struct{ Session, Start, Stop string }
 
-// Payload is the last payload of a hook.
+// Payload is the last payload that a hook received.
 type Payload struct {
 	Came    bool
 	When    string
 	Members []payload.Member
 }
 
-// Trial is what an automation would do.
+// Trial is the result of a trial: what an automation would do.
 type Trial struct {
-	Asked   bool // somebody asked
+	Asked   bool // true: the person requested a trial
 	Would   bool
 	Checks  []Check
 	Actions []TrialAction
-	Found   []payload.Member // what the mapping found: fields and values
+	Found   []payload.Member // the fields and values that the mapping found
 	Faults  []string
 }
 
-// TrialAction is what one action would do. The other members are only for starts and sends.
+// TrialAction is the effect that one action would have. Messages, More, Skipped and Warnings are only set for starts
+// and sends.
 type TrialAction struct {
 	Says     string
-	Refused  string   // why it would not happen; "": it would
-	Faults   []string // what is wrong with the values
+	Refused  string   // the reason why the action would not be done; "": it would be done
+	Faults   []string // faults of the values
 	Messages []puntuale.PlannedMessage
-	More     int // messages after those in Messages
+	More     int // the number of messages after those in Messages
 	Skipped  []puntuale.SkippedStep
-	Warnings []string // what the messages would meet as things are now
+	Warnings []string // problems that the messages would have in the present state
 }
 
-// firstMessages is how many messages of a start a trial shows.
+// firstMessages is the number of a start's messages that a trial shows.
 const firstMessages = 5
 
-// shown are the actions that a trial shows: all of a rule that would act, else those that keep it from acting.
+// shown returns the actions that a trial shows. If the rule would act, these are all actions. Otherwise they are the
+// actions that prevent it.
 func (t Trial) shown() []TrialAction {
 	if t.Would {
 		return t.Actions
@@ -88,7 +90,7 @@ func (t Trial) shown() []TrialAction {
 	return slices.DeleteFunc(slices.Clone(t.Actions), func(x TrialAction) bool { return x.Refused == "" })
 }
 
-// Check is one line of a trial.
+// Check is one condition in a trial's result.
 type Check struct {
 	Held bool
 	Says string
@@ -109,7 +111,8 @@ func (e Editor) rows(name string) []string {
 	return all
 }
 
-// options are the choices of a sequence. They have the value, even if its sequence is not among the newest.
+// options returns the sequences as options of a choice. The present value is always included, even if its sequence is
+// not among the newest.
 func (e Editor) options(ctx context.Context, none, value string, more ...view.Option) []view.Option {
 	all := []view.Option{{Value: "", Text: none}}
 	all = append(append(all, more...), e.Sequences...)
@@ -121,7 +124,7 @@ func (e Editor) options(ctx context.Context, none, value string, more ...view.Op
 	return append(all, view.Option{Value: value, Text: e.names.sequence(ctx, puntuale.SequenceChoice(value))})
 }
 
-// words say which sequence is the default one of the default session now.
+// words returns a sentence with the present default sequence of the default session.
 func (p Pair) words(ctx context.Context, key, name string) string {
 	if name == "" {
 		return view.T(ctx, "automation."+key+"_default_none", "Session", p.Session)
@@ -129,7 +132,7 @@ func (p Pair) words(ctx context.Context, key, name string) string {
 	return view.T(ctx, "automation."+key+"_default_now", "Session", p.Session, "Sequence", name)
 }
 
-// fineConditions reports whether a form uses conditions that are folded away.
+// fineConditions reports whether a form uses conditions that are hidden at first.
 func (e Editor) fineConditions() bool {
 	for _, name := range []string{"conditions.window.weekdays", "conditions.window.from", "conditions.window.to", "conditions.window.holidays"} {
 		if e.Form.Value(name) != "" || e.Form.Fault(name) != "" {
@@ -139,7 +142,7 @@ func (e Editor) fineConditions() bool {
 	return false
 }
 
-// kinds are the choices of what a rule waits for.
+// kinds returns the options for a rule's trigger.
 func kinds(ctx context.Context) []view.Option {
 	var all []view.Option
 	for _, k := range puntuale.TriggerKinds() {
@@ -156,7 +159,7 @@ func words[T ~string](ctx context.Context, key string, all ...T) []view.Option {
 	return options
 }
 
-// firingWhy says why a rule did not act, or not wholly.
+// firingWhy returns the reason why a rule did not act, or acted only in part.
 func firingWhy(ctx context.Context, f puntuale.Firing) string {
 	if f.Reason == "" {
 		return ""
@@ -172,7 +175,7 @@ func ruleURL(ctx context.Context, id puntuale.AutomationID, more string) string 
 	return fmt.Sprintf("%s/automations/%d%s", view.Base(ctx), id, more)
 }
 
-// examples are rules that people can change into their own. like is the example's name in a page's address.
+// examples are rules that people can adapt. like is the example's name in a page's address.
 var examples = []struct{ like, icon string }{
 	{"birthday", "calendar-event"}, {"info", "message-circle"}, {"noshow", "hourglass"}, {"renewal", "repeat"}, {"form", "link"},
 }

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// beginning is a rule to begin with: an example, or a rule that still waits for its parts.
+// beginning returns the rule that a new form shows: an example, or a rule whose parts are still empty.
 func beginning(v *page.Request) (a puntuale.Automation, like string) {
 	like = v.Query("like")
 	a = puntuale.Automation{Active: true, Name: v.T("automation.like." + like)}
@@ -37,11 +37,11 @@ func beginning(v *page.Request) (a puntuale.Automation, like string) {
 	return a, like
 }
 
-// sequenceFrom is the newest sequence of which a step counts from the date; "" if there is none.
+// sequenceFrom returns the newest sequence with a date field of this name, or "" if there is none.
 func sequenceFrom(v *page.Request, field string) puntuale.SequenceChoice {
 	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostRead}})
 	if err != nil {
-		return "" // the person chooses
+		return "" // the person must choose a sequence
 	}
 	for _, s := range found {
 		for _, f := range s.Fields {
@@ -53,7 +53,7 @@ func sequenceFrom(v *page.Request, field string) puntuale.SequenceChoice {
 	return ""
 }
 
-// newest is the newest sequence; "" if there is none.
+// newest returns the newest sequence, or "" if there is none.
 func newest(v *page.Request) puntuale.SequenceChoice {
 	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: "1"}})
 	if err != nil || len(found) == 0 {
@@ -67,7 +67,7 @@ func (e Editor) lacksSequence() bool {
 	return (e.Like == "birthday" || e.Like == "renewal") && len(e.Rule.Actions) > 0 && e.Rule.Actions[0].Sequence == ""
 }
 
-// sequenceLike is the query of a new sequence that an example needs.
+// sequenceLike returns the address query for creating the sequence that an example needs.
 func (e Editor) sequenceLike() string {
 	if e.Like == "birthday" || e.Like == "renewal" {
 		return "?like=" + e.Like

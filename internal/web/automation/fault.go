@@ -11,10 +11,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ofList is the location of a fault inside a list that the form shows as one text.
+// ofList matches the location of a fault in a list, if the form shows the list as one text.
 var ofList = regexp.MustCompile(`^(body\.(?:trigger\.words|conditions\.tags|actions\[\d+\]\.(?:add|remove)))\[\d+\]$`)
 
-// atRows moves faults to the fields of the form: those of a mapping to their rows, those of a list to its text.
+// atRows moves faults to the form's fields. A fault of a mapping moves to the mapping's row, and a fault of a list to
+// the list's text.
 func atRows(err error, f *view.Form) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -40,7 +41,7 @@ func nothingToShow(code puntuale.ReasonCode) bool {
 	return code == puntuale.FaultSequenceNothingToShow || code == puntuale.FaultSequenceNothingToShowOrTemplate
 }
 
-// mapRow is the field of a mapping's row that names where a field stands.
+// mapRow returns the name of the field that contains the path of the mapped field name.
 func mapRow(f *view.Form, name string) string {
 	for i := range rowCount(f, "map") {
 		if at := rowName("map", i); f.Value(at+".field") == name {
@@ -64,7 +65,8 @@ func (e Editor) back(ctx context.Context) string {
 	return view.Base(ctx) + "/automations/" + e.ID
 }
 
-// sequencesOf are the choices of a start and of a stop. What only a stop has is hidden for a start.
+// sequencesOf returns the options for the sequence of a start or a stop. Options that only a stop has are hidden for a
+// start.
 func (e Editor) sequencesOf(ctx context.Context, at string) []view.Option {
 	return e.options(ctx, view.T(ctx, "automation.choose_sequence"), e.Form.Value(at+".sequence"),
 		view.Option{Value: string(puntuale.SequenceDefault), Text: view.T(ctx, "automation.default")},

@@ -14,24 +14,25 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// The form of an automation names its fields by the locations at which control reports faults: "trigger.hours", "actions[1].text". Words and
-// tags are one text with commas. A mapping is rows of a field and a path, "map[0].field" and "map[0].path"; the first row is the phone.
-// Fields that begin with "try." are the trial's.
+// Names of the form's fields are the locations at which control reports faults, such as "trigger.hours" or
+// "actions[1].text". Words and tags are one text with commas. A mapping has rows with a field and a path:
+// "map[0].field" and "map[0].path". The first row is the phone number. Fields that begin with "try." belong to the
+// trial.
 
-// Rows of the form that come several times, with the fields of each.
+// rowParts contains the kinds of rows that may occur several times, with the fields of each kind.
 var rowParts = map[string][]string{
 	"map":               {".field", ".path"},
 	"conditions.fields": {".name", ".op", ".value"},
 	"actions":           {".kind", ".sequence", ".what", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template", ".purpose", ".add", ".remove"},
 }
 
-// mostRows bounds the rows of each kind.
+// mostRows is the largest number of rows of each kind.
 var mostRows = map[string]int{"map": puntuale.MaxHookFields, "conditions.fields": puntuale.MaxConditionFields, "actions": puntuale.MaxActions}
 
-// rowName is the name of a row: "actions[1]".
+// rowName returns the name of a row, such as "actions[1]".
 func rowName(rows string, i int) string { return fmt.Sprintf("%s[%d]", rows, i) }
 
-// rowCount is how many rows of a kind a form has.
+// rowCount returns the number of rows of a kind in the form.
 func rowCount(f *view.Form, rows string) int {
 	n, err := strconv.Atoi(f.Value(rows + ".count"))
 	if err != nil {
@@ -44,7 +45,7 @@ func setRowCount(f *view.Form, rows string, n int) {
 	f.Values.Set(rows+".count", strconv.Itoa(n))
 }
 
-// formFields names every field of a form, in reading order, for faults.
+// formFields returns the names of all fields in the form, in the order of the page.
 func formFields(f *view.Form) []string {
 	all := []string{"name", "active", "trigger.kind", "trigger.words", "trigger.first", "trigger.sequence", "trigger.hours", "trigger.is", "trigger.repeat", "trigger.field", "trigger.map"}
 	add := func(rows string) {
@@ -64,14 +65,14 @@ func formFields(f *view.Form) []string {
 	return all
 }
 
-// Ways of the trigger reply.
+// Choices of which replies a rule waits for.
 const (
 	anyReply   = "any"
 	firstReply = "first"
 	wordsReply = "words"
 )
 
-// formOf shows an automation in a form.
+// formOf returns the form of an automation.
 func formOf(a puntuale.Automation) *view.Form {
 	f := view.NewForm("name", a.Name)
 	set := func(name, value string) {
@@ -134,7 +135,7 @@ func fillMap(f *view.Form, m map[string]string) {
 	}
 }
 
-// phoneField is the field of a mapping that has the person's number.
+// phoneField is the name under which a mapping contains the person's number.
 const phoneField = "phone"
 
 func fillWindow(f *view.Form, w *puntuale.Window) {
@@ -183,13 +184,14 @@ func degrees(x *float64) string {
 	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
-// reader reads an automation from its form. Fields that cannot be read are faults.
+// reader reads an automation from its form. A field that cannot be read is a fault.
 type reader struct {
 	f      *view.Form
 	faults []puntuale.Fault
 }
 
-// readForm reads an automation from its form. It leaves out what the chosen kinds do not use: those fields are hidden.
+// readForm reads an automation from its form. It ignores fields that the chosen kinds do not use, because the page
+// hides these fields.
 func readForm(f *view.Form) automation.Draft {
 	r := &reader{f: f}
 	a := puntuale.Automation{Name: r.word("name"), Active: f.Is("active", "on"), Trigger: r.trigger()}
@@ -206,7 +208,7 @@ func (r *reader) refuse(name string, code puntuale.ReasonCode) {
 	r.faults = append(r.faults, puntuale.Fault{Location: "body." + name, Code: code})
 }
 
-// list reads a text with commas, or several lines.
+// list reads a text that commas, semicolons or line breaks separate.
 func (r *reader) list(name string) (all []string) {
 	for _, text := range strings.FieldsFunc(r.f.Value(name), func(c rune) bool { return c == ',' || c == ';' || c == '\n' }) {
 		if text = strings.TrimSpace(text); text != "" {
@@ -257,7 +259,7 @@ func (r *reader) trigger() puntuale.Trigger {
 	return t
 }
 
-// mapping reads the rows of a hook's mapping. Rows that are empty do not count.
+// mapping reads the rows of a hook's mapping, and ignores empty rows.
 func (r *reader) mapping() map[string]string {
 	m := map[string]string{}
 	for i := range rowCount(r.f, "map") {
@@ -346,8 +348,8 @@ func (r *reader) degrees(name string) *float64 {
 	return &x
 }
 
-// change changes the rows of a form as a button says: "add:actions", "remove:actions:2". It returns the name of the row that is to have the
-// focus, "" for none.
+// change adds or removes a row of the form. do is the value of the pressed button, such as "add:actions" or
+// "remove:actions:2". It returns the name of the row that gets the focus, or "".
 func change(f *view.Form, do string) string {
 	verb, rest, _ := strings.Cut(do, ":")
 	rows, at, _ := strings.Cut(rest, ":")
@@ -365,7 +367,7 @@ func change(f *view.Form, do string) string {
 	return ""
 }
 
-// fillNew gives a new row its beginning.
+// fillNew sets the first values of a new row.
 func fillNew(f *view.Form, rows string, i int) {
 	switch rows {
 	case "actions":
@@ -375,7 +377,7 @@ func fillNew(f *view.Form, rows string, i int) {
 	}
 }
 
-// removeRow moves the rows after one to its place.
+// removeRow removes row i of n rows, and moves each later row one place back.
 func removeRow(values url.Values, rows string, i, n int) {
 	for ; i < n; i++ {
 		for _, part := range rowParts[rows] {

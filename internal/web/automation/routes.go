@@ -1,4 +1,5 @@
-// Package automation has the pages of automations: the list, the editor that reads as a sentence, trials, and the log.
+// Package automation contains the pages of automations: the list, the editor that reads as a sentence, trials, and the
+// log.
 package automation
 
 import (

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// names are the names of what automations name by their ids.
+// names contains the names of the sequences and sessions in automations, by id.
 type names struct {
 	sequences map[puntuale.SequenceChoice]string
 	sessions  map[string]string
@@ -25,7 +25,7 @@ func quoted(ctx context.Context, text string) string {
 	return view.T(ctx, "automation.says.quoted", "Text", text)
 }
 
-// sentence says what an automation does: "Quando una persona scrive «info», allora invia «Ecco il listino»."
+// sentence describes an automation, such as "Quando una persona scrive «info», allora invia «Ecco il listino»."
 func sentence(ctx context.Context, a puntuale.Automation, n names) string {
 	when, actions := triggerWords(ctx, a.Trigger, n), actionsWords(ctx, a.Actions, n)
 	if conditions := conditionsWords(ctx, a.Conditions, n); conditions != "" {
@@ -69,7 +69,7 @@ func quotedAll(ctx context.Context, texts []string) []string {
 	return out
 }
 
-// joined writes a list: "a, b e c", "a, b o c".
+// joined formats a list, such as "a, b e c" or "a, b o c".
 func joined(ctx context.Context, word string, all []string) string {
 	switch len(all) {
 	case 0:
@@ -112,7 +112,7 @@ func actionsWords(ctx context.Context, actions []puntuale.Action, n names) strin
 	return view.Or(joined(ctx, "and", all), "…")
 }
 
-// actionWords says what one action does.
+// actionWords describes one action.
 func actionWords(ctx context.Context, x puntuale.Action, n names) string {
 	key := "automation.says.then." + string(x.Kind)
 	switch x.Kind {
@@ -153,7 +153,7 @@ func sendWords(ctx context.Context, key string, x puntuale.Action) string {
 	return view.T(ctx, key+"_empty")
 }
 
-// shortened is the beginning of a text.
+// shortened returns the beginning of a text.
 func shortened(text string) string {
 	const limit = 60
 	runes := []rune(strings.Join(strings.Fields(text), " "))
@@ -163,7 +163,7 @@ func shortened(text string) string {
 	return strings.TrimSpace(string(runes[:limit])) + "…"
 }
 
-// contentWords is the beginning of a message, or what it sends besides a text.
+// contentWords returns the beginning of a message's text, or describes the message if it has no text.
 func contentWords(ctx context.Context, c puntuale.Content) string {
 	const most = 120
 	switch text := []rune(c.Text); {

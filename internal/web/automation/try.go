@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// try says what the rule of a form would do for the person, or the payload, in the form.
+// try runs a trial of the form's rule, for the person or the payload in the form.
 func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	ask := automation.Trial{Phone: strings.TrimSpace(f.Value("try.phone")), Text: strings.TrimSpace(f.Value("try.text"))}
 	requested := ask.Phone
@@ -61,7 +61,7 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 	return t, nil
 }
 
-// planned adds what an action would start or send.
+// planned adds the messages that an action would start or send.
 func (x *TrialAction) planned(ctx context.Context, p automation.ActionPlan) {
 	if p.Reason != "" {
 		x.Refused = view.Of(ctx).Language.Fault(puntuale.Because(p.Reason))

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// campaignRoutes are the campaigns: the wizard that makes one, the list, and the progress of each. Changes of state are
-// noted in the audit log by the verbs of package control.
+// campaignRoutes are the pages of campaigns: the wizard that creates a campaign, the list, and the progress of each
+// campaign. Methods of package control write the changes of state into the audit log.
 var campaignRoutes = []page.Route{
 	page.Get("/c/{client}/campaigns", page.ClientSide, puntuale.Reader, campaigns),
 	page.Get("/c/{client}/campaigns/new", page.ClientSide, puntuale.Staff, newCampaign),
@@ -55,7 +55,8 @@ func campaigns(v *page.Request) error {
 	return v.Show(Campaigns(list))
 }
 
-// campaign shows the progress of a campaign. If the campaign has not started, it leads to the next step of the wizard.
+// campaign shows the progress of a campaign. If the campaign has not started, it redirects to the next step of the
+// wizard.
 func campaign(v *page.Request) error {
 	part := v.Query("part")
 	found, err := v.Client.CampaignProgress(v.Ctx(), v.Path("id"))
@@ -121,7 +122,7 @@ func campaignNames(v *page.Request, c puntuale.Campaign) (content, session strin
 
 const recipientRows = 50
 
-// recipients reads one page of the rows of a campaign's list.
+// recipients reads one page of the rows of a campaign's list of recipients.
 func recipients(v *page.Request, p *CampaignPage) error {
 	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
 	q.After, _ = strconv.ParseInt(p.After, 10, 64)
@@ -149,7 +150,7 @@ func cancelCampaign(v *page.Request) error {
 	return changeCampaign(v, (*control.Client).CancelCampaign, "campaign.said_cancelled")
 }
 
-// changeCampaign calls the verb of a button. The verb itself writes the audit log.
+// changeCampaign calls the method that belongs to a button. The method itself writes the audit log.
 func changeCampaign(v *page.Request, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
 	v.Quiet = true
 	changed, err := verb(v.Client, v.Ctx(), v.Path("id"))
@@ -178,7 +179,7 @@ func retryCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id"))
 }
 
-// exportRecipients writes the list as CSV, with what became of each row.
+// exportRecipients writes the list as CSV, with the result of each row.
 func exportRecipients(v *page.Request) error {
 	q := control.RecipientQuery{State: v.Query("state"), Reason: v.Query("reason"), Limit: 1000}
 	found, err := v.Client.Campaign(v.Ctx(), v.Path("id"))
@@ -193,7 +194,7 @@ func exportRecipients(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("campaign.file")+"-"+found.ID.String()+`.csv"`)
-	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
+	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
 		out.Comma = ';'
@@ -202,7 +203,7 @@ func exportRecipients(v *page.Request) error {
 	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, r := range rows {
 			_ = out.Write(exportedRecipient(v, r))

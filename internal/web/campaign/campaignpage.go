@@ -19,7 +19,7 @@ type CampaignList struct {
 	Cursor, Next string
 }
 
-// active reports whether the page must renew itself, because a campaign changes by itself.
+// active reports whether the page must reload itself, because a campaign in the list changes by itself.
 func (l CampaignList) active() bool {
 	return slices.ContainsFunc(l.Rows, func(c puntuale.Campaign) bool { return works(c.State) })
 }
@@ -29,14 +29,14 @@ func works(s puntuale.CampaignState) bool {
 	return s == puntuale.CampaignChecking || s >= puntuale.CampaignRunning && s <= puntuale.CampaignCancelling
 }
 
-// CampaignPage has the progress of one campaign, and a page of its list.
+// CampaignPage contains the progress of one campaign, and a page of its recipients.
 type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
-	What, Session string // names; What is "" for one message, and Session is "" for no session yet
-	PerMinute     int    // the recent rate: how many messages end in a minute
-	Moving        bool   // PerMinute is known
-	Bill          *Bill  // nil: the network bills nothing
+	What, Session string // names; What is "" for a campaign of one message, and Session is "" if no session is chosen yet
+	PerMinute     int    // the recent rate: messages that ended per minute
+	Moving        bool   // true: PerMinute is known
+	Bill          *Bill  // nil: the network does not bill messages
 
 	Recipients     []puntuale.Recipient
 	Filter, Reason string
@@ -45,7 +45,7 @@ type CampaignPage struct {
 	now time.Time
 }
 
-// Measure computes the rate. was is how many messages had ended at the earlier moment since, which is in milliseconds.
+// Measure computes the rate. before is the number of messages that had ended at the time since, in Unix milliseconds.
 func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 	p.now = now
 	past := now.Sub(time.UnixMilli(since))
@@ -57,10 +57,10 @@ func (p *CampaignPage) Measure(now time.Time, before int, since int64) {
 
 func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }
 
-// size returns how many recipients are not refused.
+// size returns the number of recipients that are not refused.
 func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
 
-// end is the approximate moment of the last message; zero if it is not known.
+// end returns the approximate time of the last message, or zero if the time is not known.
 func (p *CampaignPage) end() time.Time {
 	planned := p.Checked.Last
 	if p.State != puntuale.CampaignRunning || planned.IsZero() {
@@ -87,7 +87,8 @@ func (p *CampaignPage) end() time.Time {
 	return at
 }
 
-// every returns how often the page reloads itself. A large campaign reloads less often, because a reload costs more.
+// every returns the interval at which the page reloads its numbers. A large campaign has a longer interval, because a
+// reload costs more.
 func (p *CampaignPage) every() string {
 	if p.Counts.Total() > 50_000 {
 		return "every 10s"
@@ -95,8 +96,8 @@ func (p *CampaignPage) every() string {
 	return "every 2s"
 }
 
-// everyBelow returns how often the rest of the page reloads itself. For a small campaign, it is as often as the numbers
-// above.
+// everyBelow returns the interval at which the page reloads its lower part. A small campaign reloads both parts at the
+// same interval.
 func (p *CampaignPage) everyBelow() string {
 	if p.Counts.Total() < 5_000 {
 		return p.every()
@@ -113,20 +114,21 @@ func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 	return view.WithQuery(view.WithQuery(address, "after", p.After), "part", part)
 }
 
-// Bill has the estimated cost of a campaign, and what the network has billed so far.
+// Bill contains the estimated cost of a campaign, and the cost that the network has billed so far.
 type Bill struct {
 	Estimated *puntuale.CampaignCost // nil: the check made no estimate
 	Reported  *puntuale.CampaignCost
-	Free      int // messages that the network delivered for nothing
+	Free      int // messages that the network delivered without a charge
 }
 
-// billRow has one kind of messages, in the estimate and in the bill. A nil part means that it has no such messages.
+// billRow is one kind of messages, in the estimate and in the bill. A nil part means that the estimate or the bill has
+// no such messages.
 type billRow struct {
 	kind                puntuale.MessageKind
 	estimated, reported *puntuale.CostRow
 }
 
-// rows returns the kinds of messages in the estimate or in the bill. Those of the estimate come first.
+// rows returns the kinds of messages in the estimate or the bill. Kinds in the estimate come first.
 func (b *Bill) rows() []billRow {
 	var all []billRow
 	if b.Estimated != nil {
@@ -145,12 +147,12 @@ func (b *Bill) rows() []billRow {
 	return all
 }
 
-// kindWords names a kind of messages, such as "IT · Marketing".
+// kindWords returns the name of a kind of messages, such as "IT · Marketing".
 func kindWords(ctx context.Context, k puntuale.MessageKind) string {
 	return view.Or(k.Country, "?") + " · " + view.Or(view.KnownWord(view.T(ctx, "campaign.category."+k.Category), k.Category), "?")
 }
 
-// dayWords is the date of a price table in the reader's form.
+// dayWords formats the date of a price table for the reader.
 func dayWords(ctx context.Context, day string) string {
 	d, err := puntuale.ParseDate(day)
 	if err != nil {
@@ -159,12 +161,12 @@ func dayWords(ctx context.Context, day string) string {
 	return view.Of(ctx).Language.Day(d)
 }
 
-// money is an exact amount in the reader's form.
+// money formats an exact amount for the reader.
 func money(ctx context.Context, amount string) string {
 	return strings.ReplaceAll(amount, ".", view.T(ctx, "campaign.point"))
 }
 
-// summary is a line about a campaign's progress.
+// summary returns one line about a campaign's progress.
 func (p *CampaignPage) summary(ctx context.Context) string {
 	parts := []string{view.T(ctx, "campaign.fed_of", "N", p.Feed.Fed, "Of", view.Number(ctx, p.size()))}
 	if p.Feed.Waiting > 0 {
@@ -204,8 +206,8 @@ func messagesOf(ctx context.Context, id puntuale.CampaignID, state string) strin
 	return view.Base(ctx) + "/messages" + view.MessageSearch{State: state, Campaign: id.String()}.Query("")
 }
 
-// refusedOf returns the reasons for refusals, with their counts. Some recipients were refused by the check, and some
-// later.
+// refusedOf returns the reasons for refusals, with their counts. The check refused some recipients, and other
+// recipients were refused after the start.
 func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
 	all, known := slices.Clone(p.Checked.Refused), 0
 	for _, g := range all {
@@ -217,7 +219,7 @@ func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
 	return all
 }
 
-// listURL returns the address of the page with another filter of recipients.
+// listURL returns the address of this page with another filter of recipients.
 func (p *CampaignPage) listURL(ctx context.Context, state, reason string) string {
 	q := url.Values{}
 	if state != "" {
@@ -247,20 +249,20 @@ func (p *CampaignPage) exportURL(ctx context.Context) string {
 	return campaignURL(ctx, p.ID, "/export?"+q.Encode())
 }
 
-// Wizard is the present position in the wizard.
+// Wizard is the present position in the wizard of a campaign.
 type Wizard struct {
 	ID    puntuale.CampaignID // 0: the campaign is not stored yet
 	Name  string
 	Step  string // what, people, check, when or start
-	List  bool   // true: there are recipients
-	Ready bool   // true: the check is still valid
+	List  bool   // true: the draft has recipients
+	Ready bool   // true: the last check is still valid
 }
 
 var wizardSteps = []string{"what", "people", "check", "when", "start"}
 
 func (w Wizard) number() int { return slices.Index(wizardSteps, w.Step) + 1 }
 
-// open reports whether the person can go to a step.
+// open reports whether the person may go to a step.
 func (w Wizard) open(step string) bool {
 	switch step {
 	case "what", "people":
@@ -280,21 +282,21 @@ type WhatPage struct {
 type PeoplePage struct {
 	Wizard
 	Form     *view.Form
-	Columned *view.Form // the form that says which column fills which field
+	Columned *view.Form // the form that chooses the column of each field
 	Faults   []view.LineFault
 	Size     int
 	Columns  []string
 	Mapping  map[string]int
 	Preview  [][]string
-	Fields   []string // fields that the texts name
-	Required []string // fields without which a text has a gap, because they have no fallback
+	Fields   []string // fields that occur in the texts
+	Required []string // fields without a fallback: if the value is missing, the text would have a gap
 	Missing  []string
 	Common   map[string]string
-	Tags     map[string]int // how many of the client's contacts have each tag
+	Tags     map[string]int // for each tag: the number of the client's contacts with this tag
 	Tagged   *view.Form     // the form with the chosen tags
 }
 
-// asked returns the fields that a column can fill: first the number, and then the fields in the texts.
+// asked returns the fields that a column can fill: first the phone number, then the fields in the texts.
 func (p PeoplePage) asked() []string {
 	all := []string{"phone"}
 	for _, f := range p.Fields {
@@ -317,7 +319,7 @@ func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Opti
 	return all
 }
 
-// reads returns the value that a row of the preview gives a field.
+// reads returns the value of a field in a row of the preview.
 func (p PeoplePage) reads(row []string, field string) string {
 	if at, ok := p.Mapping[field]; ok && at < len(row) && row[at] != "" {
 		return row[at]
@@ -327,7 +329,7 @@ func (p PeoplePage) reads(row []string, field string) string {
 
 func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }
 
-// needs reports whether a recipient without this field gets no message.
+// needs reports whether a recipient without this field would get no message.
 func (p PeoplePage) needs(field string) bool {
 	return field == "phone" || slices.Contains(p.Required, field) && p.Common[field] == ""
 }
@@ -339,13 +341,13 @@ func columnLabel(ctx context.Context, field string) string {
 	return view.FieldName(field)
 }
 
-// CheckPage shows what a check found.
+// CheckPage shows the result of a check.
 type CheckPage struct {
 	Wizard
 	Campaign      puntuale.Campaign
 	Check         puntuale.CampaignCheck
 	What, Session string
-	Left          *int64     // credits that are left; nil: any number
+	Left          *int64     // the client's remaining credits; nil: unlimited
 	Form          *view.Form // the form of the button that starts the campaign
 }
 
@@ -358,7 +360,8 @@ type WhenPage struct {
 	OfSequence bool
 }
 
-// windowOr describes the hours in which messages may leave. Without a window, it says that they may leave at any time.
+// windowOr describes the hours in which messages may leave. If there is no window, it returns "at any time" in the
+// reader's language.
 func windowOr(ctx context.Context, w *puntuale.Window) string {
 	return view.Or(view.WindowWords(ctx, w), view.T(ctx, "campaign.any_time"))
 }
@@ -375,7 +378,7 @@ func (p WhenPage) windowed() bool {
 	return p.Form.Value("window.weekdays")+p.Form.Value("window.from")+p.Form.Value("window.to")+p.Form.Value("window.holidays") != ""
 }
 
-// nextURL is the next page of recipients.
+// nextURL returns the address of the next page of recipients.
 func (p *CampaignPage) nextURL(ctx context.Context) string {
 	address, part, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
 	return view.WithQuery(address, "after", p.Next) + "#" + part

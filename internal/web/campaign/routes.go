@@ -1,5 +1,5 @@
-// Package campaign has the pages of mass sends: the list, the wizard that prepares a campaign, and the progress of a
-// campaign.
+// Package campaign contains the pages of mass sends: the list, the wizard that prepares a campaign, and the progress of
+// a campaign.
 package campaign
 
 // Routes are all pages of the package.

@@ -22,11 +22,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Each step of the wizard is a page about one draft, which the server keeps. The steps are message, recipients, check,
-// moment and start. So reloading a page loses nothing, and another person can continue.
+// Each step of the wizard is a page about one draft, which the server stores. The steps are message, recipients, check,
+// time and start. If the person reloads a page, nothing is lost, and another person can continue.
 
-// campaignDraft reads the campaign of the path for a step of the wizard. If the campaign has started, campaignDraft
-// leads to the campaign's page, and answered is true.
+// campaignDraft reads the campaign in the path for a step of the wizard. If the campaign has started, campaignDraft
+// redirects to the campaign's page, and answered is true.
 func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
 	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
 		return found, false, err
@@ -41,7 +41,7 @@ func wizard(c control.Campaign, step string) Wizard {
 	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
 }
 
-// The first step: what is sent.
+// The first step: the content.
 
 func newCampaign(v *page.Request) error {
 	f := view.NewForm("what", "text")
@@ -77,7 +77,7 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 // whatFields are the fields of the first step.
 var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
 
-// readWhat reads the first step's form into a call.
+// readWhat reads the first step's form into call.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
 	before := call.Step
@@ -100,7 +100,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	default:
 		need("text")
 		call.Step = &puntuale.Step{}
-		if before != nil && before.Template == "" { // an existing draft may have media and a location, which a program gave
+		if before != nil && before.Template == "" { // the stored draft may have media and a location, which only a program can set
 			*call.Step = *before
 		}
 		call.Step.Text = f.Value("text")
@@ -111,7 +111,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	return call
 }
 
-// whatErr changes the locations of faults into names of the form's fields. Each fault is shown once.
+// whatErr changes the locations of faults into names of the form's fields. It removes repeated faults.
 func whatErr(err error, f *view.Form) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -138,7 +138,7 @@ func whatErr(err error, f *view.Form) error {
 	return &named
 }
 
-// draftCall returns the call that would make the stored draft.
+// draftCall returns the call that would create the stored draft.
 func draftCall(c puntuale.Campaign, author puntuale.LoginID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
@@ -254,10 +254,10 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	return p, false, err
 }
 
-// fromTags is the name that the tags have in a call.
+// fromTags is the location of the tags in a call.
 const fromTags = "from.tags"
 
-// takeTagged replaces the list by the contacts that have one of the chosen tags.
+// takeTagged replaces the list with the contacts that have one of the chosen tags.
 func takeTagged(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -267,7 +267,7 @@ func takeTagged(v *page.Request) error {
 	if err != nil || answered {
 		return err
 	}
-	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each of the transactions waits for its own seat
 	_, err = v.Client.RecipientsFrom(v.Ctx(), v.Path("id"), f.Values[fromTags])
 	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 		err = returnErr
@@ -280,11 +280,11 @@ func takeTagged(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 }
 
-// mostList bounds the form of an upload: the file and the other fields.
+// mostList is the largest upload in bytes: the file and the other fields.
 const mostList = 100<<20 + 1<<20
 
-// uploadPeople reads a list from a file or from pasted text, while the list arrives. If a row is wrong, it stores
-// nothing.
+// uploadPeople reads a list from a file or from pasted text, while the list arrives. If one row is wrong, it stores no
+// row.
 func uploadPeople(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
@@ -292,7 +292,7 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each of the transactions waits for its own seat
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -324,7 +324,7 @@ func uploadPeople(v *page.Request) error {
 		default:
 			continue
 		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
 		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 			err = returnErr
@@ -337,7 +337,7 @@ func uploadPeople(v *page.Request) error {
 	}
 }
 
-// listRefused shows the second step again, and says what is wrong with the file.
+// listRefused shows the second step again, with the fault of the file.
 func listRefused(v *page.Request, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -363,7 +363,7 @@ func listRefused(v *page.Request, err error) error {
 	return v.ShowRefused(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
 }
 
-// mapPeople stores which column fills which field.
+// mapPeople stores the column of each field.
 func mapPeople(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -429,13 +429,14 @@ func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, 
 	return p, err
 }
 
-// checkCampaign checks the list, and leads to the page that asked for it. If the check takes long, the page asks again.
+// checkCampaign checks the list, and redirects to the page that requested the check. If the check takes long, that page
+// reloads itself.
 func checkCampaign(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the verb itself writes the audit log
+	v.Quiet = true // the method of control writes the audit log
 	step := "check"
 	if f.Value("step") == "start" {
 		step = "start"
@@ -457,7 +458,7 @@ func checkCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
-// The fourth step: when the campaign starts.
+// The fourth step: the time of the start.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
@@ -524,7 +525,7 @@ func changeWhen(v *page.Request) error {
 	return v.Redirect(campaignAddress(v, found.ID, "/start"))
 }
 
-// sameWhen reports whether the form changes nothing. Then the check stays valid.
+// sameWhen reports whether the form changes nothing. If so, the check stays valid.
 func sameWhen(f, before *view.Form) bool {
 	return !slices.ContainsFunc(whenFields, func(name string) bool {
 		if f.Value("begin") == "now" && name == "start_at" || name == "if_running" && f.Values[name] == nil {
@@ -534,7 +535,7 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 0 to limit. If the field is empty, it returns other. For any other value it notes a
+// wholeOr reads a whole number from 0 to limit. If the field is empty, it returns other. For any other text it adds a
 // fault.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, limit int) int {
 	text := strings.TrimSpace(f.Value(name))
@@ -556,7 +557,7 @@ func startCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Quiet = true // the verb itself writes the audit log
+	v.Quiet = true // the method of control writes the audit log
 	started, _, err := v.Client.StartCampaign(v.Ctx(), v.Path("id"), f.Value("digest"))
 	if err != nil {
 		found, answered, failed := campaignDraft(v)

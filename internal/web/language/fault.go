@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// Fault returns what is wrong, in this language. The sentence begins with a capital letter.
+// Fault returns the sentence of a fault in this language. The sentence begins with a capital letter.
 func (l *Language) Fault(r puntuale.Reason) string { return capital(l.Reason(r)) }
 
 // Reason returns the sentence of a reason in this language.

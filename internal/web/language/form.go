@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// Day writes a day: 20 nov 2026.
+// Day formats a day, such as "20 nov 2026". It returns a dash for the zero day.
 func (l *Language) Day(d puntuale.Date) string {
 	if d.IsZero() {
 		return "–"
@@ -37,27 +37,27 @@ func (l *Language) Day(d puntuale.Date) string {
 	return fmt.Sprintf("%d %s %d", d.Day, monthsShort[l.Code][d.Month-1], d.Year)
 }
 
-// LongDay writes a day with its weekday: venerdì 20 novembre 2026.
+// LongDay formats a day with its weekday, such as "venerdì 20 novembre 2026".
 func (l *Language) LongDay(t time.Time) string {
 	return fmt.Sprintf("%s %d %s %d", weekdays[l.Code][t.Weekday()], t.Day(), months[l.Code][t.Month()-1], t.Year())
 }
 
-// Month writes a month: novembre 2026.
+// Month formats a month, such as "novembre 2026".
 func (l *Language) Month(t time.Time) string {
 	return fmt.Sprintf("%s %d", months[l.Code][t.Month()-1], t.Year())
 }
 
-// Weekday and ShortWeekday name the day of the week.
+// Weekday returns the name of a day of the week.
 func (l *Language) Weekday(d time.Weekday) string { return weekdays[l.Code][d] }
 
-// ShortWeekday names it in three letters.
+// ShortWeekday returns the first three letters of a weekday's name.
 func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.Code][d] }
 
-// Clock writes the time of day: 10:30.
+// Clock formats the time of day, such as "10:30".
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment writes a moment in t's zone in a short form: 10:30 for today, otherwise 20 nov 10:30. The year is added if it
-// is not this year.
+// Moment formats a time in t's zone in a short form: "10:30" for today, otherwise "20 nov 10:30". It adds the year if
+// it is not the present year.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
 	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {
@@ -70,12 +70,13 @@ func (l *Language) Moment(t, now time.Time) string {
 	}
 }
 
-// FullMoment writes all of a moment, with the offset of its zone: venerdì 20 novembre 2026, 10:30:05 (UTC+1).
+// FullMoment formats a time completely, with the offset of its zone, such as "venerdì 20 novembre 2026, 10:30:05
+// (UTC+1)".
 func (l *Language) FullMoment(t time.Time) string {
 	return l.LongDay(t) + ", " + t.Format("15:04:05") + " (" + Offset(t) + ")"
 }
 
-// Offset returns how far t's zone is from UTC at that moment: UTC+1, UTC-3:30.
+// Offset returns the difference between t's zone and UTC at the time t, such as "UTC+1" or "UTC-3:30".
 func Offset(t time.Time) string {
 	_, seconds := t.Zone()
 	sign := "+"
@@ -89,7 +90,7 @@ func Offset(t time.Time) string {
 	return text
 }
 
-// Ago writes how far a moment is from now: "fra 2 ore", "3 giorni fa".
+// Ago formats the distance between t and now, such as "fra 2 ore" or "3 giorni fa".
 func (l *Language) Ago(t, now time.Time) string {
 	d := t.Sub(now)
 	direction := "future"
@@ -107,7 +108,7 @@ func (l *Language) Ago(t, now time.Time) string {
 	return l.T("ago."+direction+".days", "N", int(d/(24*time.Hour)))
 }
 
-// Span writes a duration in its two largest units: "2 ore 5 minuti".
+// Span formats a duration in its two largest units, such as "2 ore 5 minuti".
 func (l *Language) Span(d time.Duration) string {
 	type part struct {
 		key string
@@ -134,7 +135,7 @@ func (l *Language) Says(r puntuale.Reason) string {
 	return catalogue.Italian.Sentence(r)
 }
 
-// Number writes a whole number with separators of thousands.
+// Number formats a whole number with separators of thousands.
 func (l *Language) Number(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	sign := ""
@@ -151,7 +152,7 @@ func (l *Language) Number(n int64) string {
 	return sign + text
 }
 
-// ShortDay writes a day without its year: 20 nov.
+// ShortDay formats a day without its year, such as "20 nov".
 func (l *Language) ShortDay(d puntuale.Date) string {
 	return fmt.Sprintf("%d %s", d.Day, monthsShort[l.Code][d.Month-1])
 }

@@ -1,6 +1,6 @@
-// Package language has the texts of the pages in Italian and English. It also writes moments, days and numbers in each
-// language. The texts are in text/NOUN.it.toml and text/NOUN.en.toml. New pages add a pair of files. A test compares
-// the keys of each pair.
+// Package language contains the texts of the pages in Italian and English. It also formats times, days and numbers in
+// each language. The texts are in text/NOUN.it.toml and text/NOUN.en.toml. A new kind of page adds a pair of files. A
+// test compares the keys of each pair.
 package language
 
 import (
@@ -17,14 +17,14 @@ import (
 //go:embed text/*.toml
 var texts embed.FS
 
-// Language is a language of the pages. It may be used by many goroutines at once.
+// Language is a language of the pages. Many goroutines may use it at once.
 type Language struct {
 	Code  string // "it" or "en", the value of the attribute lang
 	words func() *words
 }
 
-// words are the texts of a language. They are read when the first page needs them, because commands, and servers
-// without visitors, do not need them.
+// words contains the texts of a language. They are loaded when the first page needs them. Commands, and servers without
+// visitors, do not need them.
 type words struct {
 	localizer *i18n.Localizer
 }
@@ -35,7 +35,7 @@ var (
 	English = inCode("en")
 )
 
-// All are the languages, in the order in which pages offer them.
+// All contains the languages, in the order in which pages offer them.
 var All = []*Language{Italian, English}
 
 func inCode(code string) *Language {
@@ -47,7 +47,7 @@ func load(code string) *words {
 	bundle.RegisterUnmarshalFunc("toml", toml.Unmarshal)
 	files, err := texts.ReadDir("text")
 	if err != nil {
-		panic(err) // the texts are part of the program
+		panic(err) // the texts are compiled into the program, so this cannot fail
 	}
 	for _, f := range files {
 		if strings.HasSuffix(f.Name(), "."+code+".toml") {
@@ -59,7 +59,7 @@ func load(code string) *words {
 	return &words{localizer: i18n.NewLocalizer(bundle, code)}
 }
 
-// Named returns the language with this code, or nil if there is none.
+// Named returns the language with this code, or nil if there is no such language.
 func Named(code string) *Language {
 	for _, l := range All {
 		if l.Code == code {
@@ -69,7 +69,7 @@ func Named(code string) *Language {
 	return nil
 }
 
-// Accepted returns the language that a browser asks for in the header Accept-Language.
+// Accepted returns the language that the header Accept-Language prefers.
 func Accepted(header string) *Language {
 	tags, _, err := tag.ParseAcceptLanguage(header)
 	if err != nil {
@@ -84,9 +84,9 @@ func Accepted(header string) *Language {
 	return Italian
 }
 
-// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also chooses
-// between singular and plural. For a missing key, T returns the key between ⟦ ⟧, and a test searches pages for this
-// sign.
+// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also decides
+// between singular and plural. For a missing key, T returns the key between ⟦ and ⟧. A test searches pages for these
+// signs.
 func (l *Language) T(key string, pairs ...any) string {
 	config := i18n.LocalizeConfig{MessageID: key}
 	if len(pairs) > 0 {

@@ -94,7 +94,7 @@ func askForNumbers(v *page.Request) error {
 
 const faultListNotCSV puntuale.ReasonCode = "list.not_csv"
 
-// importNumbers reads a list from a file or from pasted text. If a line is wrong, it adds nothing.
+// importNumbers adds a list of numbers from a file or from pasted text. If one line is wrong, it adds no number.
 func importNumbers(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -165,7 +165,7 @@ func lineFaults(v *page.Request, e *puntuale.Error, faults []csvFault, lines []c
 	return all
 }
 
-// exportNumbers writes the whole list. A spreadsheet in the reader's language can open it.
+// exportNumbers writes the whole list in a form that a spreadsheet in the reader's language can open.
 func exportNumbers(v *page.Request) error {
 	cursor, w := "", csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
@@ -181,10 +181,10 @@ func exportNumbers(v *page.Request) error {
 			h := v.Writer.Header()
 			h.Set("Content-Type", "text/csv; charset=utf-8")
 			h.Set("Content-Disposition", `attachment; filename="blacklist-`+puntuale.DateOf(v.Now().In(v.Frame.Zone)).String()+`.csv"`)
-			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
+			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
 			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
 		}
-		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {

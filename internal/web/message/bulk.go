@@ -12,20 +12,21 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// bulkRoutes change all messages that a search finds. First a page asks the person, and then the messages are changed
-// part by part.
+// bulkRoutes change all messages that a search finds. The first page asks for confirmation. Then each request changes
+// one part of the messages.
 var bulkRoutes = []page.Route{
 	page.Get("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, askAll),
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
-// bulkRows is how many messages one request changes. bulkMost bounds the number that the question shows.
+// bulkRows is the number of messages that one request changes. bulkMost is the number at which the first page stops
+// counting.
 const (
 	bulkRows = "200"
 	bulkMost = 10_000
 )
 
-// bulkVerb returns what can be done to all messages in a state: "again", "cancel", or "" for nothing.
+// bulkVerb returns the action that is possible for all messages in a state: "again", "cancel", or "" for no action.
 func bulkVerb(state string) string {
 	switch state {
 	case "PENDING":
@@ -53,7 +54,7 @@ func askAll(v *page.Request) error {
 	return v.Show(AskAll(b))
 }
 
-// doAll changes the next part of the messages. The form has the number of messages that are done, and the cursor.
+// doAll changes the next part of the messages. The form contains the cursor, and the number of messages changed so far.
 func doAll(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -92,7 +93,7 @@ func doAll(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
 }
 
-// bulkPart returns only the form for htmx, and otherwise the whole page.
+// bulkPart returns only the form for htmx, and the whole page for a browser without scripts.
 func bulkPart(v *page.Request, b Bulk) templ.Component {
 	if v.Partial() {
 		return BulkForm(b)
@@ -100,7 +101,7 @@ func bulkPart(v *page.Request, b Bulk) templ.Component {
 	return AskAll(b)
 }
 
-// bulk changes messages, and returns how many it changed. It leaves out messages that changed meanwhile.
+// bulk changes messages, and returns how many it changed. It skips messages whose state is different by now.
 func bulk(v *page.Request, verb string, ids []string, f *view.Form) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil

@@ -7,12 +7,12 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// calendarRoutes show messages that are to leave, by day, week and month.
+// calendarRoutes show pending messages by day, week and month.
 var calendarRoutes = []page.Route{
 	page.Get("/c/{client}/calendar", page.ClientSide, puntuale.Reader, calendar),
 }
 
-// How many messages of a day are shown: in a week, and on the day's own page.
+// The number of messages of a day that a page shows: in a week, and on the day's own page.
 const (
 	weekRows = 8
 	dayRows  = 400
@@ -49,8 +49,8 @@ func calendar(v *page.Request) error {
 	return v.Show(Calendar(c))
 }
 
-// wholeWeeks returns the weeks of a day's month, from Monday. limit is 0, because a month shows only the numbers of
-// messages.
+// wholeWeeks returns the weeks that contain a day's month, beginning with a Monday. limit is 0, because a month shows
+// only the numbers of messages.
 func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, limit int) {
 	first := day.AddDays(1 - day.Day)
 	from = monday(first)

@@ -9,25 +9,25 @@ import (
 	"puntuale"
 )
 
-// Chapter is one thing that happened to a message, or that will happen.
+// Chapter is one event in a message's story. The event happened, or will happen.
 type Chapter struct {
-	At   time.Time // zero: the chapter has no moment
-	Bare bool      // true: At only orders the chapter, because its moment is not known
+	At   time.Time // zero: the chapter has no time
+	Bare bool      // true: only sort by At and do not show it, because the exact time is not known
 	Icon string
 	Tone string // ok, bad, wait or quiet
 	What string
 	More string
 	Link puntuale.MessageID // the id of another message; 0: none
 
-	order time.Time // the moment by which the chapter is ordered; zero: At
+	order time.Time // the time by which the chapter is sorted; zero: At
 }
 
-// Chapters tells a message's story in plain words, oldest first. A message is received, planned, moved by a window,
-// tried and answered, and the network reports about it.
+// Chapters returns a message's story in plain words, oldest first. It tells when the message was received, planned,
+// moved by a window, attempted, and what the network reported.
 func Chapters(ctx context.Context, s Story) []Chapter {
 	all := begun(ctx, s)
 	for _, e := range s.Events {
-		if e.Kind != "refused" || s.State != puntuale.Failed { // otherwise the last chapter says it
+		if e.Kind != "refused" || s.State != puntuale.Failed { // otherwise the last chapter says the same
 			all = append(all, eventChapter(ctx, e))
 		}
 	}
@@ -61,9 +61,9 @@ func (c Chapter) standsAt() time.Time {
 	return c.At
 }
 
-// toldAfter returns the moment to show for an event whose time comes from the network's clock. Networks often give
-// whole seconds. Such a time is taken as the end of its second. The result is never before the attempt, even if the
-// clocks differ.
+// toldAfter returns the time by which to sort an event whose time comes from the network's clock. Networks often send
+// whole seconds; such a time is treated as the end of its second. If the network's clock is a little behind, the result
+// is the time of the attempt.
 func toldAfter(at, attempt time.Time) time.Time {
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Second - 1)
@@ -77,7 +77,7 @@ func toldAfter(at, attempt time.Time) time.Time {
 // clocksDiffer is how far the network's clock may be behind this server's clock.
 const clocksDiffer = time.Minute
 
-// begun returns the chapters about how the message was created.
+// begun returns the chapters about the creation of the message.
 func begun(ctx context.Context, s Story) []Chapter {
 	key := "story.received"
 	if s.Origin == puntuale.OriginSequence {
@@ -114,7 +114,7 @@ func moment(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
 }
 
-// shifted says how a window or a pause moved the moment that was wanted.
+// shifted returns the chapter which says that a window or jitter moved the message's due time.
 func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
 	key := "story.jitter"
 	if m.Window != nil {
@@ -142,7 +142,7 @@ func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
 	return c
 }
 
-// ended returns the chapters about the last attempt, and about how the message ended.
+// ended returns the chapters about the last attempt and the message's end.
 func ended(ctx context.Context, s Story) []Chapter {
 	var all []Chapter
 	if s.Attempt > 0 && !s.IntentAt.IsZero() {
@@ -166,7 +166,7 @@ func ended(ctx context.Context, s Story) []Chapter {
 	return append(all, c)
 }
 
-// futureChapters returns the chapters that are still to come.
+// futureChapters returns the chapters about events that will happen.
 func futureChapters(ctx context.Context, s Story) []Chapter {
 	switch {
 	case s.State != puntuale.Pending:

@@ -6,12 +6,12 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// homeRoutes has the first page of a client's dashboard.
+// homeRoutes contains the first page of a client's dashboard.
 var homeRoutes = []page.Route{
 	page.Get("/c/{client}", page.ClientSide, puntuale.Reader, home),
 }
 
-// home is the first page of a client's dashboard. It shows the client's day.
+// home shows the first page of a client's dashboard: the client's day.
 func home(v *page.Request) error {
 	today, err := v.Client.Today(v.Ctx())
 	if err != nil {
@@ -37,7 +37,7 @@ func home(v *page.Request) error {
 	return v.Show(Home(page))
 }
 
-// seen returns a session in the form that pages about messages need.
+// seen converts a session into the form that pages about messages use.
 func seen(s control.Session) SeenSession {
 	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
 }

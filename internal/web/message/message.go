@@ -29,10 +29,10 @@ var messageRoutes = []page.Route{
 	page.Post("/c/{client}/messages/{id}/back", page.ClientSide, puntuale.Staff, "message.back", moveBack),
 }
 
-// messageRows is how many rows a page of the list has.
+// messageRows is the number of rows on one page of the list.
 const messageRows = "50"
 
-// sought reads the search of the list, from an address or a form.
+// sought reads the list's search from an address or a form.
 func sought(value func(string) string) view.MessageSearch {
 	search := view.MessageSearch{
 		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
@@ -44,7 +44,7 @@ func sought(value func(string) string) view.MessageSearch {
 	return search
 }
 
-// dialled matches a phone number, in a field that also takes names and texts.
+// dialled matches a phone number, in a search field that also accepts names and texts.
 var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
@@ -55,11 +55,11 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	}
 }
 
-// messageList reads a page of the list. A fault of the search is shown beside its field.
+// messageList reads a page of the list. If the search has a fault, the fault is shown beside its field.
 func messageList(v *page.Request) (MessageList, error) {
 	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
-	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows: a change in between is then shown a second time, and never missed
+	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the rows: a change between the two reads is then shown twice, but never missed
 		return l, err
 	}
 	q := queryOf(l.Search, messageRows)
@@ -104,7 +104,7 @@ func messages(v *page.Request) error {
 	return v.Show(Messages(l))
 }
 
-// liveMessages sends the first page of the list again each time that it has changed.
+// liveMessages sends the first page of the list again each time that the list has changed.
 func liveMessages(v *page.Request) error {
 	return v.Stream(func() (string, error) {
 		l, err := messageList(v)
@@ -126,7 +126,7 @@ func message(v *page.Request) error {
 	return v.Show(Message(p))
 }
 
-// messagePage reads all that the page of a message shows. The message is the one in the address.
+// messagePage reads the data of a message's page. The message's id is in the address.
 func messagePage(v *page.Request) (MessagePage, error) {
 	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -195,7 +195,7 @@ func sendAgain(v *page.Request) error {
 	return v.Redirect(messageAddress(v, resent.IDs[0]))
 }
 
-// resendCall reads the form that sends messages again: now, or on a date.
+// resendCall reads a form that resends messages, now or on a date.
 func resendCall(f *view.Form, ids ...string) control.ResendCall {
 	call := control.ResendCall{IDs: ids}
 	if f.Value("when") == "date" {
@@ -214,7 +214,7 @@ func moveMessage(v *page.Request) error {
 	}
 	moved, err := v.Client.Move(v.Ctx(), v.Path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if returnTo := calendarPage(v, f.Value("next")); returnTo != "" && f.Value("dragged") != "" { // after a drag, there is no form in which the fault could be shown
+		if returnTo := calendarPage(v, f.Value("next")); returnTo != "" && f.Value("dragged") != "" { // after a drag, there is no form that could show the fault
 			e, _ := page.Refusal(err)
 			if e == nil {
 				return err
@@ -243,10 +243,10 @@ func moveMessage(v *page.Request) error {
 
 const faultNotMoment puntuale.ReasonCode = "fault.not_moment"
 
-// moveBack undoes a move.
+// moveBack undoes the move of a message.
 func moveBack(v *page.Request) error {
 	at, err := strconv.ParseInt(v.Query("at"), 10, 64)
-	if err != nil { // a message of another client is reported as missing, no matter what else is wrong
+	if err != nil { // another client's message is reported as missing, even if the time is wrong, too
 		if _, missing := v.Client.Story(v.Ctx(), v.Path("id")); missing != nil {
 			return missing
 		}
@@ -264,7 +264,7 @@ func moveBack(v *page.Request) error {
 	return v.Redirect(messageAddress(v, moved.ID))
 }
 
-// calendarPage returns the address if it is a page of the client's calendar, and otherwise "".
+// calendarPage returns the address if it is a page of the client's calendar, or "" if it is not.
 func calendarPage(v *page.Request, address string) string {
 	if path, _, _ := strings.Cut(address, "?"); page.OwnAddress(address) && path == v.Frame.Place.Base+"/calendar" {
 		return address
@@ -272,10 +272,10 @@ func calendarPage(v *page.Request, address string) string {
 	return ""
 }
 
-// exportRows is how many messages are read at a time.
+// exportRows is the number of messages that an export reads at a time.
 const exportRows = "500"
 
-// exportMessages writes the messages of a search as CSV, while it reads them.
+// exportMessages reads the messages of a search page by page, and writes them as CSV.
 func exportMessages(v *page.Request) error {
 	search := sought(v.Query)
 	search.Cursor = ""
@@ -287,16 +287,16 @@ func exportMessages(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.Now().In(v.Frame.Zone).Format(time.DateOnly)+`.csv"`)
-	_, _ = v.Writer.Write([]byte("\uFEFF")) // spreadsheets recognise UTF-8 by this mark
+	_, _ = v.Writer.Write([]byte("\uFEFF")) // spreadsheets recognise UTF-8 by these bytes
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
-		out.Comma = ';' // the languages of the pages use a comma or a point in numbers, so a semicolon separates cells
+		out.Comma = ';' // where numbers contain commas, spreadsheets expect a semicolon between cells
 	}
 	out.UseCRLF = true
 	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.LeaveSeat()                                                // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat()                                                // the request has no seat while the answer is sent, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // not every connection has a deadline
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))
@@ -317,7 +317,7 @@ func exportMessages(v *page.Request) error {
 	}
 }
 
-// exportedMessage returns a message as a row of the file.
+// exportedMessage returns a message as a row of the CSV file.
 func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {

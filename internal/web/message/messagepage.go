@@ -4,17 +4,17 @@ import (
 	"puntuale"
 )
 
-// SeenSession is a session in the form for pages about messages.
+// SeenSession is a session in the form that pages about messages use.
 type SeenSession struct {
 	ID      puntuale.SessionID // 0: the session was deleted
 	Name    string
 	State   puntuale.LinkState
 	Number  string
-	Hint    puntuale.Reason // what a person can do
+	Hint    puntuale.Reason // what a person can do about the session's state
 	Sandbox bool
 }
 
-// Failure is one reason why messages did not leave, with the last of these messages.
+// Failure is one reason why messages did not leave, with the newest of these messages.
 type Failure struct {
 	Reason   puntuale.Reason // the sentence that the contract calls risposta
 	Messages []puntuale.MessageDetail
@@ -24,15 +24,15 @@ type Failure struct {
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
-	Resent  []puntuale.MessageID     // the messages that resends of this message made
-	Earlier []puntuale.MessageDetail // the message before each move, oldest first
-	Later   *puntuale.MessageDetail  // the message that a move put in the place of this one; nil: none
+	Resent  []puntuale.MessageID     // the new messages that resends of this message created
+	Earlier []puntuale.MessageDetail // if the message was moved: the earlier messages, oldest first
+	Later   *puntuale.MessageDetail  // if this message was moved: the message that replaced it; nil: it was not moved
 	Session SeenSession
 
 	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 }
 
-// AgendaDay has the messages that are to leave on one day.
+// AgendaDay contains the pending messages of one day.
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int

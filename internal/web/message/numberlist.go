@@ -22,15 +22,16 @@ const (
 	faultListRounded    puntuale.ReasonCode = "list.rounded"
 )
 
-// csvFault is what is wrong with a line of a list.
+// csvFault is the fault of one line of a list.
 type csvFault struct {
 	line int
 	code puntuale.ReasonCode
 }
 
-// readNumbers reads a list of numbers as spreadsheets save it. Commas, semicolons or tabs separate the columns; the text is UTF-8, UTF-16
-// or Windows-1252. The first line may name the columns. The number is in the column with that name, or else in the first. The reason is in
-// the column with that name, or else in the second.
+// readNumbers reads a list of numbers in the forms that spreadsheets save. Commas, semicolons or tabs separate the
+// columns. The text is UTF-8, UTF-16 or Windows-1252. The first line may contain names of columns. The number is in the
+// column with one of phoneNames, or else in the first column. The reason is in the column with one of reasonNames, or
+// else in the second column.
 func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFault) {
 	text := textOf(content)
 	r := csv.NewReader(strings.NewReader(text))
@@ -65,7 +66,7 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 // rounded matches a number that a spreadsheet has rounded because it has many digits.
 var rounded = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[eE]\+?[0-9]+$`)
 
-// Names that a column may have, in upper or lower case.
+// Accepted names of columns. Upper and lower case are the same.
 var (
 	phoneNames  = []string{"phone", "telefono", "numero", "cellulare", "number", "mobile", "tel", "whatsapp"}
 	reasonNames = []string{"reason", "motivo", "note", "nota", "motivazione"}
@@ -75,7 +76,7 @@ func column(cells, names []string) int {
 	return slices.IndexFunc(cells, func(c string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(c))) })
 }
 
-// cell returns a cell's text, without the apostrophe with which spreadsheets mark text.
+// cell returns a cell's text, without the apostrophe that spreadsheets put before texts.
 func cell(cells []string, i int) string {
 	if i < 0 || i >= len(cells) {
 		return ""
@@ -83,7 +84,7 @@ func cell(cells []string, i int) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(cells[i]), "'"))
 }
 
-// separator returns the character between cells. The first line that has one decides.
+// separator returns the character between cells. The first line that contains a separator decides.
 func separator(text string) rune {
 	for line := range strings.Lines(text) {
 		best, bestCount := ',', 0
@@ -99,8 +100,8 @@ func separator(text string) rune {
 	return ','
 }
 
-// textOf decodes the text of a file. It goes by the byte order mark. Without one, it tries UTF-8, and then
-// Windows-1252.
+// textOf decodes the text of a file. A byte order mark names the encoding. Without this mark, textOf tries UTF-8, and
+// then Windows-1252.
 func textOf(content []byte) string {
 	if rest, ok := bytes.CutPrefix(content, []byte("\xef\xbb\xbf")); ok {
 		return strings.ToValidUTF8(string(rest), "\uFFFD")
@@ -137,7 +138,8 @@ func wide(content []byte, big bool) string {
 	return string(utf16.Decode(units))
 }
 
-// western has the characters for the bytes 0x80 to 0x9f of Windows-1252. All other bytes are the same as in Unicode.
+// western contains the characters of the bytes 0x80 to 0x9f in Windows-1252. All other bytes are the same as in
+// Unicode.
 var western = []rune("€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ")
 
 // writeNumbers writes entries as a list that spreadsheets can open and [readNumbers] can read.

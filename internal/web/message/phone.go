@@ -22,19 +22,19 @@ var phoneRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/phone/live", page.ClientSide, puntuale.Reader, livePhone),
 }
 
-// How much of the simulated network's ledger a page shows.
+// Bounds of what a page shows of the simulated network's ledger.
 const (
 	chatsRows = 500
 	chatRows  = 100
-	mostChats = 50 // in the list; other chats can be found by their number
+	mostChats = 50 // chats in the list; a search by number finds all other chats
 )
 
-// phonePage reads the chats of a sandbox session, and one of these chats. It is the chat with the given number, or else
+// phonePage reads the chats of a sandbox session, and the messages of one chat: the chat with the given number, or else
 // the newest chat.
 func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	var p PhonePage
 	var err error
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows, so that no change in between is missed
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the rows, so that no change between the two reads is missed
 		return p, err
 	}
 	session, rows, err := v.Client.Chat(v.Ctx(), id, "", chatsRows)
@@ -64,7 +64,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 		return p, err
 	}
 	if len(p.Messages) > 0 {
-		p.Phone = p.Messages[0].Phone // the number in the form that messages use
+		p.Phone = p.Messages[0].Phone // the number in the form that messages contain
 	}
 	if p.Answers, err = chatAnswers(v, p); err != nil {
 		return p, err
@@ -73,7 +73,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	return p, err
 }
 
-// chatAnswers returns what the person of the chat wrote to the session. It goes back as far as the shown messages do.
+// chatAnswers returns what the person of the chat wrote to the session, since the oldest of the shown messages.
 func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	if len(p.Messages) == 0 {
 		return nil, nil
@@ -85,8 +85,8 @@ func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
 	}), err
 }
 
-// chatNames returns a name for each number on the page, from the API call that wrote to the number. If such a call is
-// too long to be read here, its number has no name.
+// chatNames returns a name for each number on the page, from the API call that wrote to the number. If the call is too
+// long to be read here, the number has no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
@@ -126,7 +126,8 @@ func showPhone(v *page.Request, id string) error {
 	return v.Show(Phone(p))
 }
 
-// anyPhone shows the phone of a simulated session, or leads to the page that makes one.
+// anyPhone shows the phone of a simulated session. If the client has none, it redirects to the page that creates a
+// session.
 func anyPhone(v *page.Request) error {
 	found, err := v.Sandboxes()
 	if err != nil {
@@ -138,7 +139,7 @@ func anyPhone(v *page.Request) error {
 	return showPhone(v, found[0].ID.String())
 }
 
-// answerFromPhone answers as the owner of the simulated phone.
+// answerFromPhone sends an answer in the name of the simulated phone's owner.
 func answerFromPhone(v *page.Request) error {
 	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package message has the pages of messages: the day, the calendar, the list, and what is done to many messages. It also has the messages
-// whose outcome a restore lost, the blacklist, and the simulated phone.
+// Package message contains the pages of messages: the day, the calendar, the list, and actions on many messages. It
+// also contains the pages of the blacklist, of the simulated phone, and of messages whose outcome a restore lost.
 package message
 
 import (

@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// sendRoutes send one message, now or at a moment.
+// sendRoutes send one message, now or at a chosen time.
 var sendRoutes = []page.Route{
 	page.Get("/c/{client}/messages/new", page.ClientSide, puntuale.Staff, newMessage),
 	page.Post("/c/{client}/messages/new", page.ClientSide, puntuale.Staff, "message.send", sendMessage),
 }
 
-// SendPage is a message that somebody writes.
+// SendPage is the page on which a person writes one message.
 type SendPage struct {
 	Form     *view.Form
 	Sessions []view.Option
@@ -45,7 +45,7 @@ func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
 	return p, err
 }
 
-// sendFields are the fields of the form, in reading order.
+// sendFields are the fields of the form, in the order of the page.
 var sendFields = []string{"phone", "text", "purpose", "when", "date", "id_sessione"}
 
 func sendMessage(v *page.Request) error {
@@ -70,7 +70,7 @@ func sendMessage(v *page.Request) error {
 	return v.Redirect(messageAddress(v, started.IDs[0]))
 }
 
-// singleCall returns the call that a program would make.
+// singleCall converts the form into the call that a program would make.
 func singleCall(f *view.Form) (call control.SingleCall, err error) {
 	members := map[string]string{"phone": f.Value("phone"), "text": f.Value("text"), "purpose": f.Value("purpose"), "id_sessione": f.Value("id_sessione")}
 	call = control.SingleCall{

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// unknownRoutes are about messages that may have left before a restore.
+// unknownRoutes are the pages about messages that may have left before a restore.
 var unknownRoutes = []page.Route{
 	page.Get("/c/{client}/unknown", page.ClientSide, puntuale.Reader, unknown),
 	page.Get("/c/{client}/unknown/resend", page.ClientSide, puntuale.Staff, askAbout("resend")),
@@ -28,7 +28,7 @@ func unknown(v *page.Request) (err error) {
 	return v.Show(Unknown(p))
 }
 
-// askAbout returns the handler that asks before an action on all messages which may have left.
+// askAbout returns the handler of a page that asks before an action on all unknown messages.
 func askAbout(verb string) func(*page.Request) error {
 	return func(v *page.Request) error {
 		r, err := v.Client.Restored(v.Ctx())
@@ -39,7 +39,7 @@ func askAbout(verb string) func(*page.Request) error {
 	}
 }
 
-// unknownCall reads which messages a form chooses: one, or all.
+// unknownCall reads which messages a form chooses: one message, or all.
 func unknownCall(v *page.Request) (control.UnknownCall, error) {
 	f, err := v.Form()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// BrandRoutes are the files of a partner's brand that a browser loads. Their addresses change with the brand, so browsers may keep them for
-// ever.
+// BrandRoutes are the files of a partner's brand that a browser loads. Their addresses change with the brand, so
+// browsers may store the files for ever.
 var BrandRoutes = []Route{
 	Get("/brand/{partner}/{mark}/style.css", Anyone, 0, sendBrandStyle),
 	Get("/brand/{partner}/{mark}/logo", Anyone, 0, sendBrandLogo),
@@ -32,7 +32,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
@@ -40,7 +40,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(content) // this fails only if the reader has hung up
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
 	return nil
 }
 
@@ -67,11 +67,11 @@ func sendBrandLogo(v *Request) error {
 	return ServeForGood(v, kind, logo)
 }
 
-// paperColour has the backgrounds of app.css on which a partner's colour appears: the page, a card, and both with a
-// light tint of the colour.
+// paperColour contains the backgrounds of app.css on which a partner's colour appears. These are the page, a card, and
+// both of them with a light tint of the colour.
 type paperColour struct {
 	Page, card string
-	wash       float64 // how much of the colour is in the tint
+	wash       float64 // the amount of the colour in the tint, from 0 to 1
 }
 
 var (
@@ -79,10 +79,10 @@ var (
 	darkPaper  = paperColour{"#13181c", "#1b2227", 0.13}
 )
 
-// legible is the contrast that a readable text must have. It is a little more than the 4.5 of WCAG AA.
+// legible is the lowest contrast of readable text. It is a little more than the 4.5 of WCAG AA.
 const legible = 4.6
 
-// worst returns the lowest contrast between a colour and these backgrounds.
+// worst returns the lowest contrast between a colour and the backgrounds in p.
 func (p paperColour) worst(c RGB) float64 {
 	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {
@@ -91,8 +91,8 @@ func (p paperColour) worst(c RGB) float64 {
 	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
 }
 
-// brandStyle makes a style sheet from a partner's colour. Text in the colour, and text on the colour, must be readable.
-// So it makes the colour darker for light pages, and lighter for dark pages.
+// brandStyle returns a style sheet for a partner's colour. Text in the colour, and text on the colour, must be
+// readable. So brandStyle makes the colour darker for light pages, and lighter for dark pages.
 func brandStyle(colour string) string {
 	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
@@ -128,7 +128,8 @@ func contrast(a, b RGB) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// readable moves a colour towards black (0) or white (1) until text in the colour is readable on the backgrounds.
+// readable moves a colour towards black (target 0) or white (target 1) until text in the colour is readable on the
+// backgrounds.
 func readable(colour string, paper paperColour, target float64) string {
 	c := ParseColour(colour)
 	for range 100 {
@@ -142,7 +143,7 @@ func readable(colour string, paper paperColour, target float64) string {
 	return c.String()
 }
 
-// InkOn returns white or almost black: the one with more contrast to the colour.
+// InkOn returns white or almost black: the colour with more contrast to the given one.
 func InkOn(colour string) string {
 	c := ParseColour(colour)
 	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {

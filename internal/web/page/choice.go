@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// RowsOfPage is how many rows a list shows at once.
+// RowsOfPage is the number of rows that a list shows at once.
 const RowsOfPage = "50"
 
-// MostChoices is how many entries a choice offers.
+// MostChoices is the largest number of entries that a choice offers.
 const MostChoices = "1000"
 
-// mostSequences is how many sequences the filter of the message list offers besides the chosen one: the newest ones.
-// The number is small, because each sequence is read with all its steps.
+// mostSequences is the number of newest sequences that the filter of the message list offers. The chosen sequence is
+// added. The number is small, because each sequence is read with all its steps.
 const mostSequences = "200"
 
-// SequenceChoices returns the newest sequences, and the chosen sequence.
+// SequenceChoices returns the newest sequences, together with the chosen sequence.
 func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
@@ -36,7 +36,8 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	return all, nil
 }
 
-// CampaignChoices returns the newest campaigns, and the chosen campaign. It returns nil if the client has none.
+// CampaignChoices returns the newest campaigns, together with the chosen campaign. It returns nil if the client has no
+// campaigns.
 func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
@@ -56,8 +57,8 @@ func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	return all, nil
 }
 
-// SequenceName returns the name of the sequence in a search. It returns "" if the search names none, or if the sequence
-// does not exist any more.
+// SequenceName returns the name of the sequence with this id. It returns "" if id is "", or if the sequence does not
+// exist any more.
 func SequenceName(v *Request, id string) string {
 	if id == "" {
 		return ""
@@ -69,8 +70,8 @@ func SequenceName(v *Request, id string) string {
 	return q.Name
 }
 
-// CampaignName returns the name of the campaign in a search. It returns "" if the search names none, or if the campaign
-// does not exist.
+// CampaignName returns the name of the campaign with this id. It returns "" if id is "", or if the campaign does not
+// exist.
 func CampaignName(v *Request, id string) string {
 	if id == "" {
 		return ""

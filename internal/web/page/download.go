@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ExportAllows is how long the sending of each part of a file may take.
+// ExportAllows is the longest time for sending one part of a file.
 const ExportAllows = 30 * time.Second
 
-// ReadOn takes a seat again to read the next part of a file, after the reader has taken the part before.
+// ReadOn takes a seat again before the handler reads the next part of a file. Call it after the previous part was sent.
 func (v *Request) ReadOn() error {
 	v.Memory.Close()
 	_, err := v.Pass.Return(v.Ctx())
@@ -19,15 +19,15 @@ func (v *Request) ReadOn() error {
 
 // BreakOff ends a file early, so that the file does not look complete.
 func (v *Request) BreakOff(err error) {
-	if v.Ctx().Err() == nil { // if the context has ended, the reader has hung up
+	if v.Ctx().Err() == nil { // if the context has ended, the reader closed the connection
 		v.Site.logger.ErrorContext(v.Ctx(), "an export broke off", "request_id", v.Frame.Request, "error", err)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// formula matches the beginning of a text that a spreadsheet may calculate. This may be at the beginning of a cell or
-// of a line in the cell, also after white space. Some programs take a line break inside quotes as the end of a row, and
-// make a cell of each line.
+// formula matches the beginning of a text that a spreadsheet may calculate. The text may begin a cell or a line in the
+// cell, also after white space. Some programs treat a line break inside quotes as the end of a row, and make a cell of
+// each line.
 var formula = regexp.MustCompile(`(^|[\n\r])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
 
 // Inert changes a CSV cell so that no spreadsheet runs it as a formula.

@@ -2,8 +2,8 @@ package page
 
 import "testing"
 
-// TestInert: a spreadsheet runs no line of a cell as a formula, even if white space comes first. Other texts do not
-// change.
+// TestInert: a spreadsheet runs no line of a cell as a formula, even if the line begins with white space. Other texts
+// do not change.
 func TestInert(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{

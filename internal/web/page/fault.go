@@ -41,7 +41,7 @@ func Unreadable(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultFormUnreadable), Err: err}
 }
 
-// Refusal returns an error that a form can show, with its status. For any other error it returns nil.
+// Refusal returns the error and its status if a form can show the error. For any other error it returns nil.
 func Refusal(err error) (*puntuale.Error, int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -60,8 +60,8 @@ func Refusal(err error) (*puntuale.Error, int) {
 	return nil, 0
 }
 
-// Below removes a member from the locations of an error's faults, for forms without such a part: "body.pace.per_day" becomes
-// "body.per_day".
+// Below removes a member from the locations of an error's faults. With the member "pace", "body.pace.per_day" becomes
+// "body.per_day". It is for forms whose fields have no such part in their names.
 func Below(err error, member string) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {
@@ -75,14 +75,14 @@ func Below(err error, member string) error {
 	return &moved
 }
 
-// fail ends a request with an error. The page says what went wrong and what to do, in the reader's language. The page
+// fail answers a request with an error. The page says in the reader's language what went wrong and what to do. The page
 // is the same for a missing thing and for another client's thing.
 func (v *Request) fail(err error) {
 	if v.Answered {
 		v.Site.logger.ErrorContext(v.Ctx(), "an answer broke off", "request_id", v.Frame.Request, "error", err)
 		return
 	}
-	if v.Ctx().Err() != nil { // the reader has hung up
+	if v.Ctx().Err() != nil { // the reader closed the connection
 		httpkit.NewProblem(v.Ctx(), v.Site.logger, err).Write(v.Writer)
 		return
 	}
@@ -101,7 +101,7 @@ func (v *Request) fail(err error) {
 			return
 		}
 	}
-	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // NewProblem logs an error if somebody must act on it
+	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // NewProblem logs the error if the operator must act
 	if after := p.GetHeaders().Get("Retry-After"); after != "" {
 		v.Writer.Header().Set("Retry-After", after)
 	}
@@ -115,7 +115,7 @@ func (v *Request) fail(err error) {
 	} else if e != nil && e.Code == puntuale.CodeForbidden && !errors.Is(err, errRole) {
 		detail = v.Frame.Language.Fault(e.Reason)
 	}
-	if v.Partial() { // the page stays as it is, and shows the error as a toast
+	if v.Partial() { // the open page stays unchanged, and shows the error as a toast
 		text := v.T("error." + kind + ".heading")
 		if detail != "" {
 			text = detail
@@ -130,15 +130,15 @@ func (v *Request) fail(err error) {
 		v.orient()
 	}
 	if err := v.ShowAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
-		if v.Ctx().Err() == nil { // otherwise the reader has hung up
+		if v.Ctx().Err() == nil { // otherwise the reader closed the connection
 			v.Site.logger.ErrorContext(v.Ctx(), "an error page could not be shown", "request_id", v.Frame.Request, "error", err)
 		}
 		p.Write(v.Writer)
 	}
 }
 
-// orient gives an error page its navigation. If the person may see the client of the path, it is this client's
-// navigation. Otherwise it is the navigation of the person's first page.
+// orient sets the navigation of an error page. If the person may see the client in the path, the navigation is this
+// client's. Otherwise it is the navigation of the person's first page.
 func (v *Request) orient() {
 	if v.Person == nil || v.Frame.Nav != nil {
 		return
@@ -146,13 +146,13 @@ func (v *Request) orient() {
 	if v.Client == nil && v.Partner == nil {
 		v.Client = v.nearestClient()
 	}
-	v.route = nil // so that a missing page and another client's page look the same
+	v.route = nil // a missing page and another client's page must look the same
 	v.settle()
 }
 
-// nearestClient returns the client whose navigation an error page shows. For a client's user it is the user's own client, and
-// for a partner's user the client in the path. It returns nil if the partner's user did not enter this client's
-// dashboard.
+// nearestClient returns the client whose navigation an error page shows. For a client's user this is the user's own
+// client. For a partner's user it is the client in the path, if the user entered this client's dashboard. Otherwise the
+// result is nil.
 func (v *Request) nearestClient() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()
@@ -182,7 +182,7 @@ func errorKind(status int) string {
 	return "500"
 }
 
-// toSignIn leads to the sign-in page, and after the sign-in back to this page.
+// toSignIn redirects to the sign-in page. After the sign-in, the person returns to the present page.
 func (v *Request) toSignIn() {
 	address := v.SignInAddress()
 	if v.HTTP.Method == http.MethodGet && !v.Partial() && v.HTTP.URL.Path != "/" {
@@ -193,8 +193,8 @@ func (v *Request) toSignIn() {
 	_ = v.Redirect(address) // this only sets headers, so it cannot fail
 }
 
-// cameFrom returns the page of this service from which an action was sent, as the browser reports it. It returns "" if
-// there is none.
+// cameFrom returns the page of this service from which the browser sent an action, from the header Referer. It returns
+// "" if there is no such page.
 func (v *Request) cameFrom() string {
 	u, err := url.Parse(v.HTTP.Referer())
 	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
@@ -206,7 +206,7 @@ func (v *Request) cameFrom() string {
 	return ""
 }
 
-// recovered answers a request whose handler panicked.
+// recovered shows an error page if the handler panicked.
 func (v *Request) recovered() {
 	reason := recover()
 	if reason == nil {
@@ -218,7 +218,8 @@ func (v *Request) recovered() {
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
 
-// FirstFault returns the first fault. If the error has no faults, it returns the error's own reason.
+// FirstFault returns the reason of the error's first fault. If the error has no faults, it returns the reason of the
+// error itself.
 func FirstFault(e *puntuale.Error) puntuale.Reason {
 	if len(e.Faults) > 0 {
 		return e.Faults[0].Reason()
@@ -226,7 +227,7 @@ func FirstFault(e *puntuale.Error) puntuale.Reason {
 	return e.Reason
 }
 
-// Lost turns the error of an address that a person edited wrongly into "not found".
+// Lost turns an error about an address into "not found". Such an error occurs only if a person edited the address.
 func Lost(err error) error {
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
 		return errors.Join(ErrNoPage, err)

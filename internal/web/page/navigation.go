@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// item is a page of the navigation. It is shown if the table of routes has the page, and if the reader may see it.
+// item is a page of the navigation. An entry is shown if the page has a route and the reader may see the page.
 type item struct {
 	group, title, icon string
 	path               string              // the route's path; a client's page has {client} in it
-	first              bool                // true: also in the bar of a phone, which has room for four pages
-	also               string              // the path of another route, which its reader takes for the same place
-	counts             bool                // true: the entry shows how many people wait for a reader
+	first              bool                // the entry is also in the bar on a phone, which has room for four pages
+	also               string              // the path of another route that belongs to this entry: on its page, this entry is marked, too
+	counts             bool                // the entry shows how many people wait for an answer
 	has                func(*Request) bool // reports whether the reader gets this entry; nil: every reader does
 }
 
@@ -51,8 +51,8 @@ var items = []item{
 	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }
 
-// navigation returns the pages that a person may reach from the present page. A person's own pages show the navigation
-// of the person's first page.
+// navigation returns the pages that the person can reach from the present page. On a person's own pages, it is the
+// navigation of the person's first page.
 func (s *Site) navigation(v *Request) []view.Group {
 	base, side := "", PartnerSide
 	switch {
@@ -63,7 +63,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 	}
 	role := v.Person.User().Role
 	var groups []view.Group
-	best := -1 // the item whose path is the longest beginning of the page's path
+	best := -1 // the length of the longest item path that is a beginning of the page's path
 	var active *view.Item
 	for _, p := range items {
 		if !s.hasPage(p.path, side, role) || p.has != nil && !p.has(v) {
@@ -75,7 +75,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first, Counts: p.counts})
-		if v.route == nil { // a page that does not exist has no place in the navigation
+		if v.route == nil { // for a page that does not exist, no entry is marked
 			continue
 		}
 		length := len(address)
@@ -125,8 +125,8 @@ func (v *Request) Sandboxes() (found []control.Session, err error) {
 	return found, err
 }
 
-// simulates reports whether the client has a simulated phone. If the sessions cannot be read, the menu has no entry for
-// the phone.
+// simulates reports whether the client has a simulated phone. If the sessions cannot be read, it reports false, so that
+// the menu has no entry for the phone.
 func (v *Request) simulates() bool {
 	if v.Partial() { // a part of a page has no menu
 		return false

@@ -39,10 +39,10 @@ type Request struct {
 	Client  *control.Client  // set on the client's side
 	Frame   *view.Frame
 	Pass    *admission.Permit
-	Memory  *admission.MemoryGrant // counts the memory that the request takes
+	Memory  *admission.MemoryGrant // counts the memory that the request uses
 
 	target   string // the object of the action, for the audit log
-	Quiet    bool   // true: the handler changed nothing, or wrote the audit log itself
+	Quiet    bool   // true: no entry in the audit log, because the handler changed nothing or wrote the entry itself
 	Answered bool
 	bare     bool // true: the request was refused before the visit was read
 }
@@ -58,7 +58,7 @@ func requestOf(ctx context.Context) *Request {
 	return v
 }
 
-// homeZone is the time zone of pages that belong to no client.
+// homeZone is the time zone of pages that do not belong to a client.
 var homeZone = func() *time.Location {
 	zone, err := time.LoadLocation("Europe/Rome")
 	if err != nil {
@@ -81,7 +81,8 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
 }
 
-// acceptedLanguage returns the language of a reader who has not signed in.
+// acceptedLanguage returns the language of a reader who has not signed in: from the cookie, or from the browser's
+// settings.
 func acceptedLanguage(r *http.Request) *language.Language {
 	if c, err := r.Cookie("language"); err == nil {
 		if l := language.Named(c.Value); l != nil {
@@ -94,28 +95,28 @@ func acceptedLanguage(r *http.Request) *language.Language {
 func (v *Request) Ctx() context.Context { return v.HTTP.Context() }
 func (v *Request) Now() time.Time       { return v.Frame.Now }
 
-// Caller is where the request comes from.
+// Caller returns where the request comes from.
 func (v *Request) Caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
 
-// Path returns a part of the path. Query returns a parameter in the address.
+// Path returns the named part of the path. Query returns the named parameter of the address.
 func (v *Request) Path(name string) string  { return v.HTTP.PathValue(name) }
 func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name) }
 
 // T returns a text in the reader's language.
 func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T(key, pairs...) }
 
-// Partial reports whether htmx sent the request and wants only a part of a page.
+// Partial reports whether htmx sent the request and expects only a part of a page.
 func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 
-// Bounds for readers who have not signed in: the size of a body, and the time in which it must arrive. Also the number
-// of a form's fields.
+// Bounds for readers who have not signed in: the size of a body, and the time in which the body must arrive. The last
+// bound is the number of a form's fields, for every reader.
 const (
 	anonymousBody   = 16 << 10 // bytes
 	anonymousWithin = 10 * time.Second
 	mostFields      = 10_000
 )
 
-// body reads the request's body. While the body arrives, other requests may have the seat. A person who has not signed
+// body reads the request's body. While the body arrives, other requests may use the seat. A person who has not signed
 // in gets no new seat, because sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
 	maxBytes := int64(admission.MaxBody)
@@ -156,8 +157,8 @@ func (v *Request) Form() (*view.Form, error) {
 	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
-// File returns a file of a form, or nil if the person chose none. Of a file larger than limit it returns limit+1 bytes,
-// so that the caller notices.
+// File returns a file of a form, or nil if the person chose no file. If the file is larger than limit, File returns its
+// first limit+1 bytes, so that the caller can refuse it.
 func (v *Request) File(name string, limit int64) ([]byte, error) {
 	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
@@ -177,7 +178,7 @@ func (v *Request) File(name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// clean corrects what a person typed. It makes all line ends the same, and removes bytes that are not text.
+// clean normalizes line ends, and removes bytes that are not text.
 func clean(values url.Values) url.Values {
 	for name, all := range values {
 		for i, text := range all {
@@ -190,7 +191,7 @@ func clean(values url.Values) url.Values {
 // Show answers with a page, or with a part of one.
 func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
 
-// Whole answers a form with another page. This page replaces the whole present page.
+// Whole answers a form with another page, which replaces the whole present page.
 func (v *Request) Whole(c templ.Component) error {
 	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#main")
@@ -200,11 +201,11 @@ func (v *Request) Whole(c templ.Component) error {
 	return v.Show(c)
 }
 
-// buffers are used several times. A page is first written into a buffer, so that an error in the middle can still
-// become an error page.
+// buffers are reused for pages. A page is first written into a buffer, so that an error in the middle of a page can
+// still become an error page.
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
-// putBuffer keeps a buffer for the next page. It does not keep large buffers, because few pages need them.
+// putBuffer saves a buffer for the next page. It does not save large buffers, because few pages need them.
 func putBuffer(b *bytes.Buffer) {
 	if b.Cap() <= 256<<10 {
 		buffers.Put(b)
@@ -226,7 +227,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 			return err
 		}
 	}
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -246,14 +247,15 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(status)
-	_, _ = v.Writer.Write(content) // this fails only if the reader has hung up
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
 	return nil
 }
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// ShowRefused shows a form again, with the faults in err. It sends only part for htmx, and otherwise the whole page. fields
-// are the form's fields; see [view.Form.Take]. If err is no fault of the form, Again returns err.
+// ShowRefused shows a form again, with the faults in err. It sends only part to htmx, and page to a browser without
+// scripts. fields are the names of the form's fields; see [view.Form.Take]. If err is not a fault of the form,
+// ShowRefused returns err.
 func (v *Request) ShowRefused(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
 	if e == nil {
@@ -271,7 +273,7 @@ func (v *Request) ShowRefused(err error, f *view.Form, part, page templ.Componen
 	return v.ShowAs(status, page)
 }
 
-// Redirect leads to another page.
+// Redirect sends the browser to another page.
 func (v *Request) Redirect(address string) error {
 	v.Answered = true
 	if v.Partial() {
@@ -283,11 +285,11 @@ func (v *Request) Redirect(address string) error {
 	return nil
 }
 
-// SetAuditTarget names the object of an action for the audit log. target is an identifier or a name, and never a phone number, a
-// text or a key.
+// SetAuditTarget names the object of an action for the audit log. target is an identifier or a name. It must not be a
+// phone number, a text or a key.
 func (v *Request) SetAuditTarget(target string) { v.target = target }
 
-// note writes the action into the audit log, unless nothing was changed.
+// note writes the action into the audit log, unless the handler set Quiet.
 func (v *Request) note() {
 	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
 		return
@@ -298,14 +300,14 @@ func (v *Request) note() {
 	} else {
 		client = v.Person.User().Client
 	}
-	// The entry is written even if the reader has hung up, because the action is done.
+	// Write the entry even if the reader closed the connection, because the action is done.
 	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
 		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
-// Say makes the next page show a text about the action just done. undo is an address; a POST to it undoes the action.
-// It is "" if the action cannot be undone.
+// Say makes the next page show a text about the finished action. undo is an address, and a POST to this address undoes
+// the action. undo is "" if the action cannot be undone.
 func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
 
 func (v *Request) Toast(tone, text, undo string) {
@@ -330,7 +332,7 @@ func (v *Request) toasts() []view.Toast {
 	return all
 }
 
-// trigger makes htmx send an event with a value to the body of the page.
+// trigger makes htmx send an event with a value to the page's body element.
 func (v *Request) trigger(event string, value any) {
 	text, err := json.Marshal(map[string]any{event: value})
 	if err == nil {
@@ -338,7 +340,7 @@ func (v *Request) trigger(event string, value any) {
 	}
 }
 
-// dress fills the frame with the data of the person.
+// dress fills the frame with the data of the signed-in person.
 func (v *Request) dress() {
 	u, f := v.Person.User(), v.Frame
 	if l := language.Named(u.Language); l != nil {
@@ -371,7 +373,7 @@ func LookOf(h puntuale.Host) view.Look {
 	return l
 }
 
-// settle fills the frame with the place where the reader is.
+// settle fills the frame with the data of the present dashboard.
 func (v *Request) settle() {
 	f := v.Frame
 	if v.Client != nil {
@@ -385,10 +387,10 @@ func (v *Request) settle() {
 		}
 	}
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
-		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows none
+		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if the number cannot be read, the menu shows no number
 	}
 	if v.Person != nil && !v.Partial() {
-		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MostUnread) // likewise
+		f.Notices, _ = v.Person.UnreadNotices(v.Ctx(), view.MostUnread) // if the number cannot be read, the bell shows no number
 	}
 	f.Nav = v.Site.navigation(v)
 }

@@ -18,33 +18,33 @@ const (
 	Anyone      Side = iota // everybody, also without a sign-in
 	SignedIn                // everybody who has signed in
 	PartnerSide             // a partner's users; for a client's user the page does not exist
-	ClientSide              // a client's users, and users of the partner who entered the dashboard; the path begins with /c/{client}
+	ClientSide              // a client's users, and users of the partner who entered the client's dashboard; the path begins with /c/{client}
 )
 
-// Unaudited marks a POST for which package page writes no entry in the audit log. Either the POST concerns only its
-// sender, or its handler writes the log.
+// Unaudited marks a POST for which package page writes no entry in the audit log. Such a POST concerns only the person
+// who sends it, or its handler writes the entry.
 const Unaudited = "-"
 
 // Route is a page or an action. Only [Site.serve] enforces its side and role.
 type Route struct {
 	Pattern string // a pattern of net/http, such as "POST /c/{client}/sequences"
 	Side    Side
-	Role    puntuale.Role // the least role that a reader must have
+	Role    puntuale.Role // the lowest role that a reader must have
 	Audit   string        // the name of the action in the audit log, such as "sequence.create"; every POST needs one
 	do      func(*Request) error
 }
 
-// Get makes the route of a page.
+// Get returns the route of a page.
 func Get(path string, side Side, role puntuale.Role, do func(*Request) error) Route {
 	return Route{http.MethodGet + " " + path, side, role, "", do}
 }
 
-// Post makes the route of an action, with its name in the audit log.
+// Post returns the route of an action. audit is the action's name in the audit log.
 func Post(path string, side Side, role puntuale.Role, audit string, do func(*Request) error) Route {
 	return Route{http.MethodPost + " " + path, side, role, audit, do}
 }
 
-// serve finds out who the person is and what they may reach, and calls the handler.
+// serve identifies the person, checks what the person may reach, and calls the handler.
 func (s *Site) serve(r *Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		v := requestOf(req.Context())
@@ -61,7 +61,7 @@ func (s *Site) serve(r *Route) http.Handler {
 	})
 }
 
-// admit enforces a route's side and role.
+// admit checks a route's side and role.
 func (s *Site) admit(v *Request) error {
 	if err := v.identify(); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (s *Site) admit(v *Request) error {
 	return nil
 }
 
-// enter finds the client of a path. A partner's user must have entered the client's dashboard first; entering is noted
-// in the audit log.
+// enter finds the client in the path. A partner's user must first enter the client's dashboard. The audit log records
+// that the user entered.
 func (s *Site) enter(v *Request) (err error) {
 	id := v.Path("client")
 	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
@@ -112,8 +112,8 @@ func (s *Site) enter(v *Request) (err error) {
 	return s.askToEnter(v)
 }
 
-// preventing are actions that keep messages from being sent, by their names in the audit log. The gate admits these
-// actions before other requests, as it does in the API.
+// preventing contains the actions that prevent sends, by their names in the audit log. The gate admits these actions
+// before other requests, as it does in the API.
 var preventing = []string{
 	"message.cancel", "message.all", "person.stop", "person.stop_all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
 	"key.revoke", "sequence.delete", "session.delete",
@@ -130,15 +130,15 @@ func (r *Route) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// counted reports whether a request counts towards the limit of one address, if nobody has signed in. The files that a sign-in page loads
-// do not count.
+// counted reports whether a request counts towards the limit of one address, if nobody has signed in. Files that a
+// sign-in page loads do not count.
 func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
 // Method returns the method of the route's pattern, and Path returns its path.
 func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
 func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
 
-// askToEnter asks the partner's user before a page of a client's dashboard is shown.
+// askToEnter asks a partner's user to enter the client's dashboard, and shows nothing of the dashboard itself.
 func (s *Site) askToEnter(v *Request) error {
 	account := v.Client.Account()
 	v.Client = nil

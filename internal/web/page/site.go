@@ -21,8 +21,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// Config is what [NewHandler] needs. All members except Observe must be set. Accounts must have its SignIn stores.
-// Accounts and Control must have a Vault.
+// Config configures [NewHandler]. All members except Observe and Proxies must be set. Accounts must have its SignIn
+// stores. Accounts and Control must have a Vault.
 type Config struct {
 	Control     *control.Control
 	Accounts    *account.Accounts
@@ -35,14 +35,14 @@ type Config struct {
 	Admit       admission.Limits                                   // shared with the API and the webhooks
 }
 
-// Site has what all pages share.
+// Site contains the data that all pages share.
 type Site struct {
 	Control     *control.Control
 	Accounts    *account.Accounts
 	Webhooks    *webhook.Webhooks
 	Automations *automation.Automations
 	logger      *slog.Logger
-	plain       *scs.SessionManager // manages visits over http, as on one's own machine
+	plain       *scs.SessionManager // manages visits over http, which are usual on a person's own machine
 	secure      *scs.SessionManager // manages visits over https
 	mux         *http.ServeMux
 	routes      []Route
@@ -75,7 +75,7 @@ func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
 	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// Takes reports whether a request is for a page, and not for the API. Usually the path decides. If neither pages nor
+// Takes reports whether a request is for a page, not for the API. Usually the path decides. If neither the pages nor
 // the API have the path, the header Accept decides.
 func Takes(r *http.Request) bool {
 	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
@@ -91,12 +91,12 @@ func Takes(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// ownPaths are the first parts of the pages' paths.
+// ownPaths returns the first parts of the pages' paths.
 func ownPaths() []string {
 	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone"}
 }
 
-// Policy lets a page load files only from this server. No script or style is written into a page itself.
+// Policy lets a page load files only from this server. It forbids scripts and styles inside a page itself.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -114,7 +114,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		priority = admission.PriorityRead
 	}
-	// A page waits for the store without a deadline. Only its wait for a seat has a deadline.
+	// Within a page, waiting for the store has no deadline. Only waiting for a seat has a deadline.
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), priority)
 	if err != nil {
 		httpkit.Quieten(r.Context())
@@ -134,8 +134,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 			v.fail(errCross)
 			return
 		}
-		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, and the redirect would repeat all of the address
-			_ = v.identify() // only so that the error page has the right look
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, and the redirect would repeat the whole address
+			_ = v.identify() // this only gives the error page the right look
 			v.fail(s.unmatched(r))
 			return
 		}
@@ -144,8 +144,8 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r.WithContext(puntuale.WithMemoryGrant(r.Context(), account)))
 }
 
-// unmatched returns the error for a request that no route takes. It distinguishes an unknown path from a path that does
-// not accept the method.
+// unmatched returns the error for a request that matches no route. It distinguishes an unknown path from a path with
+// another method.
 func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return ErrNoPage

@@ -14,18 +14,18 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// streamLife is how long one stream of events lasts. Then the browser asks again, and the server checks the reader's
-// rights again. So a server that stops waits at most this long for its streams.
+// streamLife is the longest time of one stream of events. After it the browser connects again, and the server checks
+// the reader's rights again. A server that stops waits at most this long for its streams.
 const streamLife = 25 * time.Second
 
-// streamAllows is how long one event may take to be sent.
+// streamAllows is the longest time for sending one event.
 const streamAllows = 10 * time.Second
 
-// streamBytes is how much memory one waiting stream counts.
+// streamBytes is the memory that the budget counts for one waiting stream.
 const streamBytes = 64 << 10
 
-// Stream sends a part of a page each time that the client's messages have changed since the version that the browser
-// has. If the request does not ask for events, it sends none.
+// Stream sends a part of a page each time that the client's messages have changed, compared with the version that the
+// browser shows. It sends nothing if the request does not accept events.
 func (v *Request) Stream(part func() (string, error)) error {
 	if !v.WantsEvents() {
 		return v.Redirect(v.Frame.Place.Base)
@@ -39,7 +39,7 @@ func (v *Request) Stream(part func() (string, error)) error {
 		if version, err = following.Next(ctx); err != nil {
 			return "", "", err
 		}
-		v.Memory.Close() // gives back the memory of the part that was sent
+		v.Memory.Close() // returns the memory of the part that was sent
 		if err = v.Memory.Take(streamBytes); err != nil {
 			return "", "", err
 		}
@@ -66,8 +66,8 @@ func (v *Request) WantsEvents() bool {
 	return strings.Contains(v.HTTP.Header.Get("Accept"), "text/event-stream")
 }
 
-// KnownVersion returns the version that the browser has. It is the version of the last event, or the version that the
-// page named in the query.
+// KnownVersion returns the version that the browser shows: the version of the last event, or the version that the page
+// named in the query.
 func (v *Request) KnownVersion(name string) string {
 	if last := v.HTTP.Header.Get("Last-Event-ID"); last != "" {
 		return last
@@ -75,8 +75,8 @@ func (v *Request) KnownVersion(name string) string {
 	return v.Query(name)
 }
 
-// Events repeats next and sends its results, each with a version. next must wait until the version changes. If next
-// fails, the stream ends. Then the browser asks again, and gets the error.
+// Events calls next repeatedly and sends its results, each with a version. next must wait until the version changes. If
+// next fails, the stream ends. The browser then connects again, and gets the error.
 func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.Ctx())
 	if err := v.Memory.Take(streamBytes); err != nil {
@@ -95,25 +95,24 @@ func (v *Request) Events(next func(ctx context.Context) (version, content string
 	for {
 		_ = connection.SetWriteDeadline(Deadline(streamAllows))
 		if _, err := v.Writer.Write([]byte(event)); err != nil {
-			return nil // the browser has hung up
+			return nil // the browser closed the connection
 		}
 		_ = connection.Flush()
 		_ = connection.SetWriteDeadline(Deadline(streamLife + streamAllows))
 		version, content, err := next(ctx)
 		if err != nil {
-			return nil // the stream's time is over, or next failed; the browser asks again
+			return nil // the stream's time is over, or next failed; the browser connects again
 		}
 		event = "id: " + version + "\ndata: " + strings.Join(strings.Split(strings.ReplaceAll(content, "\r", ""), "\n"), "\ndata: ") + "\n\n"
 	}
 }
 
-// Rendered returns a component as text.
+// Rendered returns the HTML of a component.
 func (v *Request) Rendered(c templ.Component) (string, error) {
 	var b bytes.Buffer
 	err := c.Render(view.With(v.Ctx(), v.Frame), &b)
 	return b.String(), err
 }
 
-// Deadline returns the moment that is d from now by the machine's clock. Connections use this clock, and not the
-// service's.
+// Deadline returns the machine's present time plus d. Connections use the machine's clock, not the service's clock.
 func Deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }

@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Upload reads a form with one file, part by part. Of a file larger than limit it returns limit+1 bytes, so that the
-// caller notices. Then it stops reading, so the form has only the fields before the file. The file is nil if the person
-// chose none. Codes: too_large, unreadable.
+// Upload reads a form with one file, part by part. If the file is larger than limit, Upload returns its first limit+1
+// bytes, so that the caller can refuse it. In this case it reads nothing after the file, so the form has only the
+// fields before the file. The file is nil if the person chose none. Codes: too_large, unreadable.
 func (v *Request) Upload(name string, limit int64) (f *view.Form, file []byte, err error) {
 	parts, err := v.HTTP.MultipartReader()
 	if errors.Is(err, http.ErrNotMultipart) {

@@ -7,11 +7,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A form for data that others may also edit has the version with which it was filled. If another version is stored by
-// now, nothing is saved. The form comes back with both: the reader's values and the stored values. It then has the
-// stored version, so the reader decides whether to save again.
+// A form for data that others may also edit contains the version with which the form was filled. If another version was
+// stored since, nothing is saved. The form is shown again with the reader's values and the stored values. It now
+// contains the stored version, so the reader decides whether to save again.
 
-// Versions returns the version with which a form was filled, as a list. The list is empty if the form has none.
+// Versions returns the version with which a form was filled, as a list. The list is empty if the form has no version.
 func Versions(f *view.Form) []puntuale.Version {
 	if v := f.Value(view.Version); v != "" {
 		return []puntuale.Version{puntuale.Version(v)}
@@ -19,11 +19,11 @@ func Versions(f *view.Form) []puntuale.Version {
 	return nil
 }
 
-// Label is a field of a form, with the key of its label.
+// Label is the name of a form's field, with the key of the text of its label.
 type Label struct{ Name, Key string }
 
-// Compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
-// that shows what is stored.
+// Compare reports whether a form was refused because of its version. If so, Compare puts the stored version into the
+// form, and the address of a page that shows the stored values.
 func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return false
@@ -33,7 +33,7 @@ func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fre
 	return true
 }
 
-// Differ notes the fields of a form whose stored values are different now.
+// Differ marks the fields of a form whose stored values are now different.
 func (v *Request) Differ(f, stored *view.Form, labels ...Label) {
 	for _, l := range labels {
 		f.Differ(v.T(l.Key), strings.TrimSpace(f.Value(l.Name)), strings.TrimSpace(stored.Value(l.Name)))

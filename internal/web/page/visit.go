@@ -13,27 +13,27 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// How long a visit lasts: after its last request, and at most. The service's own clock measures both.
+// A visit ends when it was idle for idleLife, and in any case after wholeLife. The service's own clock measures both.
 const (
 	idleLife  = 24 * time.Hour
 	wholeLife = 14 * 24 * time.Hour
-	touch     = 5 * time.Minute // how exactly the moment of the last request is stored
+	touch     = 5 * time.Minute // the time of the last request is stored at most this often
 )
 
 // Names of the stored values of a visit.
 const (
 	keyUser    = "user"    // who is signed in
 	keyStamp   = "stamp"   // the user's stamp at the sign-in
-	keyBegun   = "begun"   // the moment of the sign-in, in Unix seconds
-	keySeen    = "seen"    // the moment of the last request, in Unix seconds
-	KeyEntered = "entered" // clients whose dashboards a partner's user entered
+	keyBegun   = "begun"   // the time of the sign-in, in Unix seconds
+	keySeen    = "seen"    // the time of the last request, in Unix seconds
+	KeyEntered = "entered" // clients whose dashboards the partner's user entered
 	keyToasts  = "toasts"  // texts that the next page must show
 	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.PendingStep
 	KeyNext    = "next"    // the page that the person wanted to see
 	KeySecret  = "secret"  // while a second factor is being set up: JSON of secondStep
 )
 
-// newVisits makes the manager of visits. It hashes the token that a browser holds before the token is stored.
+// newVisits returns a manager of visits. The store gets only a hash of the token that the browser has.
 func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	m := scs.New()
 	m.Store = visitStore{s.Accounts}
@@ -50,7 +50,7 @@ func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	return m
 }
 
-// visits returns the manager of visits for a request.
+// visits returns the manager of visits for a request: plain or secure.
 func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	if httpkit.CallerOf(r).Secure {
 		return s.secure
@@ -58,7 +58,7 @@ func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	return s.plain
 }
 
-// visitStore keeps visits in the service's store.
+// visitStore stores visits in the service's store.
 type visitStore struct{ accounts *account.Accounts }
 
 var _ scs.CtxStore = visitStore{}
@@ -68,7 +68,7 @@ func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, er
 }
 
 func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
-	// A visit is stored even if the browser has hung up, because its action is done.
+	// Store the visit even if the browser closed the connection, because the request's action is done.
 	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
 }
 
@@ -76,7 +76,7 @@ func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
 	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
 }
 
-// The methods without a context are never called.
+// The visit manager never calls the methods without a context.
 func (v visitStore) Find(token string) ([]byte, bool, error) {
 	return v.FindCtx(context.Background(), token)
 }
@@ -85,7 +85,7 @@ func (v visitStore) Commit(token string, data []byte, expires time.Time) error {
 }
 func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Background(), token) }
 
-// identify finds out who is signed in, if anybody is, and ends a visit whose time is over.
+// identify finds the signed-in person, if there is one, and ends a visit whose time is over.
 func (v *Request) identify() error {
 	m, ctx := v.Visits, v.Ctx()
 	id := m.GetInt64(ctx, keyUser)
@@ -112,8 +112,8 @@ func (v *Request) identify() error {
 	return nil
 }
 
-// Begin signs a person in, and gives the visit a new token. The old token is not valid any more, because somebody else
-// may know it. arrived notes the sign-in. It gets the browser's cookie and address.
+// Begin signs a person in, and gives the visit a new token. The old token becomes invalid, because somebody else may
+// know it. arrived records the sign-in. It gets the browser's cookie and address.
 func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
@@ -137,7 +137,7 @@ func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, bro
 	return p.Note(ctx, u.Client, "signin", "", v.Caller().Address)
 }
 
-// Restamp keeps this visit valid after all other visits of the person were ended.
+// Restamp keeps this visit valid, after all other visits of the person were ended.
 func (v *Request) Restamp(stamp int64) error {
 	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (v *Request) Restamp(stamp int64) error {
 	return v.keepDevice()
 }
 
-// deviceCookie returns the name of the cookie that says which users signed in at this browser. See
+// deviceCookie returns the name of the cookie that records which users signed in with this browser. See
 // [account.Person.Browser].
 func (v *Request) deviceCookie() string {
 	if v.Caller().Secure {
@@ -155,7 +155,7 @@ func (v *Request) deviceCookie() string {
 	return "device"
 }
 
-// Device returns the browser's cookie, or "" if it has none.
+// Device returns the value of this cookie, or "" if the browser has no such cookie.
 func (v *Request) Device() string {
 	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {
@@ -164,7 +164,7 @@ func (v *Request) Device() string {
 	return c.Value
 }
 
-// keepDevice sets the cookie by which the browser is known at the next sign-in.
+// keepDevice sets the cookie, so that the next sign-in recognizes the browser.
 func (v *Request) keepDevice() error {
 	value, err := v.Person.Browser(v.Device())
 	if err != nil {

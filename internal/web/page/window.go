@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ReadWindow reads the fields of a window. The argument at is the beginning of their names. It returns nil if all are
+// ReadWindow reads the fields of a window. at is the prefix of the fields' names. It returns nil if all fields are
 // empty.
 func ReadWindow(f *view.Form, at string) *puntuale.Window {
 	w := puntuale.Window{From: strings.TrimSpace(f.Value(at + ".from")), To: strings.TrimSpace(f.Value(at + ".to"))}

@@ -46,7 +46,7 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if taken { // the fault is shown together with all other faults; the API would report the other faults first
+	if taken { // in this way the fault is shown together with all other faults; CreateClient would report it only after they are corrected
 		call.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
 	created, err := v.Partner.CreateClient(v.Ctx(), call, control.Once[account.CreatedClient]{})
@@ -64,7 +64,7 @@ func createAccount(v *page.Request) error {
 	return v.Whole(AccountCreated(fresh))
 }
 
-// loginAddress is the address where the partner's clients sign in.
+// loginAddress returns the address where the partner's clients sign in.
 func loginAddress(v *page.Request) string {
 	h := v.Person.Host()
 	if h.Brand.Confirmed {
@@ -73,7 +73,7 @@ func loginAddress(v *page.Request) string {
 	return v.SiteAddress() + "/p/" + h.Partner.Slug
 }
 
-// clientAccount shows a client to its partner.
+// clientAccount shows a client's page to the partner.
 func clientAccount(v *page.Request) error {
 	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
@@ -191,7 +191,7 @@ func changeAccount(v *page.Request) error {
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-// unversioned are the fields that are not part of a client's version. Credits change with every message, even while
+// unversioned returns the fields that are not part of a client's version. Credits change with every message, even while
 // somebody looks at the form. Quotas are stored separately.
 func unversioned() []page.Label {
 	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
@@ -201,8 +201,8 @@ func unversioned() []page.Label {
 	return all
 }
 
-// differUnversioned notes which of these fields both the person and somebody else changed. A field that the person did not change shows the
-// stored value.
+// differUnversioned marks each unversioned field that both the person and somebody else changed. A field that the
+// person did not change now shows the stored value.
 func differUnversioned(v *page.Request, f, stored *view.Form) {
 	for _, l := range unversioned() {
 		if strings.TrimSpace(f.Value(l.Name)) == f.Value("was."+l.Name) {
@@ -221,7 +221,7 @@ func quotaFields() (names []string) {
 	return names
 }
 
-// endsAtOnce reports whether a change makes an account expire on a day that has passed in the client's zone.
+// endsAtOnce reports whether a change sets an expiration day that has already passed in the client's zone.
 func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
@@ -235,7 +235,7 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange)
 }
 
 // readChange reads the fields that the person changed. All other fields keep the stored values, because somebody else
-// may have changed them.
+// may have changed these fields.
 func readChange(f, before *view.Form) (r account.ClientChange) {
 	text := func(name string, target *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
@@ -251,7 +251,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	text("region", &r.Region)
 	number := func(name string, target *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
-		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous version has no such field
+		if !f.Values.Has(name) || value == before.Value(name) { // a page of the previous program version has no such field
 			return
 		}
 		target.Set = true
@@ -284,15 +284,15 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	lines("active_features", &r.Features)
 	lines("holidays", &r.Closed)
 	for i, text := range r.Closed.To {
-		if day, err := time.Parse("2/1/2006", text); err == nil { // in the form in which people write a date
+		if day, err := time.Parse("2/1/2006", text); err == nil { // people write a date in this form
 			r.Closed.To[i] = day.Format(time.DateOnly)
 		}
 	}
 	return r
 }
 
-// addCredits adds credits to the present number, or takes some away. The result is right even if messages spend credits
-// at the same time.
+// addCredits adds a positive or negative number to the present credits. The result is right even if messages spend
+// credits at the same time.
 func addCredits(v *page.Request) error {
 	if _, err := v.Partner.Account(v.Ctx(), v.Path("id")); err != nil {
 		return err
@@ -339,7 +339,7 @@ func suspend(v *page.Request, suspended bool) error {
 	return v.Redirect(base)
 }
 
-// deleteAccount deletes a client, if the person typed the client's name.
+// deleteAccount deletes a client, if the person typed the client's name as confirmation.
 func deleteAccount(v *page.Request) error {
 	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
@@ -379,7 +379,7 @@ func createKey(v *page.Request) error {
 	return issued(v, key)
 }
 
-// issued shows a key, which is shown only once.
+// issued shows the page with a new key. The key is shown only once.
 func issued(v *page.Request, key account.IssuedKey) error {
 	return v.Whole(KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.Path("id")))
 }

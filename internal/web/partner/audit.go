@@ -12,12 +12,12 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// auditRoutes are the pages of a client's audit log.
+// auditRoutes are the pages of a client's audit log. partnerRoutes contains the partner's page.
 var auditRoutes = []page.Route{
 	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }
 
-// partnerAudit shows what was done in the partner's dashboard, and in the dashboards of its clients.
+// partnerAudit shows the audit log of the partner's dashboard and of its clients' dashboards.
 func partnerAudit(v *page.Request) error {
 	rows, next, err := v.Partner.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
@@ -26,7 +26,7 @@ func partnerAudit(v *page.Request) error {
 	return audit(v, rows, "/partner/audit", next)
 }
 
-// clientAudit shows what was done in the client's dashboard.
+// clientAudit shows the audit log of the client's dashboard.
 func clientAudit(v *page.Request) error {
 	rows, next, err := v.Client.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
@@ -43,8 +43,8 @@ func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) err
 	return v.Show(Audit(rows, url, v.Query("cursor"), next))
 }
 
-// namer finds the names of identifiers in the log, and reads each name once. The log itself stores identifiers, because
-// they stay right after a change of name, and reveal nothing about an erased person.
+// namer finds the names for the identifiers in the log, and reads each name only once. The log itself stores
+// identifiers. An identifier stays right after a change of name, and reveals nothing about an erased person.
 type namer struct {
 	v       *page.Request
 	names   map[string]string
@@ -76,7 +76,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 	return rows, nil
 }
 
-// what finds the name of an entry's object. The entry's target begins with the object's identifier. A former name or a
+// what sets the name of an entry's object. The entry's target begins with the object's identifier. A former name or a
 // detail may follow. The page shows the identifier when somebody points at the name.
 func (n *namer) what(row *AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
@@ -98,7 +98,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 				row.URL = "/partner/clients/" + id
 			}
 		case "user":
-			row.Kept = row.Target // such an object has no name but its address
+			row.Kept = row.Target // such an object has no name except its e-mail address
 			return nil
 		}
 	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
@@ -129,7 +129,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 	return err
 }
 
-// identify sets the name of an identifier. The page shows the identifier itself only if there is no name.
+// identify sets the shown identifier. If there is no name, the page shows the identifier in the place of the name.
 func (n *namer) identify(row *AuditRow, id string) {
 	shown := id
 	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
@@ -159,7 +159,7 @@ func (n *namer) page(noun, verb, id string) string {
 	return ""
 }
 
-// inside returns the name of an object that belongs to a client.
+// inside returns the name of an object of a client.
 func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
 	c, err := n.client(client)
 	if c == nil {
@@ -197,7 +197,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 	return "", nil
 }
 
-// many returns the words for an action that changed many messages at once, such as "cancel pending 12".
+// many returns the text for an action that changed many messages, from a target such as "cancel pending 12".
 func (n *namer) many(target string) string {
 	parts := strings.Fields(target)
 	if len(parts) != 3 {
@@ -211,7 +211,7 @@ func (n *namer) many(target string) string {
 	return n.v.T(key, "N", count)
 }
 
-// keyName finds the name of a key by the key's identifier or its beginning.
+// keyName finds the name of a key by the key's identifier, or by the beginning of the key.
 func keyName(c *control.Client, v *page.Request, id string) (string, error) {
 	keys, err := v.Site.Accounts.KeysOf(c).List(v.Ctx())
 	for _, k := range keys {
@@ -232,7 +232,7 @@ func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	id := strconv.FormatInt(int64(e.User), 10)
 	if e.Client == 0 || e.Entry {
 		if n.v.Partner == nil {
-			return "", nil // a client sees only the address from which the partner's user acted, as the log has it
+			return "", nil // for actions of the partner's users, a client sees only the address from which the user acted
 		}
 		return n.once(0, "user", id, func() (string, error) { u, err := n.v.Partner.Team().User(n.v.Ctx(), id); return u.Name, err })
 	}
@@ -243,7 +243,8 @@ func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	return n.once(e.Client, "user", id, func() (string, error) { u, err := n.v.Site.Accounts.TeamOf(c).User(n.v.Ctx(), id); return u.Name, err })
 }
 
-// client returns the client in whose dashboard an entry was made; nil if the client does not exist any more.
+// client returns the client in whose dashboard the action was done. It returns nil if the client does not exist any
+// more.
 func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	if n.v.Client != nil && n.v.Client.ID() == id {
 		return n.v.Client, nil
@@ -261,7 +262,7 @@ func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	return c, err
 }
 
-// once reads each name at most once. It returns "" if the object does not exist.
+// once calls read at most once for each object. It returns "" if the object does not exist.
 func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
 	key := client.String() + " " + noun + " " + id
 	if name, known := n.names[key]; known {

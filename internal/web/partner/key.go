@@ -22,7 +22,7 @@ var keyRoutes = []page.Route{
 	page.Post("/c/{client}/keys/{key}/revoke", page.ClientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
-// keySet has the methods that the pages about keys need. The keys are a client's, or the partner's own.
+// keySet contains the methods that the pages about keys need. The keys belong to a client, or to the partner itself.
 type keySet struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)

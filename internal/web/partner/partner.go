@@ -24,8 +24,8 @@ var partnerRoutes = []page.Route{
 	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // the handler itself writes the audit log of the client
 }
 
-// clients is the partner's first page, with the list of its clients. While a person types a search, htmx asks again,
-// and clients sends only the list.
+// clients shows the partner's first page, with the list of its clients. While a person types a search, htmx repeats the
+// request, and clients sends only the list.
 func clients(v *page.Request) error {
 	f := view.NewForm("q", v.Query("q"), "state", v.Query("state"))
 	search := account.ClientSearch{Text: v.Query("q"), State: v.Query("state"), Page: request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")}}
@@ -52,7 +52,7 @@ func clientRows(rows []account.ClientRow) []ClientRow {
 	return all
 }
 
-// expiries shows which clients must renew soon.
+// expiries shows the clients whose service ends soon.
 func expiries(v *page.Request) error {
 	rows, err := v.Partner.Expiring(v.Ctx())
 	if err != nil {
@@ -61,7 +61,7 @@ func expiries(v *page.Request) error {
 	return v.Show(Expiries(clientRows(rows), puntuale.DateOf(v.Now().In(v.Frame.Zone))))
 }
 
-// How many days the chart of totals shows.
+// The number of days that the chart of totals shows, before and after today.
 const (
 	daysBack  = 29
 	daysAhead = 7
@@ -88,7 +88,7 @@ func brandForm(b puntuale.Brand) *view.Form {
 	return view.NewForm(view.Version, string(b.Version()), "name", b.Name, "colour", b.Colour, "host", b.Host)
 }
 
-// looks returns the partner's brand, and how to prove the host name.
+// looks returns the partner's brand, and the DNS record that proves the partner's host name.
 func looks(v *page.Request) (Looks, error) {
 	h, err := v.Partner.Host(v.Ctx())
 	if err != nil {
@@ -128,7 +128,7 @@ func changeBrand(v *page.Request) error {
 	return v.Redirect("/partner/brand")
 }
 
-// proveHost looks for the DNS record that proves the partner's host name.
+// proveHost looks up the DNS record that proves the partner's host name.
 func proveHost(v *page.Request) error {
 	l, err := looks(v)
 	if err != nil {
@@ -145,7 +145,7 @@ func proveHost(v *page.Request) error {
 	return v.Redirect("/partner/brand")
 }
 
-// enterClient lets the partner's user into a client's dashboard.
+// enterClient gives the partner's user access to a client's dashboard in this visit.
 func enterClient(v *page.Request) error {
 	account, err := v.Partner.Account(v.Ctx(), v.Path("id"))
 	if err != nil {

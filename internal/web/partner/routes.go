@@ -1,5 +1,5 @@
-// Package partner has the pages of the agency: clients and their accounts, brand, teams, API keys, the audit log and
-// usage. A client, too, has pages of teams, keys, the audit log and usage.
+// Package partner contains the pages of the agency: clients and their accounts, brand, teams, API keys, the audit log
+// and usage. It also contains a client's own pages of teams, keys, the audit log and usage.
 package partner
 
 import (

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// settingRoutes are a client's settings about the people that it writes to. Its partner has the same page.
+// settingRoutes are the pages of a client's settings about the people that it writes to. The client and its partner
+// have the same page.
 var settingRoutes = []page.Route{
 	page.Get("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, settings),
 	page.Post("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, "client.settings", changeSettings),
@@ -20,10 +21,10 @@ var settingRoutes = []page.Route{
 	page.Post("/c/{client}/settings", page.ClientSide, puntuale.Owner, "client.settings", changeSettings),
 }
 
-// settingFields are the fields of the form, in reading order.
+// settingFields are the fields of the form, in the order of the page.
 var settingFields = []string{"remember", "keep_replies", "takeover_hours", "automated_most", "consent", "opt_out_words", "opt_out_answer"}
 
-// settingPage reads what the page of settings shows. The path names the client.
+// settingPage reads the data of the settings page. The path names the client.
 func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
 	if c = v.Client; c != nil {
 		return c, SettingPage{Action: v.Frame.Place.Base + "/settings"}, nil
@@ -48,7 +49,8 @@ func settings(v *page.Request) error {
 	return v.Show(Settings(p))
 }
 
-// settingForm returns the form with the present settings. If the client has no own words, the form has the usual words.
+// settingForm returns the form with the present settings. If the client has no opt-out words of its own, the form shows
+// the usual words.
 func settingForm(s puntuale.ClientSettings) *view.Form {
 	words := s.OptOutWords
 	if len(words) == 0 {
@@ -85,7 +87,7 @@ func changeSettings(v *page.Request) error {
 }
 
 // readSettings reads the settings that the person changed. All other settings keep the stored values, because somebody
-// else may have changed them.
+// else may have changed these settings.
 func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fault) {
 	touched := func(name string) bool {
 		return strings.TrimSpace(f.Value(name)) != strings.TrimSpace(f.Value("was."+name))

@@ -29,7 +29,7 @@ func teamOf(base string, side page.Side) []page.Route {
 	}
 }
 
-// teamPage returns the team that a page shows, and what the page needs to show it.
+// teamPage returns the team that a page shows, and the page's other data.
 func teamPage(v *page.Request) (*account.Team, Crew, error) {
 	crew := Crew{Me: v.Person.User().ID}
 	switch id := v.Path("id"); {
@@ -89,7 +89,7 @@ func createUser(v *page.Request) error {
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
-// inviteUser makes a new invitation link, which replaces any earlier link.
+// inviteUser creates a new invitation link, which replaces the user's earlier link.
 func inviteUser(v *page.Request) error {
 	team, crew, err := teamPage(v)
 	if err != nil {
@@ -107,7 +107,7 @@ func inviteUser(v *page.Request) error {
 	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
-// uninviteUser makes the invitation link invalid.
+// uninviteUser makes the user's invitation link invalid.
 func uninviteUser(v *page.Request) error {
 	team, crew, err := teamPage(v)
 	if err != nil {

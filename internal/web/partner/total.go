@@ -16,7 +16,7 @@ func sum(days []puntuale.DayTotal) (t puntuale.DayTotal) {
 	return t
 }
 
-// newestFirst returns the days, newest first, without the days that have no messages.
+// newestFirst returns the days that have messages, newest first.
 func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
 	all := slices.DeleteFunc(slices.Clone(days), func(d puntuale.DayTotal) bool { return d.Sent == 0 && d.Failed == 0 && d.Pending == 0 })
 	slices.Reverse(all)
@@ -36,7 +36,7 @@ func totalBars(ctx context.Context, days []puntuale.DayTotal) view.Bars {
 	return b
 }
 
-// daysBetween counts the days from one to another.
+// daysBetween returns the number of days from one day to another.
 func daysBetween(from, to puntuale.Date) int {
 	return int(to.At(0, time.UTC).Sub(from.At(0, time.UTC)) / (24 * time.Hour))
 }

@@ -5,7 +5,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// usageRoutes are the pages that show what the client used, and what is left.
+// usageRoutes are the pages that show what the client used, and how much is left.
 var usageRoutes = []page.Route{
 	page.Get("/c/{client}/usage", page.ClientSide, puntuale.Reader, usage),
 }

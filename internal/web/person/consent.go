@@ -15,7 +15,7 @@ var consentRoutes = []page.Route{
 	page.Post("/c/{client}/person/consent", page.ClientSide, puntuale.Staff, "person.consent", addConsent),
 }
 
-// ledgerRows is how much of the ledger is shown at once.
+// ledgerRows is the number of the ledger's entries that a page shows.
 const ledgerRows = "50"
 
 func consentPage(v *page.Request, phone string) (p ConsentPage, err error) {

@@ -28,7 +28,7 @@ var contactRoutes = []page.Route{
 
 const contactRows = "50"
 
-// dialled matches a phone number, or the beginning of one, in a search field that also takes names.
+// dialled matches a phone number, or the beginning of a number, in a search field that also accepts names.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
 
 // contactQuery reads the filters in the address.
@@ -65,7 +65,7 @@ func newContact(v *page.Request) error {
 	return v.Show(ContactPage(ContactEditor{Form: view.NewForm("phone", v.Query("phone"))}))
 }
 
-// contactFields are the fields of the form, in reading order.
+// contactFields returns the fields of the form, in the order of the page.
 func contactFields() []string {
 	all := []string{"phone", "name", "tags", "language", "source"}
 	for i := range puntuale.MaxContactFields + spareRows {
@@ -135,7 +135,7 @@ func changeContact(v *page.Request) error {
 	return v.Redirect(personAddress(v, changed.Phone))
 }
 
-// readTags reads tags that commas, semicolons or lines separate.
+// readTags reads tags that are separated by commas, semicolons or line breaks.
 func readTags(f *view.Form) []string {
 	tags := []string{}
 	for _, text := range strings.FieldsFunc(f.Value("tags"), func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
@@ -153,8 +153,8 @@ const faultContactFieldTwice puntuale.ReasonCode = "contact.field_twice"
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
 
-// readFields reads the rows of names and values. For a stored contact it returns only the changes. A field without a
-// row, or with a blank value, is removed.
+// readFields reads the form's rows of names and values. For a stored contact it returns only the changes. If a stored
+// field has no row, or a blank value, it is removed.
 func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[string]control.ContactValue, []puntuale.Fault) {
 	fields, seen := map[string]control.ContactValue{}, map[string]bool{}
 	var faults []puntuale.Fault
@@ -185,7 +185,7 @@ func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[stri
 	return fields, faults
 }
 
-// atField changes the locations of faults in fields and tags into names of the form's fields.
+// atField changes the locations of faults in fields and tags into the names of the form's fields.
 func atField(err error) error {
 	e, _ := page.Refusal(err)
 	if e == nil {

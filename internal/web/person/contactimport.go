@@ -22,7 +22,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// contactFileRoutes import contacts from a file, and export them to one.
+// contactFileRoutes import contacts from a file, and export contacts to a file.
 var contactFileRoutes = []page.Route{
 	page.Get("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, askForContacts),
 	page.Post("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, "contact.import", importContacts),
@@ -33,21 +33,22 @@ func askForContacts(v *page.Request) error {
 	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
 }
 
-// mostFile bounds the form of an upload: the file and the fields before it. mostText bounds each of these fields.
+// mostFile is the largest upload in bytes: the file and the fields before it. mostText is the largest size of each of
+// these fields.
 const (
 	mostFile = 100<<20 + 1<<20
 	mostText = 64 << 10
 )
 
-// importContacts reads a file while it arrives. A check stores nothing and shows what would be stored. The browser
-// keeps the file for the import that follows.
+// importContacts reads a file while it arrives. A check shows what an import would store, but stores nothing. The
+// browser still has the file, so the person can send the same file for the import.
 func importContacts(v *page.Request) error {
 	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
 	v.Quiet = !p.Done
 	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.LeaveSeat() // each of the transactions waits for a seat of its own
+	v.Pass.LeaveSeat() // each transaction of the import waits for its own seat
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -75,7 +76,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // so that the time in which the file arrives does not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time in which the file arrives must not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 			err = returnErr
@@ -87,7 +88,7 @@ func importContacts(v *page.Request) error {
 	}
 }
 
-// imported shows what an import did, or what it would do.
+// imported shows the result of an import or of a check.
 func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
 	p.Checked = true
 	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
@@ -110,7 +111,7 @@ func imported(v *page.Request, p ContactImportPage, found control.ImportedContac
 	return v.Show(ImportContacts(p))
 }
 
-// importRefused shows the page again, with what is wrong with the file as a whole.
+// importRefused shows the page again, with the fault of the file as a whole.
 func importRefused(v *page.Request, p ContactImportPage, err error) error {
 	var e *puntuale.Error
 	if errors.As(err, &e) && e.Code == puntuale.CodeTooLarge {
@@ -123,7 +124,7 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 
 func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
-// columnsOf returns the form's choice of columns in the form that the API takes. "" means that the server guesses.
+// columnsOf returns the form's choice of columns in the form that the API accepts. "" means that the server guesses.
 func columnsOf(f *view.Form) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
@@ -135,13 +136,13 @@ func columnsOf(f *view.Form) string {
 	return strings.Join(pairs, ",")
 }
 
-// refusedFile returns a data address that holds the refused rows as CSV, or "" if there are none.
+// refusedFile returns a data URL with the refused rows as CSV, or "" if no row was refused.
 func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ufeff") // spreadsheets recognise UTF-8 by this mark
+	b.WriteString("\ufeff") // spreadsheets recognise UTF-8 by these bytes
 	w := sheet(v, &b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
@@ -151,7 +152,7 @@ func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 	return "data:text/csv;charset=utf-8," + url.PathEscape(b.String())
 }
 
-// sheet returns a CSV writer. A spreadsheet in the reader's language can open its output.
+// sheet returns a CSV writer whose output a spreadsheet in the reader's language can open.
 func sheet(v *page.Request, to io.Writer) *csv.Writer {
 	w := csv.NewWriter(to)
 	if v.Frame.Language.Code == "it" {
@@ -161,11 +162,11 @@ func sheet(v *page.Request, to io.Writer) *csv.Writer {
 	return w
 }
 
-// exportRows is how many contacts are read at a time.
+// exportRows is the number of contacts that an export reads at a time.
 const exportRows = "1000"
 
-// exportContacts writes all contacts, or those with a tag, in the form that an import takes. It reads them twice: first
-// for the names of their fields.
+// exportContacts writes all contacts, or those with a tag, in a form that an import accepts. It reads the contacts
+// twice: first to find the names of all fields, then to write the rows.
 func exportContacts(v *page.Request) error {
 	q := control.ContactQuery{Tag: v.Query("tag")}
 	names := map[string]bool{}
@@ -199,12 +200,12 @@ func exportContacts(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
-	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by this mark
+	_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets recognise UTF-8 by these bytes
 	w := sheet(v, v.Writer)
 	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+		v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, c := range rows {
 			_ = w.Write(exportedContact(c, fields))

@@ -27,9 +27,9 @@ const (
 	listEnd          = "-" // the cursor of a direction that has no older rows
 )
 
-// conversationPart reads the newest part of a conversation, or the part before two cursors. Each direction is read as
-// one page, and one of the pages may reach further back than the other. The part begins at the moment from which both
-// pages are complete.
+// conversationPart reads the newest part of a conversation, or the part before two cursors. It reads one page of each
+// direction, and one page may go further back in time than the other. The part begins at the time from which both pages
+// are complete.
 func conversationPart(v *page.Request, phone, sent, received string) (p ConversationPart, err error) {
 	p.Phone = phone
 	messages := func(p request.Page) ([]puntuale.MessageDetail, string, error) {
@@ -74,7 +74,7 @@ func conversationPart(v *page.Request, phone, sent, received string) (p Conversa
 
 func written(y *puntuale.Reply) time.Time { return y.At }
 
-// readPart reads the rows behind a cursor. The next cursor is never "": it is listEnd after the last row.
+// readPart reads the rows behind a cursor. The next cursor is never "". After the last row it is listEnd.
 func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)) (rows []T, next string, err error) {
 	if cursor == listEnd {
 		return nil, listEnd, nil
@@ -83,7 +83,7 @@ func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)
 	return rows, cmp.Or(next, listEnd), err
 }
 
-// cutPart removes the rows at the end that are older than a moment. The next part begins with these rows.
+// cutPart removes rows at the end of the list that are older than since. The next part begins with these rows.
 func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) time.Time, list func(request.Page) ([]T, string, error)) ([]T, string, error) {
 	keep := len(rows)
 	for keep > 0 && at(&rows[keep-1]).Before(since) {
@@ -99,8 +99,8 @@ func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) 
 	return rows[:keep], cmp.Or(next, listEnd), err
 }
 
-// liveConversation sends the newest part again whenever somebody wrote, or a message changed. While the page is open,
-// replies count as read.
+// liveConversation sends the newest part again each time that somebody wrote or a message changed. While the page is
+// open, new replies are marked as read.
 func liveConversation(v *page.Request) error {
 	phone, err := asked(v)
 	if err != nil {
@@ -118,7 +118,7 @@ func liveConversation(v *page.Request) error {
 	})
 }
 
-// markRead marks what the person wrote as read. It does nothing if the reader's role may not change anything.
+// markRead marks the person's replies as read. It does nothing if the reader's role does not allow changes.
 func markRead(v *page.Request, phone string) error {
 	if v.Person.User().Role < puntuale.Staff {
 		return nil
@@ -130,7 +130,8 @@ func markRead(v *page.Request, phone string) error {
 	return err
 }
 
-// answerPage returns the sessions that can answer, and until when each can. The session of the latest reply is chosen.
+// answerPage returns the sessions that can answer the person, and for each session the time until which it can. The
+// session of the latest reply is preselected.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
@@ -158,7 +159,7 @@ func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p Answe
 	return p, nil
 }
 
-// answer sends one message in free text.
+// answer sends one message with free text to the person.
 func answer(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// replyRoutes are the list of people who wrote, newest first, and the files that they sent.
+// replyRoutes are the list of people who wrote to the client, newest first.
 var replyRoutes = []page.Route{
 	page.Get("/c/{client}/replies", page.ClientSide, puntuale.Reader, inbox),
 	page.Get("/c/{client}/replies/live", page.ClientSide, puntuale.Reader, liveInbox),
 }
 
-// inboxRows is the length of a page of the list.
+// inboxRows is the number of rows on one page of the list.
 const inboxRows = "50"
 
 func inboxPage(v *page.Request) (p ConversationList, err error) {
 	p = ConversationList{Unread: v.Query("unread") == "true", Cursor: v.Query("cursor")}
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the rows, so that no change in between is missed
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the rows, so that no change between the two reads is missed
 		return p, err
 	}
 	if p.Rows, p.Next, err = v.Client.Conversations(v.Ctx(), p.Unread, request.Page{Limit: inboxRows, Cursor: p.Cursor}); err != nil {
@@ -47,8 +47,8 @@ func liveInbox(v *page.Request) error {
 	})
 }
 
-// names returns the names of people, by number. They come from the contacts, or from the latest calls that sent to
-// these people.
+// names returns the names of people, by number. A name comes from the contacts, or from the latest call that sent to
+// the person.
 func names(v *page.Request, rows []puntuale.Conversation) (map[string]string, error) {
 	var ids []string
 	for _, g := range rows {

@@ -11,15 +11,15 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ConversationItem is one message of a conversation: one that the client sent, or a reply. A reply is what the person
-// wrote, or what the client's people wrote on the phone itself.
+// ConversationItem is one message of a conversation: a message that the client sent, or a reply. A reply is what the
+// person wrote, or what the client's people wrote on the linked phone.
 type ConversationItem struct {
 	At      time.Time
 	Message *puntuale.MessageDetail // nil: Reply is set instead
 	Reply   *puntuale.Reply
 }
 
-// ConversationPart is a part of a conversation, oldest first, with the cursors of the part before it.
+// ConversationPart is a part of a conversation, oldest first, with the cursors of the next older part.
 type ConversationPart struct {
 	Phone          string
 	Items          []ConversationItem
@@ -42,29 +42,29 @@ func (p ConversationPart) olderURL(ctx context.Context) string {
 	return view.Base(ctx) + "/person?" + q.Encode()
 }
 
-// AnswerPage has the sessions with which a person can be answered.
+// AnswerPage contains the sessions that can answer a person.
 type AnswerPage struct {
 	Phone    string
 	Sessions []AnswerSession
 	Form     *view.Form
 }
 
-// AnswerSession is a session with which a reader can answer.
+// AnswerSession is a session that can send the reader's answer.
 type AnswerSession struct {
 	ID, Name string
-	Bounded  bool      // true: the network takes free text only within 24 hours after the person wrote
-	Until    time.Time // if Bounded: free text may be sent until this moment; zero: not now
+	Bounded  bool      // true: the network accepts free text only within 24 hours after the person wrote
+	Until    time.Time // if Bounded: free text may be sent until this time; zero: free text may not be sent now
 }
 
-// closed reports whether the session can send only a template now.
+// closed reports whether the session can now send only a template.
 func (s AnswerSession) closed() bool { return s.Bounded && s.Until.IsZero() }
 
-// closed reports whether no session can send free text now.
+// closed reports whether no session can now send free text.
 func (p AnswerPage) closed() bool {
 	return len(p.Sessions) > 0 && !slices.ContainsFunc(p.Sessions, func(s AnswerSession) bool { return !s.closed() })
 }
 
-// chosen returns the session that the form names, or nil if it names none.
+// chosen returns the session that the form names, or nil if the form names none.
 func (p AnswerPage) chosen() *AnswerSession {
 	for i := range p.Sessions {
 		if p.Sessions[i].ID == p.Form.Value("id_sessione") {
@@ -74,7 +74,7 @@ func (p AnswerPage) chosen() *AnswerSession {
 	return nil
 }
 
-// options returns the sessions as options, each with its restrictions.
+// options returns the sessions as options of a choice, each with its restrictions.
 func (p AnswerPage) options(ctx context.Context) (all []view.Option) {
 	for _, s := range p.Sessions {
 		text := s.Name
@@ -130,7 +130,7 @@ func replySummary(ctx context.Context, y puntuale.Reply) string {
 	return text
 }
 
-// wordless reports whether a reply has no text, so that a page can only show its kind.
+// wordless reports whether a reply has no text, so that a page shows only the reply's kind.
 func wordless(y puntuale.Reply) bool { return strings.TrimSpace(y.Text) == "" && !y.Blanked }
 
 // kindWords returns the name of a kind of reply.

@@ -18,8 +18,8 @@ var mediaRoutes = []page.Route{
 	page.Get("/c/{client}/replies/{id}/media", page.ClientSide, puntuale.Reader, openMedia),
 }
 
-// shownTypes are the types of images that a browser may show, because they cannot hold a script. Any other file becomes
-// a download.
+// shownTypes are the types of images that a browser may show, because they cannot contain a script. All other files are
+// sent as downloads.
 var shownTypes = map[string]string{"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
 
 // openMedia fetches the file of a reply from its network and sends the file to the browser. The browser runs nothing in
@@ -32,7 +32,7 @@ func openMedia(v *page.Request) error {
 	if y.Media == nil || y.Blanked {
 		return page.ErrNoPage
 	}
-	v.Pass.LeaveSeat() // the network may take long
+	v.Pass.LeaveSeat() // the network may need a long time
 	f, err := v.Client.OpenMedia(v.Ctx(), y)
 	if _, returnErr := v.Pass.Return(v.Ctx()); returnErr != nil && err == nil {
 		_ = f.Close()
@@ -45,7 +45,7 @@ func openMedia(v *page.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	v.Answered = true
 	kind, disposition, name := mediaKind(y)
 	h := v.Writer.Header()
@@ -57,12 +57,12 @@ func openMedia(v *page.Request) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * page.ExportAllows))
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(v.Writer, f) // this fails only if the reader has hung up
+	_, _ = io.Copy(v.Writer, f) // this fails only if the reader closed the connection
 	return nil
 }
 
-// mediaKind returns how the file of a reply is sent: its type, whether the browser shows it, and the name for saving
-// it.
+// mediaKind returns how a reply's file is sent: the content type, whether the browser shows or saves the file, and the
+// file's name.
 func mediaKind(y puntuale.Reply) (kind, disposition, name string) {
 	kind, disposition = "application/octet-stream", "attachment"
 	declared, _, err := mime.ParseMediaType(y.Media.Type)

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// personRoutes are the page of one person or group, and the actions on it. The number is in the query and in forms, and
-// never in the path, because paths are logged.
+// personRoutes are the page of one person or group, and the actions on this page. The number is in the query and in
+// forms, but never in the path, because paths are logged.
 var personRoutes = []page.Route{
 	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
 	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
@@ -27,10 +27,11 @@ var personRoutes = []page.Route{
 	page.Post("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, "person.erase", erase),
 }
 
-// personRows is how many messages are read at once. A run's messages may be split over two pages.
+// personRows is the number of messages that a page reads. A run's messages may be on two pages.
 const personRows = "100"
 
-// asked returns the number in the address, in the form that messages use. For any other text the page does not exist.
+// asked returns the number in the address, in the form that messages contain. If the text is not a number, the page
+// does not exist.
 func asked(v *page.Request) (string, error) {
 	phone, err := v.Client.Recipient(v.Query("phone"))
 	if err != nil {
@@ -67,7 +68,7 @@ func person(v *page.Request) error {
 
 func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	p = PersonPage{Phone: phone, Cursor: v.Query("cursor"), Block: view.NewForm("phone", phone)}
-	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read before the replies, so that no change in between is missed
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the replies, so that no change between the two reads is missed
 		return p, err
 	}
 	sent, received := v.Query("sent"), v.Query("received")
@@ -120,7 +121,7 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	return p, err
 }
 
-// runsOf groups messages by run, the newest run first.
+// runsOf groups messages by run, with the newest run first.
 func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	at := map[puntuale.RunID]int{}
 	for _, m := range rows {
@@ -138,7 +139,7 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	return all
 }
 
-// moment returns when a message left or ended, or when it will leave.
+// moment returns when a message left or ended, or its due time.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
 	case !m.LeftAt().IsZero():
@@ -175,7 +176,7 @@ func stopAll(v *page.Request) error {
 	return stopped(v, f.Value("phone"), n)
 }
 
-// stopped says how many messages were cancelled.
+// stopped shows how many messages were cancelled.
 func stopped(v *page.Request, phone string, n int) error {
 	if n == 0 {
 		v.Quiet = true
@@ -241,7 +242,7 @@ func exportEverything(v *page.Request) error {
 		return err
 	}
 	v.Answered = true
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)

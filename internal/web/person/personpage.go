@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// PersonPage has all that a client knows about one person, or about a group.
+// PersonPage contains all data of a client about one person or group.
 type PersonPage struct {
 	Phone       string
 	Name        string            // "": the name is not known
@@ -19,20 +19,20 @@ type PersonPage struct {
 	Next        string
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 	Listed      bool                                       // true: the number is in the blacklist
-	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry was not found
+	Blacklisted *puntuale.BlacklistEntry                   // nil: the number is not in the blacklist, or its entry could not be read
 	Block       *view.Form
 
 	Version      string // the version of the client's messages when the conversation was read
 	Conversation ConversationPart
-	Older        bool // true: the shown part is not the newest one
+	Older        bool // true: the shown part is not the newest part
 	Answer       AnswerPage
 	Consent      ConsentPage
 }
 
-// PersonRun is one run, with those of its messages that are on the page.
+// PersonRun is one run, with those of its messages that the page shows.
 type PersonRun struct {
 	ID       puntuale.RunID
-	Name     string // the name of the sequence, or of the single send; "": it has none
+	Name     string // the name of the sequence or the single send; "": no name
 	Origin   puntuale.Origin
 	Received time.Time
 	Messages []puntuale.MessageDetail // soonest first
@@ -48,7 +48,7 @@ func (r PersonRun) pending() (n int) {
 	return n
 }
 
-// next returns when the next message leaves.
+// next returns the due time of the next message.
 func (r PersonRun) next() time.Time {
 	for i := range r.Messages {
 		if m := &r.Messages[i]; m.State == puntuale.Pending {
@@ -58,7 +58,7 @@ func (r PersonRun) next() time.Time {
 	return time.Time{}
 }
 
-// counts says how many messages are in each state.
+// counts returns a text with the number of messages in each state.
 func (r PersonRun) counts(ctx context.Context) string {
 	var words []string
 	for _, s := range []puntuale.State{puntuale.Completed, puntuale.Pending, puntuale.Failed, puntuale.Cancelled, puntuale.Blacklisted} {
@@ -83,12 +83,12 @@ func (p PersonPage) stoppable() (n int) {
 	return n
 }
 
-// called returns the person's name, or the number if there is no name.
+// called returns the person's name, or the number if the name is not known.
 func (p PersonPage) called(ctx context.Context) string {
 	return view.Or(p.Name, view.ShownPhone(ctx, p.Phone))
 }
 
-// below returns the number if the heading is a name, and otherwise "".
+// below returns the number if the heading shows a name, and otherwise "".
 func (p PersonPage) below(ctx context.Context) string {
 	if p.Name == "" {
 		return ""

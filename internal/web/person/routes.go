@@ -1,4 +1,5 @@
-// Package person is the pages of people: the list of contacts, what people wrote, and one person with all that is known.
+// Package person contains the pages about people: the list of contacts, what people wrote, and one page for each
+// person.
 package person
 
 import "slices"

@@ -14,12 +14,12 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A sequence's form has its steps as "steps[2].text". The names are the locations at which control reports faults. The
-// person of the example is in "phone" and in names such as "fields.nome". The functions below change this form and read
-// it.
+// A sequence's form contains its steps in fields such as "steps[2].text". These names are the locations at which
+// control reports faults. The example's person is in "phone" and in fields such as "fields.nome". The functions below
+// read and change this form.
 
-// stepParts are the ends of the names of a step's fields. If several have faults, the first in this order gets the
-// focus.
+// stepParts are the endings of the names of a step's fields. If several fields have faults, the first field in this
+// order gets the focus.
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
 	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
 	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
@@ -43,7 +43,7 @@ func draftFields(f *view.Form) []string {
 
 func stepName(i int) string { return fmt.Sprintf("steps[%d]", i) }
 
-// stepCount returns how many steps a form has.
+// stepCount returns the number of steps in a form.
 func stepCount(f *view.Form) int {
 	n, err := strconv.Atoi(f.Value("count"))
 	if err != nil || n < 0 {
@@ -52,7 +52,7 @@ func stepCount(f *view.Form) int {
 	return min(n, puntuale.MaxSteps)
 }
 
-// draftForm returns the form of a sequence.
+// draftForm returns a form that is filled with a sequence.
 func draftForm(s puntuale.Sequence) *view.Form {
 	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
 	if s.Session != 0 {
@@ -89,7 +89,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
 			direction = "now"
-		} else if t.Offset.Direction == puntuale.Before { // so that the message still leaves before its date
+		} else if t.Offset.Direction == puntuale.Before { // keep the direction, because the message must still leave before its date
 			direction, amount = string(puntuale.Before), "0"
 		}
 	}
@@ -98,7 +98,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	set(".timing.offset.unit", unit)
 	set(".timing.anchor", firstText(t.Anchor, puntuale.AnchorStart))
 	set(".timing.at", t.At)
-	if t.IfPast != puntuale.PastSkip { // the usual setting is left out
+	if t.IfPast != puntuale.PastSkip { // the most usual setting is left out
 		set(".timing.if_past", string(t.IfPast))
 	}
 	if w := t.Window; w != nil {
@@ -125,7 +125,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	}
 }
 
-// kindOf returns the form's word for the kind of a step's content.
+// kindOf returns the form's value for the kind of a step's content.
 func kindOf(s puntuale.Step) string {
 	switch {
 	case s.Template != "":
@@ -152,7 +152,7 @@ func degrees(x *float64) string {
 	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
-// readDraft reads a sequence from its form. Fields that cannot be read are faults.
+// readDraft reads a sequence from its form. A field that cannot be read is a fault.
 func readDraft(f *view.Form) control.NewSequence {
 	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on")}
 	for i := range stepCount(f) {
@@ -200,7 +200,7 @@ func (s stepReader) degrees(part string) *float64 {
 	return &x
 }
 
-// bothDegrees matches a place in the form in which maps copy it: "45.07031, 7.68657".
+// bothDegrees matches a location in the form in which maps copy it, such as "45.07031, 7.68657".
 var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
 
 func (s stepReader) step() puntuale.Step {
@@ -223,7 +223,7 @@ func (s stepReader) step() puntuale.Step {
 	return step
 }
 
-// media reads the address and the name of a file. The argument before is the beginning of the fields' names.
+// media reads the address and the name of a file. before is the prefix of the fields' names.
 func (s stepReader) media(before string) (address, name string) {
 	if address = s.word(before + "media"); address == "" {
 		s.refuse(before+"media", puntuale.FaultRequired)
@@ -231,8 +231,8 @@ func (s stepReader) media(before string) (address, name string) {
 	return address, s.word(before + "media_name")
 }
 
-// location reads a place from its two fields. If the first field has a copied pair of numbers, location uses both
-// numbers.
+// location reads a location from two fields. If the first field contains both numbers, as copied from a map, it uses
+// both of them.
 func (s stepReader) location(before string) (latitude, longitude *float64) {
 	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
 		s.f.Values.Set(s.at+before+"latitude", m[1])
@@ -270,7 +270,7 @@ func (s stepReader) timing() puntuale.Timing {
 	return s.readFurther(t)
 }
 
-// readFurther reads the further settings of a step's timing.
+// readFurther reads the rarely used settings of a step's timing.
 func (s stepReader) readFurther(t puntuale.Timing) puntuale.Timing {
 	t.Jitter = s.number(".timing.jitter")
 	if puntuale.Unit(s.word(".timing.jitter_unit")) == puntuale.Minutes && t.Jitter >= 0 && t.Jitter < puntuale.MaxJitter {
@@ -282,7 +282,8 @@ func (s stepReader) readFurther(t puntuale.Timing) puntuale.Timing {
 	return t
 }
 
-// anchor returns the anchor of a step. The value "+" means a new field, whose name is in a further field of the form.
+// anchor returns the anchor of a step. The value "+" means a new field, and another field of the form contains its
+// name.
 func (s stepReader) anchor() string {
 	anchor := s.word(".timing.anchor")
 	if anchor != "+" {
@@ -298,14 +299,14 @@ func (s stepReader) anchor() string {
 
 func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at+".timing.window") }
 
-// A step that was removed stays in the form under the name view.Gone, so that it can be restored.
+// A removed step stays in the form, under the name Gone, so that the person can restore it.
 const (
-	fresh    = -1 // in an order of steps: a new step
-	restored = -2 // in an order of steps: the step that was removed
+	fresh    = -1 // in the order of steps: a new step
+	restored = -2 // in the order of steps: the removed step, which is restored
 )
 
-// change changes a form's steps as a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the
-// number of the step that gets the focus, or -1 for none.
+// change changes a form's steps. do is the value of the pressed button, such as "add", "remove:2", "restore", "copy:2"
+// or "move:2:0". It returns the number of the step that gets the focus, or -1.
 func change(f *view.Form, do string) int {
 	verb, rest, _ := strings.Cut(do, ":")
 	first, second, _ := strings.Cut(rest, ":")
@@ -348,7 +349,7 @@ func change(f *view.Form, do string) int {
 	return at
 }
 
-// arrange puts a form's steps into another order.
+// arrange changes the order of a form's steps.
 func arrange(f *view.Form, order []int) {
 	old := f.Values
 	back := slices.Contains(order, restored)
@@ -376,7 +377,7 @@ func arrange(f *view.Form, order []int) {
 	}
 }
 
-// samples returns the fields of the person in the example.
+// samples returns the fields of the example's person.
 func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {

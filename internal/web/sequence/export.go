@@ -16,17 +16,17 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// exportRoutes export sequences to files, and import them again.
+// exportRoutes export sequences to files, and import such files.
 var exportRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/export", page.ClientSide, puntuale.Reader, exportSequence),
 	page.Get("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, importPage),
 	page.Post("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, "sequence.import", importSequence),
 }
 
-// exported is a sequence in a file. Its form is the body of POST /api/sequences.
+// exported is a sequence in a file. The file has the form of the body of POST /api/sequences.
 type exported struct {
 	Name        string          `json:"name"`
-	Session     string          `json:"id_sessione,omitempty"` // read, but never written, because another account has other sessions
+	Session     string          `json:"id_sessione,omitempty"` // read, but never written, because the session's id is wrong in another account
 	IfRunning   string          `json:"if_running,omitempty"`
 	StopOnReply bool            `json:"stop_on_reply,omitempty"`
 	Purpose     string          `json:"purpose,omitempty"` // "": service
@@ -49,17 +49,17 @@ func exportSequence(v *page.Request) error {
 	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
 	v.Answered = true
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(append(text, '\n')) // this fails only if the reader has hung up
+	_, _ = v.Writer.Write(append(text, '\n')) // this fails only if the reader closed the connection
 	return nil
 }
 
-// importSequence makes a sequence from the content of a file.
+// importSequence creates a sequence from a file's content.
 func importSequence(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -87,8 +87,8 @@ func importSequence(v *page.Request) error {
 
 const faultSequenceNotExported puntuale.ReasonCode = "sequence.not_exported"
 
-// readExported reads a file that an export wrote. It refuses members that it does not know. A step without timing is
-// refused, because after a small mistake it would leave at once.
+// readExported reads an exported file. It refuses unknown members. It also refuses a step without timing, because such
+// a step would leave immediately, and the timing may be missing by mistake.
 func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
 	if text == "" {
@@ -106,7 +106,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
 	}
 	if len(in.Steps) > puntuale.MaxSteps {
-		return in, nil, nil // there are too many steps, and only this is reported
+		return in, nil, nil // there are too many steps, and only this fault is reported
 	}
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = firstText(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
@@ -131,7 +131,7 @@ func mend(v *page.Request, text string, refused *puntuale.Error) error {
 	if err != nil {
 		return err
 	}
-	purpose, _ := puntuale.ParsePurpose(in.Purpose) // an unknown word is refused by the editor
+	purpose, _ := puntuale.ParsePurpose(in.Purpose) // the editor refuses an unknown purpose
 	f := draftForm(puntuale.Sequence{Purpose: purpose, Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
 	e, err := editor(v, f, -1)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// unfinished reports whether a fault is only about an empty field. The editor shows such faults when the person saves,
-// and not while the person writes.
+// unfinished reports whether a fault is only about an empty field. The editor does not show such faults while the
+// person writes, but only after the person saves.
 func unfinished(f puntuale.Fault) bool {
 	switch f.Code {
 	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:
 		return true
 	case puntuale.FaultSequenceNotField:
-		return slices.Equal(f.Args, []string{""}) // the text has {{}}
+		return slices.Equal(f.Args, []string{""}) // the text contains {{}}
 	}
 	return false
 }
@@ -28,7 +28,8 @@ var stepLabels = map[string]string{
 	".timing.anchor_new": "timing.anchor_new", ".timing.jitter": "timing.jitter", ".timing.valid_for": "timing.valid_for", ".timing.valid_for.amount": "timing.valid_for",
 }
 
-// explained returns a fault of a step, with the name of its field. For a text that is too long, it says by how much.
+// explained returns the sentence of a step's fault, with the name of the field. For a text that is too long, it says by
+// how many characters.
 func (t Try) explained(ctx context.Context, step int, part, reason string) string {
 	if key := stepLabels[part]; key != "" {
 		reason = view.T(ctx, key) + ": " + reason

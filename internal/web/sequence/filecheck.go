@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// tryFile shows what is at the address of a step's file, while a person writes the step.
+// tryFile fetches the file at a step's address and describes it, while a person writes the step.
 func tryFile(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -41,7 +41,7 @@ func tryFile(v *page.Request) error {
 	return v.Show(FileFacts(note))
 }
 
-// fileRefusal says why a file cannot be sent. For an address that is not public, it also says what to do.
+// fileRefusal returns the reason why a file cannot be sent. For an address that is not public, it also returns advice.
 func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 	reason := v.Frame.Language.Says(e.Reason)
 	if e.Reason.Code == puntuale.ReasonFileAddress {
@@ -50,8 +50,8 @@ func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 	return reason
 }
 
-// officialMost returns how large a file WhatsApp takes from an Official number, in bytes, by the file's kind. Linked
-// numbers may send larger files. (Meta, business-phone-numbers/media.)
+// officialMost returns the largest file, in bytes, that WhatsApp accepts from an Official number, by the file's kind.
+// Linked numbers may send larger files. (Meta, business-phone-numbers/media.)
 func officialMost(kind string) int64 {
 	switch family, _, _ := strings.Cut(kind, "/"); family {
 	case "image":
@@ -62,7 +62,7 @@ func officialMost(kind string) int64 {
 	return 100 << 20
 }
 
-// size writes a number of bytes in a readable form.
+// size formats a number of bytes for the reader.
 func size(v *page.Request, n int64) string {
 	switch {
 	case n >= 1<<20:

@@ -11,17 +11,17 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken identifies a preview that somebody saw: which messages would go to which number, and when. The form
-// holds it, so that a start does only what the screen showed. It protects against mistakes only, because the sender of
-// the form may start anything. So it is not sealed.
+// previewToken identifies a preview that a person saw: the messages, the number, and the due times. The form contains
+// the token, so that a start does only what the screen showed. The token protects only against mistakes, because the
+// sender of the form may start anything. For this reason it is not sealed.
 type previewToken struct {
-	content string // a hash of everything except the moments
+	content string // a hash of everything except the due times
 	at      time.Time
 	due     []time.Time
 }
 
-// tokenOf makes the token of a preview. The token depends on whether the number is in the blacklist. It does not depend
-// on running messages, so that a form which is sent twice gets the same answer twice.
+// tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
+// depend on messages that are already pending. If the same form is sent twice, both requests get the same answer.
 func tokenOf(call control.StartCall, p control.Preview, standing control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
@@ -32,14 +32,13 @@ func tokenOf(call control.StartCall, p control.Preview, standing control.Recipie
 	for _, skipped := range p.Skipped {
 		steps = append(steps, "skipped", skipped.Step)
 	}
-	content, _ := json.Marshal(steps) // texts and numbers can always be written as JSON
+	content, _ := json.Marshal(steps) // encoding texts and numbers as JSON cannot fail
 	sum := sha256.Sum256(content)
 	s.content = base64.RawURLEncoding.EncodeToString(sum[:])
 	return s
 }
 
-// String returns the form in which a page holds the token: the hash, the moment of the preview, and the moment of each
-// message.
+// String returns the form of the token in a page: the hash, the time of the preview, and the due time of each message.
 func (s previewToken) String() string {
 	parts := []string{s.content, strconv.FormatInt(s.at.Unix(), 10)}
 	for _, due := range s.due {
@@ -48,11 +47,12 @@ func (s previewToken) String() string {
 	return strings.Join(parts, ".")
 }
 
-// mostRead is how long a preview stays valid.
+// mostRead is how long a preview is valid after it was shown.
 const mostRead = time.Hour
 
-// shownBy reports whether the token in a form is for this preview. A message that counts from the start may be later by
-// the time that the reader took, but not by more. If a day or a window ended meanwhile, the preview is another one.
+// shownBy reports whether text is a token for the same preview. Due times that count from the start may be later now,
+// at most by the time since the preview was shown. If a due time moved by more, for example because a window ended, the
+// preview is a different one.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.content {
@@ -73,7 +73,7 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// The method within reports whether every message has the same moment as before, or is later by at most took seconds.
+// The method within reports whether each message has its previous due time, or is later by at most took seconds.
 func (s previewToken) within(before []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - before[i]; later < 0 || later > took {

@@ -1,5 +1,5 @@
-// Package sequence has the pages of sequences: the list, the editor, previews, starting by hand, templates, examples of calls, import and
-// export.
+// Package sequence contains the pages of sequences: the list, the editor, previews, starts by hand, templates, examples
+// of calls, import and export.
 package sequence
 
 import (

@@ -28,8 +28,8 @@ var sequenceRoutes = []page.Route{
 	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
-// sequences shows the list of sequences. While a person types a search, htmx asks again, and sequences sends only the
-// list.
+// sequences shows the list of sequences. While a person types a search, htmx repeats the request, and sequences sends
+// only the list.
 func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
@@ -41,7 +41,7 @@ func sequences(v *page.Request) error {
 	return v.Show(Sequences(l))
 }
 
-// sequenceList reads a part of the client's sequences, newest first, for the page at this path.
+// sequenceList reads a part of the client's sequences, newest first, for the page at the given path.
 func sequenceList(v *page.Request, path string) (SequenceList, error) {
 	l := SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
 	rows, next, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: page.RowsOfPage, Cursor: l.Cursor}})
@@ -57,7 +57,7 @@ func sequenceRows(rows []control.Sequence) []SequenceRow {
 	return out
 }
 
-// sequence shows what one sequence does for a person, and how a program starts it.
+// sequence shows what one sequence does for a person, and how a program starts the sequence.
 func sequence(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -93,7 +93,7 @@ func sessionText(id puntuale.SessionID) string {
 	return id.String()
 }
 
-// try rehearses the sequence of a form, for the person in the form.
+// try rehearses the form's sequence for the form's person.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
@@ -109,8 +109,8 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	return t, nil
 }
 
-// example fills fields of the person that are not in the form yet with good examples. A field that the person left
-// empty stays empty.
+// example fills the person's fields with good example values, if the form does not contain them yet. A field that the
+// person left empty stays empty.
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
@@ -142,7 +142,7 @@ func newSequence(v *page.Request) error {
 	return edit(v, found)
 }
 
-// beginning returns a sequence to begin with: an example, or one empty step.
+// beginning returns the sequence that a new form shows: an example, or one empty step.
 func beginning(v *page.Request) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
@@ -198,7 +198,7 @@ func edit(v *page.Request, found control.Sequence) error {
 	return v.Show(SequenceEdit(e))
 }
 
-// editor makes everything that the editor shows with a form. at is the number of the step that gets the focus.
+// editor returns the data that the editor shows for a form. at is the number of the step that gets the focus.
 func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	e := Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
@@ -219,7 +219,7 @@ func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	return e, err
 }
 
-// tryDraft rehearses what a form says. Fields that are new get examples.
+// tryDraft rehearses the form's sequence. New fields get example values.
 func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	r := readDraft(f)
 	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})
@@ -255,7 +255,7 @@ func draft(v *page.Request) error {
 	return v.Show(SequenceEdit(e))
 }
 
-// refused shows a sequence's form with its faults.
+// refused shows a sequence's form again, with its faults.
 func refused(v *page.Request, err error, f *view.Form) error {
 	if e, _ := page.Refusal(err); e == nil {
 		return err
@@ -267,7 +267,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	return v.ShowRefused(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
-// atTexts moves the fault of a step without content to the step's text field.
+// atTexts changes the location of a fault "step without content" to the step's text field.
 func atTexts(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -279,7 +279,7 @@ func atTexts(err error) error {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
 			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // the fault of a missing file or place says more
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // the fault of a missing file or location is more exact
 			moved.Faults[i].Location += ".text"
 		}
 	}
@@ -369,7 +369,7 @@ func deleteSequence(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
 
-// defaults are the sessions that have the sequence as a default sequence.
+// defaults contains the names of the sessions that have the sequence as a default sequence.
 type defaults struct{ names, start, stop []string }
 
 func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error) {
@@ -400,7 +400,7 @@ func restoreSequence(v *page.Request) error {
 	return v.Redirect(sequenceAddress(v, found.ID))
 }
 
-// compareSequence is [page.Request.Compare] for a sequence. It also notes what differs, step by step.
+// compareSequence calls [page.Request.Compare] for a sequence. It also shows the differences, step by step.
 func compareSequence(v *page.Request, err error, f *view.Form, id string) error {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return nil

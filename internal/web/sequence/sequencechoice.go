@@ -10,7 +10,8 @@ var whichRoutes = []page.Route{
 	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, choicePage),
 }
 
-// choicePage asks which sequence to start. While a person types a search, htmx asks again, and choicePage sends only the list.
+// choicePage asks which sequence to start. While a person types a search, htmx repeats the request, and choicePage
+// sends only the list.
 func choicePage(v *page.Request) error {
 	l, err := sequenceList(v, "/start")
 	if err != nil {
@@ -29,5 +30,5 @@ func choicePage(v *page.Request) error {
 	return v.Show(WhichSequence(l))
 }
 
-// recentRows is how many recently started sequences are shown above all others.
+// recentRows is the number of recently started sequences that are shown above the list.
 const recentRows = 5

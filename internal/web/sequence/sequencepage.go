@@ -27,10 +27,10 @@ type SequenceList struct {
 	Text         string // the searched text
 	Rows         []SequenceRow
 	Cursor, Next string
-	Recent       []SequenceRow // sequences that were started recently, the latest first
+	Recent       []SequenceRow // sequences that were started recently, the latest start first
 }
 
-// None reports whether the client has no sequence.
+// None reports whether the client has no sequence at all.
 func (l SequenceList) None() bool { return len(l.Rows) == 0 && l.Cursor == "" && l.Text == "" }
 
 // manySequences is the number of sequences above which a list needs a search.
@@ -49,7 +49,7 @@ func (l SequenceList) address() string {
 	return view.WithQuery(l.URL, "text", l.Text)
 }
 
-// found says how many sequences a search found.
+// found returns a text with the number of sequences that a search found.
 func (l SequenceList) found(ctx context.Context) string {
 	switch {
 	case l.Text == "" || l.Cursor != "":
@@ -60,24 +60,24 @@ func (l SequenceList) found(ctx context.Context) string {
 	return view.T(ctx, "sequences.found", "N", len(l.Rows))
 }
 
-// SequencePage is one sequence.
+// SequencePage is the page of one sequence.
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the person with which the sequence is tried
+	Form      *view.Form // the values of the person that the sequence is rehearsed for
 	Try       Try
 	Snippets  []Snippet
-	Question  *view.Form // asked before the deletion; its value "asked" says that messages are pending
+	Question  *view.Form // the question before a deletion; its value "asked" means that messages are pending
 	DefaultOf []string   // names of the sessions that have this sequence as a default
 }
 
-// Snippet is a piece of a program.
+// Snippet is a short program that starts the sequence. Name is its language.
 type Snippet struct{ Name, Text string }
 
-// Gone is where a sequence's form keeps a step that was removed. The names of its fields begin with Gone.
+// Gone is the name in a form under which a removed step is stored. The names of the step's fields begin with Gone.
 const Gone = "gone"
 
-// gone returns the names of the fields of the step that was removed last, in order.
+// gone returns the names of the removed step's fields, sorted.
 func (e Editor) gone() (names []string) {
 	for name := range e.Form.Values {
 		if strings.HasPrefix(name, Gone) {
@@ -88,7 +88,7 @@ func (e Editor) gone() (names []string) {
 	return names
 }
 
-// Editor is a sequence's form, with everything around it.
+// Editor is the page with a sequence's form.
 type Editor struct {
 	Form      *view.Form
 	ID        string // "": a new sequence
@@ -105,20 +105,20 @@ type Try struct {
 	Messages []puntuale.PlannedMessage
 	Skipped  []puntuale.SkippedStep
 	Fields   []puntuale.Field
-	Dates    []Mark   // the date fields that steps are counted from
-	Unsaid   []string // required fields that no value is given for
+	Dates    []Mark   // the date fields from which steps count
+	Unsaid   []string // required fields that have no value
 	Warnings []StepWarning
 	Faults   []puntuale.Fault
 	Now      time.Time
 }
 
-// Mark is a moment with a name.
+// Mark is a time with a name.
 type Mark struct {
 	Name string
 	At   time.Time
 }
 
-// StepWarning says what will go wrong with a step, in the reader's language.
+// StepWarning describes a future problem of a step, in the reader's language.
 type StepWarning struct {
 	Step int
 	Says string
@@ -130,26 +130,26 @@ type Starting struct {
 	Fields      []puntuale.Field
 	Form        *view.Form
 	Try         *Try       // nil: there is nothing to show yet
-	NotYet      *view.Form // the form, if its values give no preview yet; nil: the person typed nothing
-	Wrong       bool       // true: no value is missing, but some values are wrong
-	Seen        string     // the token of Try, which the form holds
-	Changed     bool       // true: the posted form names another preview than the one that was shown
+	NotYet      *view.Form // the form, if its values do not allow a preview yet; nil: the person typed nothing
+	Wrong       bool       // true: all values are present, but some values are wrong
+	Seen        string     // the token of Try, which is stored in the form
+	Changed     bool       // true: the person saw another preview than the present one
 	Blacklisted bool       // true: the number is in the blacklist
 	Running     bool       // true: the sequence is already running for the number
 }
 
-// Started is what a start did.
+// Started is the result of a start.
 type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
 	Skipped     []int                                      // numbers of the steps that were skipped, from 1
-	Running     string                                     // the sequence's if_running, if the sequence already ran for this number; "": it did not run
+	Running     string                                     // the sequence's if_running, if the sequence was already running for this number; "": it was not
 	Blacklisted bool                                       // true: the number is in the blacklist now
 	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // messages that will not leave, each with the reason
 	Phone       string                                     // the address of the simulated phone; "": the messages go to a real phone
 }
 
-// fieldNames returns the fields that the editor offers: the fields of the sequence, and usual ones in the reader's
+// fieldNames returns the fields that the editor offers: the fields of the sequence, then usual fields in the reader's
 // language.
 func (e Editor) fieldNames(person, day string) []string {
 	names := []string{}
@@ -180,8 +180,8 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors returns the fields that a step may count from: its present anchor, and all date fields. If there are none, it
-// returns the usual one.
+// anchors returns the fields from which a step may count: its present anchor, and all date fields. If there are none,
+// it returns the usual field.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -201,7 +201,7 @@ func (e Editor) anchors(own, usual string) []string {
 	return names
 }
 
-// anchor returns the chosen anchor of a step. If the person typed the name of a new field, this is the anchor.
+// anchor returns the chosen anchor of a step. If the person typed the name of a new field, this field is the anchor.
 func (e Editor) anchor(step string) string {
 	anchor := e.Form.Value(step + ".timing.anchor")
 	if typed := strings.Trim(e.Form.Value(step+".timing.anchor_new"), "{} "); anchor == "+" && typed != "" && e.Form.Fault(step+".timing.anchor") == "" {
@@ -210,8 +210,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords returns the key of the text for the anchor "start". The editor offers no step before the start. But a
-// program may have made one, and the sentence must be right for it, too.
+// startWords returns the key of the text for the anchor "start". The editor cannot put a step before the start, but a
+// program may have stored such a step. The sentence must be right for this step, too.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -222,8 +222,8 @@ func (e Editor) startWords(step string) string {
 	return "timing.start"
 }
 
-// faultWithin reports whether a part of a step has a fault. Then the fault of the whole step is not shown, because this
-// one is more exact.
+// faultWithin reports whether a field of a step has a fault. If so, the fault of the whole step is not shown, because
+// the field's fault is more exact.
 func (e Editor) faultWithin(step string) bool {
 	for _, part := range []string{".text", ".media", ".media_name", ".latitude", ".longitude", ".template"} {
 		if e.Form.Fault(step+part) != "" {
@@ -244,7 +244,7 @@ func (e Editor) fine(step string) bool {
 	return past != "" && past != string(puntuale.PastSkip)
 }
 
-// action is the address to which the form is sent.
+// action returns the address to which the form is sent.
 func (e Editor) action(ctx context.Context) string {
 	if e.ID != "" {
 		return view.Base(ctx) + "/sequences/" + e.ID
@@ -252,7 +252,7 @@ func (e Editor) action(ctx context.Context) string {
 	return view.Base(ctx) + "/sequences"
 }
 
-// StepWords returns what a step says, and when it leaves, in one text. It returns "" if there is no such step.
+// StepWords returns a step's content and timing in one text. It returns "" if the step does not exist.
 func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 	if i >= len(steps) {
 		return ""
@@ -273,7 +273,7 @@ func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 	return strings.Join(parts, "\n")
 }
 
-// fineWords describes the settings of a step that few people use.
+// fineWords describes the rarely used settings of a step.
 func fineWords(ctx context.Context, s puntuale.Step) string {
 	t := s.Timing
 	var parts []string
@@ -292,7 +292,7 @@ func fineWords(ctx context.Context, s puntuale.Step) string {
 	return strings.Join(parts, " · ")
 }
 
-// TimingWords says when a step leaves: "2 giorni prima di «Data appuntamento», alle 09:00".
+// TimingWords describes when a step leaves, such as "2 giorni prima di «Data appuntamento», alle 09:00".
 func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
 	var text string
@@ -328,10 +328,10 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	return text
 }
 
-// event is one line of the timeline: a message, or a moment with a name.
+// event is one line of the timeline: a message, or a time with a name.
 type event struct {
 	at      time.Time
-	mark    string // the key of a text, or a field; "": a message
+	mark    string // the key of a text, or the name of a field; "": a message
 	message *puntuale.PlannedMessage
 	words   string
 }
@@ -342,7 +342,7 @@ type day struct {
 	events []event
 }
 
-// days returns the plan by day, in order.
+// days returns the planned messages by day, in order.
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
 	for _, d := range t.Dates {
@@ -369,7 +369,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 	return days
 }
 
-// moved reports whether a window moved the message away from its wanted moment.
+// moved reports whether a window moved the message by at least a minute from its wanted time.
 func (e event) moved() bool {
 	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
 }
@@ -383,10 +383,10 @@ type note struct {
 
 var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 
-// unseen are the fields whose absence removes a step from the preview, although no fault says so.
+// unseen are the fields without which the preview leaves a step out, although no fault says so.
 var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
 
-// notes returns problems: faults of steps and of values, moments in the past, and fields that no call gives.
+// notes returns the preview's warnings: faults of steps and values, times in the past, and fields without a value.
 func (t Try) notes(ctx context.Context) (all []note) {
 	seen := map[string]bool{}
 	add := func(n note) {
@@ -398,7 +398,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 	for _, f := range t.Faults {
 		reason := view.Of(ctx).Language.Fault(f.Reason())
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
-			n, _ := strconv.Atoi(m[1]) // the match has only digits, so this cannot fail
+			n, _ := strconv.Atoi(m[1]) // the match contains only digits, so this cannot fail
 			part := strings.TrimPrefix(f.Location, m[0])
 			if !unfinished(f) {
 				add(note{"bad", n, t.explained(ctx, n, part, reason)})
@@ -433,7 +433,7 @@ func bubbleOf(c puntuale.Content) view.BubbleContent {
 	return b
 }
 
-// reaches reports whether the reader's navigation has the page.
+// reaches reports whether the reader's navigation contains the page.
 func reaches(ctx context.Context, address string) bool {
 	return slices.ContainsFunc(view.Of(ctx).Nav, func(g view.Group) bool {
 		return slices.ContainsFunc(g.Items, func(i view.Item) bool { return i.URL == address })

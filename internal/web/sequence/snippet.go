@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// snippets returns programs that start this sequence, with the values of the example.
+// snippets returns programs that start this sequence with the example's values.
 func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
@@ -21,8 +21,8 @@ func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	return []Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
 }
 
-// apiAddress returns the address for the client's programs. It is at the partner's own host name, if there is one. All
-// readers of the page get the same address.
+// apiAddress returns the address of the API for the client's programs. It uses the partner's own host name, if there is
+// one. All readers of the page get the same address.
 func apiAddress(v *page.Request) string {
 	if host := v.Person.Host().Brand.Host; host != "" {
 		return "https://" + host
@@ -30,14 +30,14 @@ func apiAddress(v *page.Request) string {
 	return cmp.Or(v.Site.Control.Public(), page.ReadAt(v.HTTP))
 }
 
-// call is a start, written in several programming languages. The address contains no quotes, because hosts and ids have
-// none.
+// call is a start call that is shown in several programming languages. Hosts and ids contain no quotes, so the address
+// needs no escaping.
 type call struct {
 	address       string
 	names, values []string
 }
 
-// literal writes a text in double quotes. The result is valid in JSON, JavaScript and Python.
+// literal formats a text as a literal in double quotes. The result is valid in JSON, JavaScript and Python.
 func literal(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -48,7 +48,7 @@ func literal(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// members writes the members of the body, one on each line.
+// members formats the members of the body, one on each line.
 func (c call) members(indent string) string {
 	lines := make([]string, len(c.names))
 	for i, name := range c.names {

@@ -22,7 +22,7 @@ var startRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/started", page.ClientSide, puntuale.Staff, startedPage),
 }
 
-// startPage is the page that asks for the recipient of a start.
+// startPage shows the page that asks for the recipient of a start.
 func startPage(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -35,8 +35,8 @@ func startPage(v *page.Request) error {
 	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
-// startByHand shows what a start would do. It starts only after the person saw this preview. The posted form names the
-// preview that was on the screen. If the present preview is another one, startByHand shows the present one first.
+// startByHand shows a preview, and starts only after the person saw it. The posted form contains the token of the
+// preview that was on the screen. If the present preview is different, startByHand shows the present preview first.
 func startByHand(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -80,7 +80,7 @@ func startByHand(v *page.Request) error {
 	return v.Show(SequenceStart(page))
 }
 
-// start starts the run that was previewed. Then it leads to a page that can be reloaded.
+// start starts the previewed run, and redirects to a page that the person can reload.
 func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
@@ -100,7 +100,7 @@ func start(v *page.Request, found control.Sequence, call control.StartCall, page
 	return v.Redirect(sequenceAddress(v, found.ID) + "/started?" + query.Encode())
 }
 
-// startedPage says what became of each message of a start.
+// startedPage shows the result of a start for each message.
 func startedPage(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -142,7 +142,7 @@ func startedPage(v *page.Request) error {
 	return v.Show(SequenceStarted(page))
 }
 
-// notYet shows a form that is not filled in yet. It names the wrong and missing fields, but marks none in red.
+// notYet shows a form that is not complete yet. It lists the wrong and missing fields, but does not mark them in red.
 func notYet(v *page.Request, err error, starting Starting, fields []string) error {
 	e, _ := page.Refusal(err)
 	if e == nil {
@@ -165,7 +165,7 @@ func startFields(s control.Sequence) []string {
 	return fields
 }
 
-// startCall makes a start call from a form.
+// startCall reads a form into a start call.
 func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	body := map[string]json.RawMessage{}
 	put := func(name, text string) {
@@ -177,12 +177,12 @@ func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	for name, text := range samples(f.Values) {
 		put(name, text)
 	}
-	whole, _ := json.Marshal(body) // strings can always be written as JSON
+	whole, _ := json.Marshal(body) // encoding strings as JSON cannot fail
 	id := s.ID.String()
 	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
 }
 
-// picked changes a day and a time from the layout of browsers into the layout of the service's callers.
+// picked changes a day and a time from the layout of browsers into the layout of API calls.
 func picked(text string) string {
 	at, err := time.Parse("2006-01-02T15:04", text)
 	if err != nil {

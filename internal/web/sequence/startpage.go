@@ -10,13 +10,14 @@ import (
 	"puntuale"
 )
 
-// picker is the layout of a day and a time in browsers.
+// picker is the layout of a day and a time in browsers' date inputs.
 const picker = "2006-01-02T15:04"
 
-// pickedForms are the layouts of values that a picker can show.
+// pickedForms are the layouts of values that a date input can show.
 var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
 
-// dateKind returns the kind of input for a field. For a date it is a picker, or text if a picker cannot show the value.
+// dateKind returns the kind of input for a field. For a date it is a date input, or a text input if a date input cannot
+// show the value.
 func dateKind(f puntuale.Field, value string) string {
 	if f.Kind != puntuale.FieldDate {
 		return "text"
@@ -30,7 +31,7 @@ func dateKind(f puntuale.Field, value string) string {
 	return "text"
 }
 
-// asPicked writes a value in the form that an input of this kind takes.
+// asPicked formats a value for an input of this kind.
 func asPicked(kind, value string) string {
 	if kind != "datetime-local" {
 		return value
@@ -51,7 +52,7 @@ func fieldLabel(ctx context.Context, name string) string {
 	return view.T(ctx, "start.phone")
 }
 
-// nothing says why a timeline is empty. Faults are shown above the timeline; an empty field is no fault.
+// nothing explains why a timeline is empty. Faults are shown above the timeline, but an empty field is not a fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
 	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):
@@ -62,7 +63,7 @@ func (t Try) nothing(ctx context.Context) string {
 	return "preview.none"
 }
 
-// notYet returns the key of the text that says why there is no preview.
+// notYet returns the key of the text that explains why there is no preview.
 func (s Starting) notYet() string {
 	if s.Wrong {
 		return "preview.none_faulty"
@@ -70,7 +71,7 @@ func (s Starting) notYet() string {
 	return "start.not_yet"
 }
 
-// heading says in a few words what a start did.
+// heading describes in a few words what a start did.
 func (s Started) heading() string {
 	switch {
 	case s.Running == "skip":
@@ -92,7 +93,7 @@ func (s Started) summary(ctx context.Context) string {
 	return view.T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
 }
 
-// outcome returns why a message did not leave, or the zero reason if there is nothing to say.
+// outcome returns the reason why a message did not leave, or the zero reason.
 func outcome(m puntuale.MessageDetail) puntuale.Reason {
 	if m.State == puntuale.Failed {
 		return m.Reason

@@ -39,7 +39,7 @@ func templates(v *page.Request) error {
 	return v.Show(Templates(list))
 }
 
-// networks returns the templates that Meta has for each of the client's Official sessions.
+// networks returns the templates stored at Meta, for each of the client's Official sessions.
 func networks(v *page.Request) (all []Network, err error) {
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
@@ -81,7 +81,7 @@ func template(v *page.Request) error {
 	return v.Show(TemplateEdit(e))
 }
 
-// templateEditor returns everything that a template's form shows.
+// templateEditor returns the data that a template's form shows.
 func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
 	e := TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
 	networks, err := networks(v)
@@ -104,13 +104,13 @@ func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
 	return e, err
 }
 
-// templateStep makes a step that shows a template's content.
+// templateStep returns a step with a template's content.
 func templateStep(t puntuale.Template) puntuale.Step {
 	return puntuale.Step{Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude, Longitude: t.Longitude,
 		Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
 }
 
-// templateForm shows a template in a form.
+// templateForm returns a form that is filled with a template.
 func templateForm(t puntuale.Template) *view.Form {
 	f := view.NewForm("id", t.ID.String(), view.Version, string(t.Version()), "was", t.Name, "name", t.Name, "kind", kindOf(templateStep(t)), "text", t.Text, "media", t.Media, "media_name", t.MediaName,
 		"latitude", degrees(t.Latitude), "longitude", degrees(t.Longitude))
@@ -154,7 +154,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 		for i := range puntuale.MaxButtons {
 			at := fmt.Sprintf("official.buttons[%d]", i)
 			if kind := f.Value(at + ".type"); kind != "" {
-				index, _ := strconv.Atoi(f.Value(at + ".index")) // the form writes this number itself
+				index, _ := strconv.Atoi(f.Value(at + ".index")) // the page itself writes this number
 				r.Official.Buttons = append(r.Official.Buttons, puntuale.Button{Index: index, Kind: puntuale.ButtonKind(kind), Text: f.Value(at + ".text")})
 			}
 		}
@@ -184,8 +184,8 @@ func templateFields(f *view.Form) []string {
 	return all
 }
 
-// draftTemplate shows a template's form again, with the placeholders of another approved template or with a new
-// preview.
+// draftTemplate shows a template's form again, with a new preview or with the placeholders of another approved
+// template.
 func draftTemplate(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// assistedRoutes are the phone app: its page, and the files that make it installable. The app's script calls the part
-// of the API for devices; see docs/device.md. The page and the files are the same for every linked device.
+// assistedRoutes are the phone app: its page, and the files that make it installable. The app's script calls the API
+// for devices; see docs/device.md. The page and the files are the same for every linked device.
 var assistedRoutes = []page.Route{
 	page.Get("/phone", page.Anyone, 0, assisted),
 	page.Get("/phone/manifest.webmanifest", page.Anyone, 0, assistedManifest),
@@ -26,9 +26,9 @@ var assistedRoutes = []page.Route{
 	page.Get("/phone/icon/{partner}/{mark}/{size}", page.Anyone, 0, sendAssistedIcon),
 }
 
-// assistedHost finds the partner whose brand the app shows, and sets the brand in the page's frame. It looks, in this
-// order, at the host name, the slug in the address, the signed-in person, and the pages that the browser showed last.
-// There may be no partner.
+// assistedHost finds the partner whose brand the app shows, and sets this brand in the page's frame. It tries, in this
+// order, the host name, the slug in the address, the signed-in person, and the partner whose pages the browser showed
+// last. There may be no partner.
 func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 	slug := v.Query("p")
 	h, err = v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, "")
@@ -52,16 +52,16 @@ func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
-// assistedPage returns the page's data for a partner. Two visits of one browser get the same page.
+// assistedPage returns the page's data for a partner. Two visits of one browser get the same data.
 func assistedPage(v *page.Request, h puntuale.Host) AssistedPage {
 	return AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
-// noMark takes the place of the mark of a brand that nobody ever set.
+// noMark is the mark in the address of an icon if the brand was never set.
 const noMark = "0"
 
-// assistedIcon returns the address of the app's icon with a side of size pixels. The address changes with the partner's
-// brand.
+// assistedIcon returns the address of the app's icon. size is the length of a side in pixels. The address changes with
+// the partner's brand.
 func assistedIcon(h puntuale.Host, size int) string {
 	return page.AssistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
 }
@@ -72,14 +72,14 @@ func assisted(v *page.Request) error {
 		return err
 	}
 	if slug := v.Query("p"); slug != "" && slug == h.Partner.Slug {
-		v.KeepSlug(slug) // the installed app asks for its files without the slug
+		v.KeepSlug(slug) // the installed app requests its files without the slug
 	}
 	v.Writer.Header().Set("Content-Security-Policy", page.Policy+"; worker-src 'self'")
 	return v.Show(Assisted(assistedPage(v, h)))
 }
 
-// assistedManifest sends the manifest, which says how the app is installed. On an iPhone the installed app has separate
-// cookies, so its first address names the partner.
+// assistedManifest sends the manifest, which describes how to install the app. On an iPhone the installed app has
+// separate cookies, so the app's first address contains the partner's slug.
 func assistedManifest(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
@@ -118,11 +118,11 @@ func assistedManifest(v *page.Request) error {
 	return give(v, "application/manifest+json", content)
 }
 
-// assistedFiles are the files of package static that the page loads.
+// assistedFiles are the files of package static that the app's page loads.
 var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "assisted.js", "alpine.js"}
 
-// assistedWorker sends the service worker: first a list of files and texts, and then the code. The name of the worker's
-// cache has a hash of the page. So any change to the page, its files or the brand makes a new worker.
+// assistedWorker sends the service worker: first a list of files and texts, then the code. The name of the worker's
+// cache contains a hash of the page. So any change to the page, its files or the brand creates a new cache.
 func assistedWorker(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
@@ -158,7 +158,7 @@ func assistedWorker(v *page.Request) error {
 	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
-// sendAssistedIcon draws the app's icon. The address changes with the picture, so browsers may keep the icon for ever.
+// sendAssistedIcon draws the app's icon. The address changes with the picture, so browsers may store the icon for ever.
 func sendAssistedIcon(v *page.Request) error {
 	size, err := strconv.Atoi(strings.TrimSuffix(v.Path("size"), ".png"))
 	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.Path("size"), ".png") {
@@ -184,17 +184,17 @@ func sendAssistedIcon(v *page.Request) error {
 	return page.ServeForGood(v, "image/png", drawIcon(size, colour, logo))
 }
 
-// give answers with a file. The browser must ask for the file again each time.
+// give answers with a file. The browser must request the file again each time.
 func give(v *page.Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // the answer holds no seat, because the reader may be slow
+	v.Pass.LeaveSeat() // the request has no seat while the answer is sent, because the reader may be slow
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	v.Writer.WriteHeader(http.StatusOK)
-	_, _ = v.Writer.Write(content) // this fails only if the reader has hung up
+	_, _ = v.Writer.Write(content) // this fails only if the reader closed the connection
 	return nil
 }

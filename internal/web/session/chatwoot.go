@@ -7,17 +7,18 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// chatwootRoutes are the page of a session's link to Chatwoot. A link hands conversations over, so only owners change it.
+// chatwootRoutes are the page of a session's link to Chatwoot. A link gives conversations to another service, so only
+// owners change it.
 var chatwootRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/chatwoot", page.ClientSide, puntuale.Reader, chatwoot),
 	page.Post("/c/{client}/sessions/{id}/chatwoot", page.ClientSide, puntuale.Owner, "session.chatwoot", linkChatwoot),
 	page.Post("/c/{client}/sessions/{id}/chatwoot/unlink", page.ClientSide, puntuale.Owner, "session.chatwoot_unlink", unlinkChatwoot),
 }
 
-// chatwootFields are the fields of the form, in reading order. Their names are the members of the API.
+// chatwootFields are the fields of the form, in the order of the page. Their names are the members in the API.
 var chatwootFields = []string{"base_url", "account_id", "api_access_token", "inbox_id"}
 
-// chatwootLink returns the session's link, or nil if it has none.
+// chatwootLink returns the session's link, or nil if there is no link.
 func chatwootLink(v *page.Request, id puntuale.SessionID) (*puntuale.ChatwootLink, error) {
 	l, err := v.Site.Webhooks.LinksOf(v.Client).Read(v.Ctx(), id.String())
 	if missing(err) {
@@ -26,7 +27,7 @@ func chatwootLink(v *page.Request, id puntuale.SessionID) (*puntuale.ChatwootLin
 	return &l, err
 }
 
-// chatwootSide returns what the page shows of the session in the path, except its form.
+// chatwootSide returns the page's data about the session in the path, without the form.
 func chatwootSide(v *page.Request) (ChatwootSide, error) {
 	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -54,12 +55,12 @@ func linkChatwoot(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // a slow server of Chatwoot needs no seat
+	v.Pass.LeaveSeat() // the Chatwoot server may be slow, and waiting for it needs no seat
 	_, err = v.Site.Webhooks.LinksOf(v.Client).Link(v.Ctx(), before.ID.String(), webhook.NewLink{
 		BaseURL: f.Value("base_url"), Token: f.Value("api_access_token"), Account: f.Value("account_id"), Inbox: f.Value("inbox_id"),
 	})
 	_, full := v.Pass.Return(v.Ctx())
-	if err == nil { // a queue that is full must not hide that the link is made
+	if err == nil { // the link is stored, and this must be shown even if no seat is free
 		v.SetAuditTarget(before.ID.String())
 		v.Say("chatwoot.linked_now", "")
 		return v.Redirect(chatwootURL(v, before.ID))
@@ -70,8 +71,8 @@ func linkChatwoot(v *page.Request) error {
 	return chatwootAgain(v, f, before, err)
 }
 
-// chatwootAgain shows the form with its faults. If Chatwoot refused, the link is stored but not finished. So the state is shown again,
-// too, and the audit log has an entry.
+// chatwootAgain shows the form with its faults. If Chatwoot refused, the link is stored but not complete. So the page
+// also shows the link's state, and the audit log gets an entry.
 func chatwootAgain(v *page.Request, f *view.Form, before ChatwootSide, refused error) error {
 	side, err := chatwootSide(v)
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 // ChatwootSide is the page of a session's link to Chatwoot.
 type ChatwootSide struct {
 	Sender
-	Link *puntuale.ChatwootLink // nil: there is none
-	Form *view.Form             // nil until a form was refused
+	Link *puntuale.ChatwootLink // nil: there is no link
+	Form *view.Form             // nil, unless the page shows the form again after a refusal
 }
 
-// form returns the form with the stored values. It leaves out the token. The field of the inbox is empty, because an empty field keeps the present inbox.
+// form returns a form with the stored values, but without the token. The inbox field is empty, because an empty field
+// means the present inbox.
 func (s ChatwootSide) form() *view.Form {
 	if s.Link == nil {
 		return view.Fresh(s.Form)
@@ -22,7 +23,7 @@ func (s ChatwootSide) form() *view.Form {
 	return view.Fresh(s.Form, "base_url", s.Link.URL, "account_id", strconv.FormatInt(s.Link.Chatwoot.Account, 10))
 }
 
-// chatwootState returns the tone and the key of a link's state.
+// chatwootState returns the tone of a link's state, and the key of its text.
 func chatwootState(l *puntuale.ChatwootLink) (tone, key string) {
 	switch {
 	case l == nil:

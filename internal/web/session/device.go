@@ -18,7 +18,7 @@ var deviceRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/try", page.ClientSide, puntuale.Staff, "session.try", tryDevices),
 }
 
-// createByDevices creates a session that sends through devices, and makes the first code at once.
+// createByDevices creates a session that sends through devices, and its first code for linking.
 func createByDevices(v *page.Request, f *view.Form) error {
 	sandbox := false
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
@@ -33,7 +33,7 @@ func createByDevices(v *page.Request, f *view.Form) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// devicesOf returns the part of a session's page about devices, or nil if the session does not send through devices.
+// devicesOf returns the data about devices for a session's page, or nil if the session does not send through devices.
 func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
@@ -50,8 +50,8 @@ func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	return side, nil
 }
 
-// phoneApp returns the path of the phone app. If a code is given, the app links with it. The code is after #, so the
-// browser does not send it to the server.
+// phoneApp returns the path of the phone app. If code is set, the app links itself with the code. The code comes after
+// #, so that the browser does not send it to the server.
 func phoneApp(v *page.Request, code string) string {
 	path, h := page.AssistedPath, v.Person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
@@ -63,7 +63,7 @@ func phoneApp(v *page.Request, code string) string {
 	return path
 }
 
-// offerDevice makes a code that links a device. A browser on a phone is led directly to the app.
+// offerDevice creates a code that links a device. A browser on a phone is redirected to the app.
 func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	offered, err := v.Client.Pair(v.Ctx(), s.ID.String(), control.Pairing{})
 	if err != nil {
@@ -81,7 +81,8 @@ func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	return v.Redirect(sessionURL(v, offered.ID))
 }
 
-// tryDevices makes one message due now. The person gives a number, which should be their own, to try the session.
+// tryDevices creates a message that is due immediately, to test the session. The person enters a number, usually their
+// own.
 func tryDevices(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -94,7 +95,7 @@ func tryDevices(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	text, _ := json.Marshal(v.T("device.try_words", "Name", v.Frame.Look.Name)) // strings can always be written as JSON
+	text, _ := json.Marshal(v.T("device.try_words", "Name", v.Frame.Look.Name)) // encoding strings as JSON cannot fail
 	fields := map[string]json.RawMessage{"text": text}
 	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
 	if _, err = v.Client.Send(v.Ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
@@ -110,7 +111,7 @@ func tryDevices(v *page.Request) error {
 	return v.Redirect(sessionURL(v, found.ID))
 }
 
-// aDevice finds the device in the path.
+// aDevice returns the device in the path, and its session.
 func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	s, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err == nil && !s.ByDevice() {
@@ -123,7 +124,7 @@ func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	if err != nil {
 		return s, puntuale.Device{}, err
 	}
-	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // a text that is no id names no device
+	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // for a text that is not an id, no device is found
 	for _, d := range all {
 		if d.ID == id {
 			return s, d, nil

@@ -11,12 +11,12 @@ import (
 type DeviceSide struct {
 	Devices   []puntuale.Device
 	App       string     // the path of the phone app
-	Here      string     // the path of the phone app with the code; "": there is no code
-	Elsewhere string     // the address of the phone app with the code, for another phone
-	Try       *view.Form // nil until a form was refused
+	Here      string     // the path of the phone app with a code; "": there is no code
+	Elsewhere string     // the full address of the phone app with a code, to open on another phone
+	Try       *view.Form // nil, unless the page shows the form again after a refusal
 }
 
-// kindKey returns the key of the name of a device's kind.
+// kindKey returns the key of the text for a device's kind.
 func kindKey(d puntuale.Device) string {
 	if d.Assisted {
 		return "device.phone"
@@ -24,5 +24,5 @@ func kindKey(d puntuale.Device) string {
 	return "device.program"
 }
 
-// deviceURL returns the end of the address at which a device is unlinked.
+// deviceURL returns the end of the address of the page that unlinks a device.
 func deviceURL(d puntuale.Device) string { return fmt.Sprintf("/devices/%d/unlink", d.ID) }

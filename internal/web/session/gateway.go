@@ -7,22 +7,22 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// gatewayRoutes are the pages for the keys of a session that sends through a gateway. The test of the connection is
-// among the routes of all sessions.
+// gatewayRoutes are the pages for the keys of a session that sends through a gateway. sessionRoutes contains the test
+// of the connection.
 var gatewayRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, gatewayKeys),
 	page.Post("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, "session.gateway", setGateway),
 }
 
-// gatewayFields are the fields of the forms that take a gateway's keys.
+// gatewayFields are the fields of the forms that contain a gateway's keys.
 var gatewayFields = []string{"name", "access_token", "base_url", "instance_id"}
 
 func readGateway(f *view.Form) control.NewGateway {
 	return control.NewGateway{BaseURL: f.Value("base_url"), AccessToken: f.Value("access_token"), InstanceID: f.Value("instance_id")}
 }
 
-// createGateway creates a session that sends through a gateway. After the person chose this kind, it first shows a form
-// for the keys.
+// createGateway creates a session that sends through a gateway. If the form has no keys yet, it first shows a form for
+// the keys.
 func createGateway(v *page.Request, f *view.Form) error {
 	if !f.Values.Has("access_token") {
 		return v.Whole(NewGateway(view.NewForm("name", f.Value("name"))))
@@ -39,7 +39,7 @@ func createGateway(v *page.Request, f *view.Form) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// gateway returns the session in the path, if it sends through a gateway.
+// gateway returns the session in the path. It fails if the session does not send through a gateway.
 func gateway(v *page.Request) (Sender, error) {
 	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	s := sender(v, found)
@@ -49,7 +49,7 @@ func gateway(v *page.Request) (Sender, error) {
 	return s, err
 }
 
-// gatewayKeys replaces keys. Stored keys are never shown. A key whose field is empty stays.
+// gatewayKeys replaces keys. Stored keys are never shown. If a field is empty, the stored key does not change.
 func gatewayKeys(v *page.Request) error {
 	sender, err := gateway(v)
 	if err != nil {
@@ -75,7 +75,7 @@ func setGateway(v *page.Request) error {
 	return v.Redirect(sessionURL(v, sender.ID))
 }
 
-// testGateway asks the gateway about the number, and shows the result on the session's page.
+// testGateway tests the connection to the gateway, and shows the result on the session's page.
 func testGateway(v *page.Request, f *view.Form, sender Sender) error {
 	tried, err := v.Client.TestSession(v.Ctx(), sender.ID.String())
 	if err != nil {

@@ -5,19 +5,19 @@ import (
 	"cmp"
 	"image"
 	"image/color"
-	_ "image/jpeg" // so that the image package reads JPEG, in which a logo may come
+	_ "image/jpeg" // the image package needs this to decode a logo in JPEG
 	"image/png"
 	"math"
 	"puntuale/internal/web/page"
 	"slices"
 )
 
-// iconSizes are the sizes of the app's icon, in pixels. Browsers need both before they offer to install the app.
+// iconSizes are the sizes of the app's icon, in pixels. Browsers offer to install the app only if both sizes exist.
 var iconSizes = []int{192, 512}
 
 func isIconSize(size int) bool { return slices.Contains(iconSizes, size) }
 
-// iconMemory is the most memory that drawing an icon takes, in bytes.
+// iconMemory returns the most memory, in bytes, that drawing an icon needs.
 func iconMemory(logo []byte, size int) int64 {
 	config, _, err := image.DecodeConfig(bytes.NewReader(logo))
 	if err != nil {
@@ -26,7 +26,7 @@ func iconMemory(logo []byte, size int) int64 {
 	return int64(config.Width)*int64(config.Height)*8 + int64(size)*int64(size)*8
 }
 
-// drawIcon returns an icon as PNG: a partner's logo on white, or a clock on the partner's colour. The important part is
+// drawIcon returns an icon as PNG: a partner's logo on white, or a clock on the partner's colour. The picture stays
 // within the middle four fifths, because phones cut icons to circles.
 func drawIcon(size int, colour string, logo []byte) []byte {
 	icon := image.NewNRGBA(image.Rect(0, 0, size, size))
@@ -41,8 +41,8 @@ func drawIcon(size int, colour string, logo []byte) []byte {
 	return b.Bytes()
 }
 
-// drawLogo draws a picture in the middle of the icon, as large as it fits, on white. Each pixel of the icon is the mean
-// of the pixels that it covers.
+// drawLogo draws a picture in the middle of the icon on white, as large as possible. Each pixel of the icon is the mean
+// colour of the picture's pixels at its place.
 func drawLogo(icon *image.NRGBA, picture image.Image) {
 	side, from := icon.Rect.Dx(), picture.Bounds()
 	scale := 0.66 * float64(side) / float64(max(from.Dx(), from.Dy())) // the diagonal of a square logo stays within the circle
@@ -54,7 +54,7 @@ func drawLogo(icon *image.NRGBA, picture image.Image) {
 	}
 }
 
-// mean returns the mean colour of a square of the picture, on white. The square begins at x and y. mean reads at least
+// mean returns the mean colour of a square of the picture, on white. The square begins at x and y. It contains at least
 // one pixel.
 func mean(picture image.Image, x, y, side float64) color.Color {
 	from := picture.Bounds()
@@ -74,16 +74,17 @@ func mean(picture image.Image, x, y, side float64) color.Color {
 	return color.NRGBA64{uint16(r / n), uint16(g / n), uint16(b / n), 0xffff}
 }
 
-// drawClock draws the product's mark, a ring and two hands. Its colour has the best contrast to the ground.
+// drawClock draws the product's symbol, a ring and two hands. Its colour is the one with the best contrast to the
+// background.
 func drawClock(icon *image.NRGBA, ground page.RGB) {
 	ink, side := page.ParseColour(page.InkOn(ground.String())), float64(icon.Rect.Dx())
-	const thick = 0.03 // half of the width of a stroke, as a part of the icon's side
+	const thick = 0.03 // half of the width of a stroke, as a fraction of the icon's side
 	for y := range icon.Rect.Dy() {
 		for x := range icon.Rect.Dx() {
 			px, py := (float64(x)+0.5)/side-0.5, (float64(y)+0.5)/side-0.5
 			away := math.Abs(math.Hypot(px, py) - 0.27)
 			away = min(away, toLine(px, py, 0, -0.16), toLine(px, py, 0.11, 0.08))
-			share := max(0, min(1, (thick-away)*side+0.5)) // the edge of a stroke is one pixel soft
+			share := max(0, min(1, (thick-away)*side+0.5)) // the edge of a stroke is blurred over one pixel
 			var c [3]uint8
 			for i := range c {
 				c[i] = uint8(math.Round(255 * (ground[i] + (ink[i]-ground[i])*share)))
@@ -93,7 +94,7 @@ func drawClock(icon *image.NRGBA, ground page.RGB) {
 	}
 }
 
-// toLine returns how far a point is from the line between the middle and an end.
+// toLine returns the distance of a point from the line between the middle and an end point.
 func toLine(x, y, endX, endY float64) float64 {
 	fraction := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
 	return math.Hypot(x-fraction*endX, y-fraction*endY)

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// officialRoutes are the further pages of an Official session: its keys, the test of the connection, and its templates.
+// officialRoutes are the additional pages of an Official session: its keys, the test of the connection, and its
+// templates.
 var officialRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, officialSetup),
 	page.Post("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, "session.official", setOfficial),
@@ -20,7 +21,7 @@ var officialRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Staff, "session.templates", syncTemplates),
 }
 
-// metaSide returns the part of an Official session's page about Meta.
+// metaSide returns the data about Meta for an Official session's page.
 func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	about, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
@@ -34,7 +35,7 @@ func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	return m, nil
 }
 
-// official returns the session in the path, if it sends through Meta.
+// official returns the session in the path. It fails if the session does not send through Meta.
 func official(v *page.Request) (control.Session, error) {
 	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err == nil && !sender(v, found).ToMeta() {
@@ -43,7 +44,8 @@ func official(v *page.Request) (control.Session, error) {
 	return found, err
 }
 
-// officialSetup stores the keys. A stored key is never shown again. A key whose field is empty stays.
+// officialSetup stores the keys. A stored key is never shown again. If a field is empty, the stored key does not
+// change.
 func officialSetup(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {
@@ -94,8 +96,8 @@ func setOfficial(v *page.Request) error {
 	return v.Whole(OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
 }
 
-// testSession tests the connection. During the setup, the result is shown in the present page, because this page has
-// texts that are shown only once.
+// testSession tests the connection. During the setup, the result is shown in the present page, because this page
+// contains texts that are shown only once.
 func testSession(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -140,7 +142,7 @@ func networkTemplates(v *page.Request) error {
 	return v.Show(NetworkTemplates(sender(v, found), ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
 }
 
-// syncTemplates reads the templates again. It uses the test, which also reads them.
+// syncTemplates reads the templates from Meta again. It calls the connection test, which also reads the templates.
 func syncTemplates(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {

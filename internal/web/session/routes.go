@@ -1,5 +1,5 @@
-// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, devices and links to Chatwoot. It also has
-// the phone from which a person sends by hand.
+// Package session contains the pages of a client's numbers: linking, Official numbers, gateways, devices and links to
+// Chatwoot. It also contains the phone app, with which a person sends by hand.
 package session
 
 import (

@@ -29,8 +29,8 @@ var sessionRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
-// sender returns a session in the form that pages show. For a reader it leaves out the code, because a code can link a
-// phone.
+// sender converts a session into the form that pages show. A user with the role reader does not get the linking code,
+// because the code can link a phone.
 func sender(v *page.Request, s control.Session) Sender {
 	shown := Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
@@ -89,7 +89,7 @@ func createSession(v *page.Request) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// oneSession returns what the page of a session shows, except its forms.
+// oneSession returns the data of a session's page, without the forms.
 func oneSession(v *page.Request, id string) (OneSession, error) {
 	found, err := v.Client.Session(v.Ctx(), id)
 	if err != nil {
@@ -115,7 +115,7 @@ func oneSession(v *page.Request, id string) (OneSession, error) {
 			return OneSession{}, err
 		}
 		*side.name = chosen.Name
-		if o.Choice(side.id.String()) == "" && err == nil { // the sequence is not among the offered ones, so it is added
+		if o.Choice(side.id.String()) == "" && err == nil { // the chosen sequence is not among the options, so add it
 			o.Sequences = append(o.Sequences, view.Option{Value: side.id.String(), Text: chosen.Name})
 		}
 	}
@@ -136,7 +136,7 @@ func session(v *page.Request) error {
 	return v.Show(Session(o))
 }
 
-// liveLink sends the part of a session's page about linking again: at each new code, and at each change of state.
+// liveLink sends the linking part of a session's page again, at each new code and at each change of state.
 func liveLink(v *page.Request) error {
 	id := v.Path("id")
 	if _, err := v.Client.Session(v.Ctx(), id); err != nil {
@@ -309,7 +309,7 @@ func setPace(v *page.Request) error {
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-// otherSessions returns the client's other sessions. One of them may take over pending messages.
+// otherSessions returns the client's other sessions, because one of them may take over pending messages.
 func otherSessions(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {

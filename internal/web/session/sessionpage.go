@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Sender is a session in the form that pages need.
+// Sender is a session in the form that pages use.
 type Sender struct {
 	puntuale.Session
 	State     puntuale.LinkState
@@ -27,7 +27,7 @@ type Sender struct {
 // ToMeta reports whether the session sends through Meta's Cloud API.
 func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
 
-// Stamp returns a text that changes when the part of the page about the link changes. The text reveals nothing about a
+// Stamp returns a text that changes when the linking part of the page changes. The text does not contain the linking
 // code.
 func (s Sender) Stamp() string {
 	moment := func(t time.Time) int64 {
@@ -83,7 +83,7 @@ func (s Sender) icon() string {
 	return "alert-triangle"
 }
 
-// typeKey returns the key of the name of the session's kind.
+// typeKey returns the key of the text for the session's kind.
 func (s Sender) typeKey() string {
 	if s.ByDevice() {
 		return "session.type.device"
@@ -91,31 +91,31 @@ func (s Sender) typeKey() string {
 	return "session.type." + strings.ToLower(string(s.Type))
 }
 
-// OneSession is what the page of a session shows. Its forms are nil until one was refused.
+// OneSession is the data of a session's page. A form is nil, unless the page shows it again after a refusal.
 type OneSession struct {
 	Sender
 	Sequences []view.Option // the sequences to choose from
 	Meta      *MetaSide
 	Devices   *DeviceSide
-	Chatwoot  *puntuale.ChatwootLink // nil: there is none
+	Chatwoot  *puntuale.ChatwootLink // nil: there is no link
 	PairForm  *view.Form
 	CodeForm  *view.Form
-	Pair      *view.Form // the form of the default sequences
+	Pair      *view.Form // the form for the default sequences
 	PaceForm  *view.Form
-	LinkForm  *view.Form // the form that reconnects or unlinks
+	LinkForm  *view.Form // the form for reconnecting or unlinking
 	NameForm  *view.Form
 }
 
 // MetaSide is the part of an Official session's page about Meta.
 type MetaSide struct {
 	puntuale.NetworkTemplates
-	Webhook   string // the whole address of the webhook
-	Reachable bool   // true: Meta may take the address
+	Webhook   string // the full address of the network webhook
+	Reachable bool   // true: Meta can probably reach the address
 	Test      *TestResult
 	Setup     bool // true: the session is being set up
 }
 
-// TestResult is the result of a test of the connection.
+// TestResult is the result of a connection test.
 type TestResult struct {
 	OK      bool
 	Message puntuale.Reason
@@ -141,10 +141,10 @@ func (o OneSession) paceForm() *view.Form {
 		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
 }
 
-// StoredPace is the stored pace, in the fields of a form.
+// StoredPace returns a form with the stored pace.
 func (o OneSession) StoredPace() *view.Form { return o.paceForm() }
 
-// Choice returns the name of an offered sequence, or "" if it is not offered.
+// Choice returns the name of a sequence among the options, or "" if the sequence is not an option.
 func (o OneSession) Choice(id string) string {
 	for _, c := range o.Sequences {
 		if c.Value == id {

@@ -24,13 +24,13 @@ func invitation(v *page.Request) error {
 	return v.Show(Invitation(view.NewForm("t", v.Query("t")), p.User().Email))
 }
 
-// spent shows the page of an invitation that is not valid any more.
+// spent shows the page for an invitation that is not valid any more.
 func spent(v *page.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}
 	if v.Partial() {
-		return v.Redirect("/invitation") // without a secret, this page says that the link is not valid
+		return v.Redirect("/invitation") // without a secret in the address, this page says that the link is not valid
 	}
 	return v.ShowAs(http.StatusNotFound, InvitationSpent(v.SignInAddress()))
 }

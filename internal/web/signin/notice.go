@@ -10,17 +10,17 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// noticeRoutes are what a person is told, and what of it comes by e-mail.
+// noticeRoutes are the pages of a person's notices, and of the choice which notices come by e-mail.
 var noticeRoutes = []page.Route{
 	page.Get("/me/notices", page.SignedIn, puntuale.Reader, notices),
 	page.Post("/me/notices/read", page.SignedIn, puntuale.Reader, page.Unaudited, readNotices),
 	page.Post("/me/notices/choose", page.SignedIn, puntuale.Reader, "me.notices", chooseNotices),
 }
 
-// noticeList reads what the person is told. focus is the notice that was marked last.
+// noticeList reads the person's notices. focus is the notice that was marked last.
 func noticeList(v *page.Request, focus string) (l NoticeList, err error) {
 	if own := v.Person.User().Client; own != 0 {
-		if c, err := v.Person.Client(v.Ctx(), own.String()); err == nil { // a suspended client's user has no pages, but notices
+		if c, err := v.Person.Client(v.Ctx(), own.String()); err == nil { // a suspended client's user has no client pages, but still has notices
 			if zone, err := time.LoadLocation(c.Account().Zone); err == nil {
 				v.Frame.Zone = zone
 			}
@@ -45,7 +45,7 @@ func notices(v *page.Request) error {
 	return v.Show(Notices(l))
 }
 
-// readNotices marks one notice as read, or all that the page showed.
+// readNotices marks one notice as read, or all notices on the page.
 func readNotices(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -70,7 +70,7 @@ func readNotices(v *page.Request) error {
 	return v.Show(NoticeRows(l))
 }
 
-// noticeChoices makes the choices of the profile; none where no e-mail is sent.
+// noticeChoices returns the choices of notices for the profile. It returns none if the service sends no e-mails.
 func noticeChoices(v *page.Request) (all []NoticeChoice, err error) {
 	if !v.Site.Accounts.Mails() {
 		return nil, nil

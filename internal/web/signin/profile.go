@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// profileRoutes are a person's own pages: name, language, password, second factor.
+// profileRoutes are a person's own pages: name, language, password and second factor.
 var profileRoutes = []page.Route{
 	page.Get("/me", page.SignedIn, puntuale.Reader, profilePage),
 	page.Post("/me/name", page.SignedIn, puntuale.Reader, "me.name", rename),
@@ -22,7 +22,7 @@ var profileRoutes = []page.Route{
 	page.Post("/me/second/codes", page.SignedIn, puntuale.Reader, "me.codes", renewCodes),
 }
 
-// loadMine returns the page's content, except its forms.
+// loadMine returns the page's data, without its forms.
 func loadMine(v *page.Request) (Mine, error) {
 	enabled, codes := v.Person.Second()
 	choices, err := noticeChoices(v)
@@ -37,7 +37,7 @@ func profilePage(v *page.Request) error {
 	return v.Show(Me(m))
 }
 
-// showRefused shows the profile with a form that was refused.
+// showRefused shows the profile again, with the refused form.
 func showRefused(v *page.Request, refused error, f *view.Form, set func(*Mine), part func(Mine) templ.Component, fields ...string) error {
 	m, err := loadMine(v)
 	if err != nil {
@@ -87,7 +87,7 @@ func endVisits(v *page.Request) error {
 	return v.Redirect("/me")
 }
 
-// secondStep is a second factor that is being set up. The visit keeps it until a code proves that the person's app has
+// secondStep is a second factor that is being set up. The visit stores it until a code proves that the person's app has
 // the secret.
 type secondStep struct {
 	Step   puntuale.PendingStep `json:"step"`
@@ -105,8 +105,8 @@ func secondPage(v *page.Request) error {
 	return v.Show(Second(view.NewForm(), SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
 }
 
-// pendingSecret returns the secret that is being set up. It returns nil if there is none, or if its deadline has
-// passed.
+// pendingSecret returns the secret of the second factor that is being set up. It returns nil if there is none, or if
+// its time is over.
 func pendingSecret(v *page.Request) []byte {
 	var step secondStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.Person.User(), v.Now()) {
@@ -115,7 +115,7 @@ func pendingSecret(v *page.Request) []byte {
 	return step.Secret
 }
 
-// secret returns the secret that is being set up, or else a new one.
+// secret returns the pending secret, or a new secret if there is none.
 func secret(v *page.Request) ([]byte, error) {
 	if secret := pendingSecret(v); secret != nil {
 		return secret, nil

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// resetRoutes are the pages for a forgotten password. One asks for a link by e-mail, and one sets a new password with
-// the link. They exist only if the service sends e-mails.
+// resetRoutes are the pages for a forgotten password. The first page sends a link by e-mail. The second page, which the
+// link opens, sets a new password. The pages exist only if the service sends e-mails.
 var resetRoutes = []page.Route{
 	page.Get("/forgot", page.Anyone, 0, forgotPage),
 	page.Post("/forgot", page.Anyone, 0, page.Unaudited, forgot),
@@ -20,8 +20,8 @@ var resetRoutes = []page.Route{
 	page.Post("/reset", page.Anyone, 0, page.Unaudited, reset), // the handler itself writes the audit log
 }
 
-// forgotAddress returns the address of the forgot page that belongs to a sign-in page. It returns "" if the service
-// sends no e-mails.
+// forgotAddress returns the address of the forgot page for the present sign-in page. It returns "" if the service sends
+// no e-mails.
 func forgotAddress(v *page.Request) string {
 	switch slug := v.Path("slug"); {
 	case !v.Site.Accounts.Mails():
@@ -32,7 +32,7 @@ func forgotAddress(v *page.Request) string {
 	return "/forgot"
 }
 
-// signInBeside returns the address of the sign-in page that a forgot page belongs to.
+// signInBeside returns the address of the sign-in page for the present forgot page.
 func signInBeside(v *page.Request) string {
 	if slug := v.Path("slug"); slug != "" {
 		return "/p/" + slug
@@ -40,8 +40,8 @@ func signInBeside(v *page.Request) string {
 	return "/login"
 }
 
-// forgetful returns the partner whose users may reset a forgotten password on this page. It fails if the service sends
-// no e-mails.
+// forgetful returns the partner whose users may reset a password on this page. It fails if the service sends no
+// e-mails.
 func forgetful(v *page.Request) (puntuale.PartnerID, error) {
 	if !v.Site.Accounts.Mails() {
 		return 0, page.ErrNoPage
@@ -56,7 +56,8 @@ func forgotPage(v *page.Request) error {
 	return v.Show(Forgot(view.NewForm(), forgotAddress(v), signInBeside(v)))
 }
 
-// forgot asks for a link by e-mail. Its answer is the same for every e-mail.
+// forgot sends a link by e-mail. Its answer is the same for every address, so that it does not reveal which users
+// exist.
 func forgot(v *page.Request) error {
 	partner, err := forgetful(v)
 	if err != nil {
@@ -85,13 +86,13 @@ func resetPage(v *page.Request) error {
 	return v.Show(Reset(view.NewForm("t", v.Query("t")), p.User().Email))
 }
 
-// resetSpent shows the page of a link that is not valid any more.
+// resetSpent shows the page for a link that is not valid any more.
 func resetSpent(v *page.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}
 	if v.Partial() {
-		return v.Redirect("/reset") // without a secret, this page says that the link is not valid
+		return v.Redirect("/reset") // without a secret in the address, this page says that the link is not valid
 	}
 	return v.ShowAs(http.StatusNotFound, ResetSpent(v.SignInAddress(), v.Site.Accounts.Mails()))
 }

@@ -1,4 +1,4 @@
-// Package signin has the pages of signing in: the sign-in pages, invitations, and a person's own profile.
+// Package signin contains the pages of signing in: the sign-in pages, invitations, and a person's own profile.
 package signin
 
 import (

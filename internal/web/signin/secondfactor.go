@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// secretText returns a secret in the form in which a person types it into an app, in groups of four.
+// secretText formats a secret for typing it into an app, in groups of four characters.
 func secretText(secret []byte) string {
 	text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	var groups []string

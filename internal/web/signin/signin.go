@@ -33,7 +33,7 @@ var signinRoutes = []page.Route{
 	page.Post("/leave", page.PartnerSide, puntuale.Reader, "client.leave", leave),
 }
 
-// front leads every person to the right first page.
+// front redirects each person to the right first page.
 func front(v *page.Request) error {
 	if v.Person == nil {
 		return v.Redirect(v.SignInAddress())
@@ -41,11 +41,11 @@ func front(v *page.Request) error {
 	return v.Redirect(homeOf(v.Person))
 }
 
-// keepLooks keeps, in a cookie, the partner whose pages the person saw. Pages that belong to no partner then show this
+// keepLooks stores in a cookie the partner whose pages the person saw. Pages that belong to no partner show this
 // partner's brand. The cookie gives no rights.
 func keepLooks(v *page.Request, p *account.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
-// dressAsBefore gives a page that belongs to no partner the brand of the pages that the browser showed last.
+// dressAsBefore shows a page that belongs to no partner with the brand in that cookie.
 func dressAsBefore(v *page.Request) error {
 	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
 	if slug == "" {
@@ -60,7 +60,7 @@ func dressAsBefore(v *page.Request) error {
 	return nil
 }
 
-// rememberSignIn keeps, in a cookie, on which partner's page a person signed in.
+// rememberSignIn stores in a cookie on which partner's page a person signed in.
 func rememberSignIn(v *page.Request) {
 	c := &http.Cookie{Name: page.SignInCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
@@ -81,7 +81,7 @@ func homeOf(p *account.Person) string {
 }
 
 // knownPartner returns the partner of a sign-in page, by the slug in the path or by the host name. It returns 0 if
-// there is none.
+// there is no such partner.
 func knownPartner(v *page.Request) (puntuale.PartnerID, error) {
 	slug := v.Path("slug")
 	h, err := v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, slug)
@@ -137,8 +137,8 @@ func login(v *page.Request) error {
 	return v.Redirect("/login/choose")
 }
 
-// notIn shows the sign-in page again. Its words are the same for every reason. Only a person with the right password
-// sees more exact reasons.
+// notIn shows the sign-in page again. Its text is the same for every reason. More exact reasons are shown only after a
+// right password.
 func notIn(v *page.Request, err error, f *view.Form) error {
 	part, page := LoginForm(f, v.Frame.Path, forgotAddress(v)), Login(f, v.Frame.Path, forgotAddress(v))
 	switch {
@@ -168,7 +168,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed continues after a right password. If there is a second factor, it asks for a code.
+// passed continues after a right password. If the person has a second factor, it asks for a code.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if enabled, _ := p.Second(); !enabled {
 		return arrive(v, p)
@@ -179,7 +179,7 @@ func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error
 	return v.Redirect("/login/code")
 }
 
-// arrive signs a person in, and leads to the page that the person wanted to see.
+// arrive signs a person in, and redirects to the page that the person wanted to see.
 func arrive(v *page.Request, p *account.Person) error {
 	next := v.Visits.PopString(v.Ctx(), page.KeyNext)
 	if err := v.Begin(p, p.Arrived); err != nil {
@@ -188,7 +188,7 @@ func arrive(v *page.Request, p *account.Person) error {
 	return onward(v, p, next)
 }
 
-// onward leads a person who has signed in to where they wanted to go.
+// onward redirects a signed-in person to the wanted page.
 func onward(v *page.Request, p *account.Person, next string) error {
 	keepLooks(v, p)
 	if !page.OwnAddress(next) {
@@ -198,7 +198,7 @@ func onward(v *page.Request, p *account.Person, next string) error {
 }
 
 // awaited returns the people whose password was right and who can still continue, each with the pending step. Codes:
-// unauthorized, with [account.ErrOver] if the time of all steps is over.
+// unauthorized, with [account.ErrOver] if the time of all pending steps is over.
 func awaited(v *page.Request) (people []*account.Person, steps []puntuale.PendingStep, err error) {
 	var kept []puntuale.PendingStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
@@ -227,7 +227,7 @@ func awaited(v *page.Request) (people []*account.Person, steps []puntuale.Pendin
 	return people, steps, nil
 }
 
-// awaitsCode returns the one person who must give a code.
+// awaitsCode returns the one person who must enter a code.
 func awaitsCode(v *page.Request) (*account.Person, error) {
 	people, _, err := awaited(v)
 	if err == nil && len(people) != 1 {
@@ -287,7 +287,7 @@ func code(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if enabled, _ := p.Second(); !enabled { // an owner removed the second factor meanwhile
+	if enabled, _ := p.Second(); !enabled { // an owner removed the second factor during this sign-in
 		return arrive(v, p)
 	}
 	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
@@ -297,7 +297,8 @@ func code(v *page.Request) error {
 	return arrive(v, p)
 }
 
-// ticketPage asks before it uses a ticket. So a program that only opens addresses does not use the ticket up.
+// ticketPage asks for a confirmation before it uses a ticket. So a program that only opens addresses does not use the
+// ticket up.
 func ticketPage(v *page.Request) error {
 	if !v.Caller().Local {
 		return page.ErrNoPage
@@ -315,7 +316,7 @@ func ticket(v *page.Request) error {
 	}
 	p, err := v.Site.Accounts.Redeem(v.Ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
-		if v.Person != nil { // this browser has already used the link
+		if v.Person != nil { // this browser has already used the ticket
 			return v.Redirect(homeOf(v.Person))
 		}
 		return v.ShowAs(http.StatusNotFound, TicketSpent(v.SignInAddress()))
@@ -337,7 +338,7 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language. For a signed-in reader it changes the account, and otherwise a cookie.
+// speak changes the language. For a signed-in reader it changes the account, and for others it sets a cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -356,7 +357,7 @@ func speak(v *page.Request) error {
 	return v.Redirect(returnPath(v))
 }
 
-// returnPath returns the page from which the request came, if it is a page of this service.
+// returnPath returns the page from which the request came, if this page belongs to the service.
 func returnPath(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
@@ -368,7 +369,7 @@ func returnPath(v *page.Request) string {
 	return "/"
 }
 
-// leave leads the partner's user out of a client's dashboard.
+// leave ends the partner's user's access to clients' dashboards in this visit.
 func leave(v *page.Request) error {
 	v.Visits.Remove(v.Ctx(), page.KeyEntered)
 	return v.Redirect("/partner")

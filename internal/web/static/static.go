@@ -1,6 +1,6 @@
-// Package static holds the files that pages load: the style, the scripts and the icons. Third-party files are
-// unchanged, and scripts/assets checks this. The address of each file has the file's hash. So a browser can keep a file
-// for ever, and never uses an old one.
+// Package static contains the files that pages load: the style, the scripts and the icons. Third-party files are
+// unchanged, and scripts/assets checks this. Each file's address contains a hash of the file. So a browser can store a
+// file for ever, and never uses an outdated file.
 package static
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Path is where the addresses of the files begin.
+// Path is the beginning of the files' addresses.
 const Path = "/static/"
 
 //go:embed *.css *.js *.svg alpinejs tabler/core htmx.org
@@ -42,18 +42,18 @@ var names = map[string]string{
 type asset struct {
 	kind     string
 	plain    []byte
-	squeezed func() []byte // compressed with gzip, made at the first request; nil: gzip makes the file no smaller
+	squeezed func() []byte // compressed with gzip at the first request; nil: gzip makes the file no smaller
 }
 
-// assetFolder has all files that pages load.
+// assetFolder contains all files that pages load.
 type assetFolder struct {
 	addresses map[string]string // by name
 	assets    map[string]asset  // by address
 	drawings  map[string]string // icons by name: the content of their svg element
 }
 
-// shelved returns the assetFolder. It is filled when the first page needs it, because commands and servers without
-// visitors need no memory for it.
+// shelved returns the assetFolder. The folder is filled when the first page needs it, so that commands and servers
+// without visitors use no memory for it.
 var shelved = sync.OnceValue(fill)
 
 var kinds = map[string]string{
@@ -64,7 +64,7 @@ func fill() *assetFolder {
 	s := &assetFolder{addresses: map[string]string{}, assets: map[string]asset{}, drawings: draw()}
 	own, err := files.ReadDir(".")
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // the files are compiled into the program, so this cannot fail
 	}
 	style := read("app.css")
 	for _, entry := range own {
@@ -87,7 +87,7 @@ func fill() *assetFolder {
 func read(file string) []byte {
 	content, err := files.ReadFile(file)
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // the files are compiled into the program, so this cannot fail
 	}
 	return content
 }
@@ -122,7 +122,7 @@ func URL(name string) string {
 	return address
 }
 
-// Content returns the content of one of the product's own files, such as app.js. It panics if there is no such file.
+// Content returns the content of one of the product's own files, such as app.js. It panics if the file does not exist.
 func Content(name string) []byte { return read(name) }
 
 // Handler serves the files.
@@ -149,8 +149,7 @@ func Handler() http.Handler {
 	})
 }
 
-// TakesGzip reads the header Accept-Encoding, and reports whether the caller accepts gzip. gzip must be named with a
-// weight above 0.
+// TakesGzip reports whether the caller accepts gzip: the header Accept-Encoding must name gzip with a weight above 0.
 func TakesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
@@ -173,7 +172,7 @@ func draw() map[string]string {
 	const folder = "tabler/icons/icons/outline"
 	entries, err := icons.ReadDir(folder)
 	if err != nil {
-		panic(err) // the icons are part of the program
+		panic(err) // the icons are compiled into the program, so this cannot fail
 	}
 	for _, e := range entries {
 		content, err := icons.ReadFile(folder + "/" + e.Name())

@@ -10,8 +10,8 @@ import (
 // number from a page, app.js removes these spaces.
 const apart = "\u00a0"
 
-// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567". A
-// line cannot break at the spaces. All digits stay. If the text is not "+" and digits, such as a group's id, Grouped
+// Grouped formats a phone number in the groups that are usual in its country, such as "+39 333 123 4567". A line cannot
+// break at the spaces. The digits do not change. If the text is not "+" and digits, such as a group's id, Grouped
 // returns it unchanged.
 func Grouped(phone string) string {
 	digits, plus := strings.CutPrefix(phone, "+")
@@ -23,7 +23,7 @@ func Grouped(phone string) string {
 		return phone
 	}
 	groups := strings.FieldsFunc(phonenumbers.Format(number, phonenumbers.INTERNATIONAL), func(r rune) bool { return r != '+' && (r < '0' || r > '9') })
-	if strings.Join(groups, "") != phone { // some countries group a number with one digit more or less; then the number would change
+	if strings.Join(groups, "") != phone { // grouping added or removed a digit, as it may in some countries; use the number unchanged
 		return phone
 	}
 	return strings.Join(groups, apart)

@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Form is what a person typed, with its faults. A refused form is shown again with both, so that nothing is lost. Its first
-// faulty field gets the focus.
+// Form contains the values that a person typed, with their faults. A refused form is shown again with both, so that
+// nothing is lost. The first field with a fault gets the focus.
 type Form struct {
 	Values  url.Values
-	Message string       // what is wrong with the form as a whole; may be ""
-	Differs []Difference // what somebody else saved meanwhile
-	Fresh   string       // if somebody else saved meanwhile: the address of the stored data; otherwise ""
+	Message string       // the fault of the form as a whole; may be ""
+	Differs []Difference // values that somebody else saved since the form was filled
+	Fresh   string       // if somebody else saved since then: the address of a page with the stored data; otherwise ""
 	faults  map[string]string
 	Order   []string
 }
@@ -30,19 +30,20 @@ func NewForm(pairs ...string) *Form {
 	return f
 }
 
-// Value returns the value that a field shows.
+// Value returns the value of a field.
 func (f *Form) Value(name string) string { return f.Values.Get(name) }
 
-// Is reports whether a field has this value, for choices and checkboxes.
+// Is reports whether a field has this value. It is for choices and checkboxes.
 func (f *Form) Is(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// Fault returns what is wrong with a field, or "" if it is right.
+// Fault returns the sentence of a field's fault, or "" if there is no fault.
 func (f *Form) Fault(name string) string { return f.faults[name] }
 
-// Bad reports whether anything is wrong with the form.
+// Bad reports whether the form has a fault.
 func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
 
-// Refuse notes, in the reader's language, what is wrong with a field. If name is "", it is about the whole form.
+// Refuse adds a fault to a field. message is in the reader's language. If name is "", the fault is about the whole
+// form.
 func (f *Form) Refuse(name, message string) {
 	if name == "" {
 		f.Message = message
@@ -57,11 +58,11 @@ func (f *Form) Refuse(name, message string) {
 	f.faults[name] = message
 }
 
-// Take puts each fault of an error at a field. The fault's location without "body." is the field's name. "body.name" is
-// the field name; "body.steps[2].timing.at" is steps[2].timing.at. It reports whether the form can show the error.
-// fields are the form's fields, in reading order. A fault without a field is shown above the form.
+// Take adds each fault of an error to a field. The field's name is the fault's location without "body.", such as
+// steps[2].timing.at. fields are the names of the form's fields, in the order of the page. A fault without a field is
+// shown above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
-	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // the error is about the client's data, and not about a field
+	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // the error is about the client's data, not about a field
 		f.Refuse("", l.Fault(e.Reason))
 		return
 	}
@@ -80,7 +81,7 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
-// rank returns the position of a field among the fields of a form. If the name is no field, it comes after all fields.
+// rank returns the position of a field among a form's fields. An unknown name comes after all fields.
 func rank(fields []string, name string) int {
 	whole, _, _ := strings.Cut(name, "[")
 	for i, field := range fields {
@@ -91,14 +92,14 @@ func rank(fields []string, name string) int {
 	return len(fields)
 }
 
-// Differ notes a part of the form, if its stored value is different now.
+// Differ marks a part of the form if its stored value is different from the typed value.
 func (f *Form) Differ(label, typed, stored string) {
 	if typed != stored {
 		f.Differs = append(f.Differs, Difference{label, typed, stored})
 	}
 }
 
-// First reports whether the field is the first one with a fault.
+// First reports whether the field is the first field with a fault.
 func (f *Form) First(name string) bool {
 	return len(f.Order) > 0 && f.Order[0] == name
 }
@@ -106,25 +107,25 @@ func (f *Form) First(name string) bool {
 // Input describes a field of a form.
 type Input struct {
 	Name     string
-	ID       string // the id of the element, if another form on the page has a field of the same name; "": the name
+	ID       string // the id of the element, needed if another form on the page has a field of the same name; "": the same as Name
 	Label    string // in the reader's language
 	Hint     string // shown below the field; may be ""
 	Kind     string // the type of the input: text (default), email, password, tel, number, date, time, search, color or file
 	Need     bool
-	Mark     bool   // true: the label says that the field is required, because readers of this form may not know it
+	Mark     bool   // true: the label shows that the field is required, because readers of this form may not know it
 	Auto     string // the attribute autocomplete, such as username, current-password, one-time-code or off
 	Mode     string // the attribute inputmode, such as numeric or tel
-	Max      int    // how many characters; 0: any number
-	Rows     int    // only for an area
+	Max      int    // the largest number of characters; 0: no limit
+	Rows     int    // only for a text area: the number of lines
 	Holder   string // the placeholder: an example, never the label
 	Accept   string // only for a file: the accepted types
-	Short    bool   // true: the field is as wide as its content, and not as wide as the form
+	Short    bool   // true: the field is as wide as its content, not as wide as the form
 	Focus    bool   // true: the field gets the focus if no field has a fault
 	ReadOnly bool
 	More     map[string]any // further attributes, such as those of htmx and Alpine
 }
 
-// id returns the id of the element.
+// id returns the id of the field's element.
 func (in Input) id() string {
 	if in.ID != "" {
 		return FieldID(in.ID)
@@ -146,7 +147,7 @@ func Fresh(f *Form, pairs ...string) *Form {
 	return NewForm(pairs...)
 }
 
-// NotRequired removes the word "optional" from filters, because every filter is optional.
+// NotRequired removes the word "optional" from the labels of filters, because every filter is optional.
 var NotRequired = map[string]any{"required": false}
 
 // LineFault is a fault in one line of a list.

@@ -13,15 +13,15 @@ import (
 	"github.com/a-h/templ"
 )
 
-// markup has the characters with which WhatsApp formats text.
+// markup maps the signs with which WhatsApp formats text to HTML elements.
 var markup = map[byte]string{'*': "strong", '_': "em", '~': "s", '`': "code"}
 
-// BubbleText returns a message's text as WhatsApp shows it. Everything except WhatsApp's own marks is escaped.
+// BubbleText returns a message's text as WhatsApp shows it. Everything except WhatsApp's signs is escaped.
 func BubbleText(text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		var b strings.Builder
 		b.WriteString(`<p class="bubble-text">`)
-		for i, line := range strings.Split(text, "\n") { // a mark ends at the end of its line
+		for i, line := range strings.Split(text, "\n") { // formatting ends at the end of its line
 			if i > 0 {
 				b.WriteByte('\n')
 			}
@@ -33,7 +33,8 @@ func BubbleText(text string) templ.Component {
 	})
 }
 
-// marked writes one line. within has the marks that are open, because a mark cannot be inside a mark of the same kind.
+// marked writes one line. within contains the signs that are open, because a sign has no effect inside a pair of the
+// same sign.
 func marked(b *strings.Builder, line, within string) {
 	plain := 0
 	for i := 0; i < len(line); i++ {
@@ -44,7 +45,7 @@ func marked(b *strings.Builder, line, within string) {
 		b.WriteString(templ.EscapeString(line[plain:i]))
 		tag, inner := markup[line[i]], line[i+1:end]
 		b.WriteString("<" + tag + ">")
-		if tag == "code" { // no mark counts inside code
+		if tag == "code" { // inside code, other signs have no effect
 			b.WriteString(templ.EscapeString(inner))
 		} else {
 			marked(b, inner, within+line[i:i+1])
@@ -55,8 +56,8 @@ func marked(b *strings.Builder, line, within string) {
 	b.WriteString(templ.EscapeString(line[plain:]))
 }
 
-// markEnd returns where the mark that begins at i ends. It returns -1 if no mark begins there. Marks are at the edges
-// of words, and have no space at their inner side.
+// markEnd returns the position of the sign that closes the sign at i. It returns -1 if the sign at i has no effect.
+// Pairs of signs enclose whole words, with no space at their inner side.
 func markEnd(line string, i int, within string) int {
 	sign := line[i]
 	if markup[sign] == "" || strings.IndexByte(within, sign) >= 0 || inWord(utf8.DecodeLastRuneInString(line[:i])) || i+2 >= len(line) || line[i+1] == sign || line[i+1] == ' ' {
@@ -93,11 +94,11 @@ func WindowWords(ctx context.Context, w *puntuale.Window) string {
 	return strings.Join(parts, ", ")
 }
 
-// FieldName returns a field's name in readable form: "data_appuntamento" becomes "Data appuntamento".
+// FieldName returns a field's name in readable form, such as "Data appuntamento" for "data_appuntamento".
 func FieldName(name string) string {
 	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
 	if words == "" {
 		return name
 	}
-	return strings.ToUpper(words[:1]) + words[1:] // the first letter of a field's name is a plain letter
+	return strings.ToUpper(words[:1]) + words[1:] // the first letter of a field's name is an ASCII letter
 }

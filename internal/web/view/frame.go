@@ -1,5 +1,6 @@
-// Package view has the common templates of the pages. They decide how pages look, and have no logic. Every component
-// finds the reader's language, zone and place in its context (see [Frame]). [T] returns texts of package language.
+// Package view contains the common templates of the pages. They decide how pages look, and contain no logic. Every
+// component finds the reader's language, time zone and dashboard in its context (see [Frame]). [T] returns texts of
+// package language.
 package view
 
 import (
@@ -10,28 +11,28 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Frame is what every page knows about its reader.
+// Frame contains what every page shows about its reader.
 type Frame struct {
 	Language *language.Language
-	Zone     *time.Location // the zone in which moments are shown: the client's, or the default for a partner
+	Zone     *time.Location // the zone in which times are shown: the client's, or the default for a partner
 	Now      time.Time
 	Theme    string // "light", "dark", or "" for the system's theme
 	Look     Look
 	Who      *Who       // nil: nobody is signed in
-	Place    *Dashboard // the client's dashboard that the reader is in; nil: the partner's dashboard, or none
+	Place    *Dashboard // the client's dashboard that the reader sees; nil: no client's dashboard
 	Nav      []Group
 	Path     string   // the path of the page
-	Back     []string // in a list: the cursors of the pages before, oldest first; "" is the cursor of the first page
+	Back     []string // in a list: the cursors of the previous pages, oldest first; "" is the cursor of the first page
 	Toasts   []Toast
-	Unread   int    // how many people have replies that nobody has read, at most [MostUnread]
-	Notices  int    // how many notices the reader did not read, at most [MostUnread]
-	Request  string // the request's id, for a reader who asks for help
+	Unread   int    // how many people have unread replies, at most [MostUnread]
+	Notices  int    // how many notices the reader has not read, at most [MostUnread]
+	Request  string // the request's id, which a reader can report when asking for help
 }
 
-// MostUnread is up to which number people with unread replies are counted.
+// MostUnread is the number at which counting people with unread replies stops.
 const MostUnread = 100
 
-// MostBack is how many pages of a list a reader can turn back at most.
+// MostBack is the largest number of pages that a reader can go back in a list.
 const MostBack = 30
 
 // Look is how pages look: a partner's look, or the product's own.
@@ -41,7 +42,7 @@ type Look struct {
 	Style string // the address of a style sheet with the partner's colour; "": none
 }
 
-// Who is the person signed in.
+// Who is the signed-in person.
 type Who struct {
 	ID    string
 	Name  string // the name, or the e-mail if there is no name
@@ -54,7 +55,7 @@ type Who struct {
 type Dashboard struct {
 	Base      string // such as "/c/12"; the addresses of the dashboard's pages begin with it
 	Name      string
-	Entered   bool // true: the reader is a user of the partner who entered the dashboard
+	Entered   bool // true: the reader is a user of the partner, and entered the client's dashboard
 	Suspended bool
 	Expired   bool
 	Sandbox   bool // true: all sessions of the client are sandboxes
@@ -72,26 +73,26 @@ type Item struct {
 	Icon   string
 	URL    string
 	Active bool
-	First  bool // true: also in a phone's bar
-	Counts bool // true: the entry shows how many people wait for a reader
+	First  bool // true: the entry is also in the bar on a phone
+	Counts bool // true: the entry shows how many people wait for an answer
 }
 
-// Toast is a short text about the last action, shown once.
+// Toast is a short text about the last action. It is shown once.
 type Toast struct {
 	Text string `json:"text"`           // in the reader's language
 	Tone string `json:"tone"`           // "ok", "bad" or "info"
-	Undo string `json:"undo,omitempty"` // an address; a POST to it undoes the action; "": none
+	Undo string `json:"undo,omitempty"` // a POST to this address undoes the action; "": it cannot be undone
 }
 
 type frameKey struct{}
 
-// With puts the frame into a context.
+// With adds the frame to a context.
 func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// Of returns the frame in a context. If there is none, it returns an empty frame in Italian, so that a test can use a
-// component alone.
+// Of returns the frame in a context. If the context has no frame, it returns an empty frame in Italian, so that a test
+// can use a single component.
 func Of(ctx context.Context) *Frame {
 	if f, ok := ctx.Value(frameKey{}).(*Frame); ok {
 		return f
@@ -99,24 +100,25 @@ func Of(ctx context.Context) *Frame {
 	return &Frame{Language: language.Italian, Zone: time.UTC}
 }
 
-// T returns the text with this key in the reader's language. pairs are names and values for the text. N is the number
-// that decides between singular and plural.
+// T returns the text with this key in the reader's language. pairs are names and values for the text. The value N
+// decides between singular and plural.
 func T(ctx context.Context, key string, pairs ...any) string {
 	return Of(ctx).Language.T(key, pairs...)
 }
 
-// Has reports whether the reader has this role, or a higher one. If not, templates leave out buttons.
+// Has reports whether the reader has this role, or a higher role. Templates leave out buttons that the reader's role
+// does not allow.
 func Has(ctx context.Context, role puntuale.Role) bool {
 	reader := Of(ctx).Who
 	return reader != nil && reader.Role >= role
 }
 
-// Number writes a whole number with separators of thousands.
+// Number formats a whole number with separators of thousands.
 func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return Of(ctx).Language.Number(int64(n))
 }
 
-// Base returns where the addresses of the client's dashboard begin, such as "/c/12".
+// Base returns the beginning of the addresses of the client's dashboard, such as "/c/12".
 func Base(ctx context.Context) string {
 	if p := Of(ctx).Place; p != nil {
 		return p.Base

@@ -8,7 +8,8 @@ type MessageSearch struct {
 	Cursor                                                   string
 }
 
-// Query returns the search as the query of an address, with another state. It returns "" if there is no search.
+// Query returns the search as the query of an address, with state in place of the search's own state. It returns "" if
+// there is no search.
 func (s MessageSearch) Query(state string) string {
 	v := url.Values{}
 	s.State = Or(state, s.State)
@@ -23,13 +24,13 @@ func (s MessageSearch) Query(state string) string {
 	return "?" + v.Encode()
 }
 
-// Parts returns the parts of the search with the names of their fields. Every filter must be here, so that an action on
-// all results changes no other messages.
+// Parts returns the parts of the search, each with the name of its field. It must return every filter, so that an
+// action on all results changes no other messages.
 func (s MessageSearch) Parts() [][2]string {
 	return [][2]string{{"state", s.State}, {"text", s.Text}, {"origin", s.Origin}, {"sequence", s.Sequence}, {"campaign", s.Campaign}, {"phone", s.Phone}, {"from", s.From}, {"to", s.To}}
 }
 
-// AnyState makes [MessageSearch.Query] search in all states.
+// AnyState is the state with which [MessageSearch.Query] searches in all states.
 const AnyState = "*"
 
 func (s MessageSearch) Narrow() bool { return s.Text != "" || s.Filtered() }

@@ -6,11 +6,11 @@ import (
 	"puntuale"
 )
 
-// mostName is how much of a name is shown, in characters.
+// mostName is the largest number of characters of a shown name.
 const mostName = 60
 
-// CalledName returns the name that a message's call gave for the recipient. It returns "" if the call gave none, or if
-// the person was erased.
+// CalledName returns the recipient's name from the call that created the message. It returns "" if the call contained
+// no name, or if the person was erased.
 func CalledName(m puntuale.MessageDetail) string {
 	if m.Blanked {
 		return ""
@@ -22,7 +22,7 @@ func CalledName(m puntuale.MessageDetail) string {
 	return name
 }
 
-// RecipientOf returns the recipient's name, or the number if there is no name.
+// RecipientOf returns the recipient's name, or the number if the name is not known.
 func RecipientOf(ctx context.Context, m puntuale.MessageDetail) string {
 	return Or(CalledName(m), ShownPhone(ctx, m.Phone))
 }

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// reasons are the reasons for which pages have their own texts, with advice. The catalogue has the texts of all other
-// reasons.
+// reasons are the reasons for which pages have their own texts, with advice. The catalogue contains the texts of all
+// other reasons.
 var reasons = map[puntuale.ReasonCode]string{
 	puntuale.ReasonExpired:       "expired",
 	puntuale.ReasonNotLinked:     "not_linked",
@@ -38,7 +38,7 @@ var reasons = map[puntuale.ReasonCode]string{
 	"socket.slow_down":           "slow_down",
 }
 
-// Reason says why a message is in its state, in the reader's language.
+// Reason returns the reason for a message's state as a sentence in the reader's language.
 func Reason(ctx context.Context, reason puntuale.Reason) string {
 	if key, ok := reasons[reason.Code]; ok {
 		return T(ctx, "reason."+key)
@@ -46,7 +46,7 @@ func Reason(ctx context.Context, reason puntuale.Reason) string {
 	return Says(ctx, reason)
 }
 
-// Remedy says what to do about a failure.
+// Remedy returns advice about a failure.
 func Remedy(ctx context.Context, reason puntuale.Reason) string {
 	switch key := reasons[reason.Code]; key {
 	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "no_consent", "sandbox_refused":
@@ -76,7 +76,7 @@ func Summary(ctx context.Context, m puntuale.MessageDetail) string {
 	return "–"
 }
 
-// ShownPhone returns a recipient in readable form. For an erased person it returns a text that says so.
+// ShownPhone formats a recipient's number for the reader. For an erased person it returns a text that says so.
 func ShownPhone(ctx context.Context, phone string) string {
 	if phone == "" {
 		return T(ctx, "message.erased")
@@ -95,7 +95,7 @@ func ContentBubble(c puntuale.Content) BubbleContent {
 	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
 }
 
-// shownMedia returns the name of a file: the given name, or else the last part of the address.
+// shownMedia returns the name of a file: the given name, or else the last part of its address.
 func shownMedia(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
@@ -107,8 +107,8 @@ func shownMedia(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// BroughtKind returns the kind of content that a message has in addition to its text: image, video, audio, document or
-// location. It returns "" for none.
+// BroughtKind returns the kind of a message's content besides its text: image, video, audio, document or location. It
+// returns "" if there is only text.
 func BroughtKind(m puntuale.MessageDetail) string {
 	switch c := m.Content; {
 	case m.Blanked:
@@ -128,7 +128,7 @@ func BroughtIcon(kind string) string {
 	return mediaIcon(kind)
 }
 
-// Dated writes a moment with its day, even if it is today: gio 20 nov, 10:30.
+// Dated formats a time with its day, even if the day is today, such as "gio 20 nov, 10:30".
 func Dated(ctx context.Context, t time.Time) string {
 	t = t.In(Of(ctx).Zone)
 	l, day := Of(ctx).Language, puntuale.DateOf(t)
@@ -147,7 +147,7 @@ func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
 	return T(ctx, "state."+strings.ToLower(m.State.String()))
 }
 
-// MediaKind returns the kind in which a phone shows a file.
+// MediaKind returns the kind of file that a phone shows: image, video, audio or document.
 func MediaKind(c puntuale.Content) string {
 	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
 		return puntuale.MediaKind(address)

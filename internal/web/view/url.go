@@ -15,7 +15,7 @@ func MessageURL(ctx context.Context, id puntuale.MessageID) string {
 	return fmt.Sprintf("%s/messages/%d", Base(ctx), id)
 }
 
-// PersonURL returns the address of a person's or a group's page. more is the path of a page below it, such as "/erase".
+// PersonURL returns the address of the page of a person or a group. more is the end of the path, such as "/erase".
 func PersonURL(ctx context.Context, phone, more string) string {
 	return Base(ctx) + "/person" + more + "?phone=" + url.QueryEscape(phone)
 }

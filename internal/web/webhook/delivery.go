@@ -24,7 +24,7 @@ func delivery(v *page.Request) error {
 	return v.Show(DeliveryPage(DeliveryDetail{Delivery: d.Delivery, Webhook: w, Base: base, Name: v.Path("delivery"), Whose: names[d.Client], Request: d.Request, Signed: d.Signed, Replaced: d.Replaced}))
 }
 
-// replayMany sends again the events of a time, or all that failed.
+// replayMany sends again the events of a period, or all events that failed.
 func replayMany(v *page.Request) error {
 	o, base, w, err := pathWebhook(v)
 	if err != nil {
@@ -71,7 +71,7 @@ func replayOne(v *page.Request) error {
 	return replayed(v, n, deliveryURL(base, d.Delivery))
 }
 
-// replayed says how many events wait again.
+// replayed shows how many events wait for another delivery.
 func replayed(v *page.Request, n int, address string) error {
 	if n == 0 {
 		v.Quiet = true

@@ -1,5 +1,5 @@
-// Package webhook is the pages of webhooks: a client's, and a partner's for all its clients. They list the webhooks and their
-// deliveries. Owners make, change, test and remove webhooks, and send events again.
+// Package webhook contains the pages of webhooks: a client's, and a partner's for all its clients. The pages list the
+// webhooks and their deliveries. Owners create, change, test and delete webhooks, and send events again.
 package webhook
 
 import "slices"

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// webhookRoutes are the pages of webhooks below an address: those of a client or of a partner. A webhook sends data to
-// another server, so only owners may change one.
+// webhookRoutes are the pages of a client's or a partner's webhooks, below the address base. A webhook sends data to
+// another server, so only owners may change it.
 func webhookRoutes(base string, partner bool) []page.Route {
 	side := page.ClientSide
 	if partner {
@@ -58,7 +58,7 @@ func webhooks(v *page.Request) error {
 	return v.Show(Webhooks(List{Base: base, Partner: v.Client == nil, Rows: all}))
 }
 
-// editorOf is the form's page, with the client's sessions.
+// editorOf returns the page with the form, with the client's sessions as choices.
 func editorOf(v *page.Request, base string, f *view.Form) (Editor, error) {
 	e := Editor{Form: f, Base: base, Partner: v.Client == nil}
 	if e.Partner {
@@ -85,7 +85,7 @@ func newWebhook(v *page.Request) error {
 	return v.Show(WebhookEdit(e))
 }
 
-// readWebhook reads the form. A partner's has no session.
+// readWebhook reads the form. A partner's webhook has no session.
 func readWebhook(v *page.Request, f *view.Form) webhook.NewWebhook {
 	call := webhook.NewWebhook{URL: new(f.Value("url")), Description: new(f.Value("description")), Types: f.Values["types"]}
 	if f.Is("which", "all") {
@@ -123,7 +123,7 @@ func createWebhook(v *page.Request) error {
 	return v.Whole(SecretShown(WebhookSecret{Webhook: made.Webhook, Secret: made.Secret, Base: base}))
 }
 
-// pathWebhook is the webhook of the path, with its owner.
+// pathWebhook returns the webhook in the path, with its owner and the address of the owner's pages.
 func pathWebhook(v *page.Request) (o *webhook.Owner, base string, w puntuale.Webhook, err error) {
 	if o, base, err = ownerOf(v); err == nil {
 		w, err = o.Webhook(v.Ctx(), v.Path("webhook"))
@@ -150,7 +150,7 @@ func webhookPage(v *page.Request) (p WebhookDetail, err error) {
 		return p, err
 	}
 	if w.Session != 0 {
-		if s, err := v.Client.Session(v.Ctx(), w.Session.String()); err == nil { // it may be gone
+		if s, err := v.Client.Session(v.Ctx(), w.Session.String()); err == nil { // the session may be deleted
 			p.Session = s.Name
 		}
 	}
@@ -168,7 +168,7 @@ func webhookPage(v *page.Request) (p WebhookDetail, err error) {
 	return p, err
 }
 
-// clientNames returns the names of clients on a partner's pages, and nothing on a client's own pages.
+// clientNames returns the clients' names for a partner's page, and nil for a client's own page.
 func clientNames(v *page.Request, ids ...puntuale.ClientID) (map[puntuale.ClientID]string, error) {
 	if v.Client != nil {
 		return nil, nil
@@ -225,7 +225,7 @@ func changeWebhook(v *page.Request) error {
 func switchOn(v *page.Request) error  { return switched(v, true) }
 func switchOff(v *page.Request) error { return switched(v, false) }
 
-// switched turns a webhook on or off. On also enables one that was disabled for its failures.
+// switched turns a webhook on or off. Turning on also enables a webhook that was disabled because of its failures.
 func switched(v *page.Request, enabled bool) error {
 	o, base, w, err := pathWebhook(v)
 	if err != nil {
@@ -256,13 +256,14 @@ func rotateSecret(v *page.Request) error {
 	return v.Whole(SecretShown(WebhookSecret{Webhook: w, Secret: next.Secret, Until: oldValidUntil, Base: base}))
 }
 
-// testWebhook sends a test event and shows how it ended: beside the button to htmx, on the webhook's page to a browser without scripts.
+// testWebhook sends a test event and shows the result. htmx gets the result beside the button, and a browser without
+// scripts gets the webhook's page.
 func testWebhook(v *page.Request) error {
 	o, _, w, err := pathWebhook(v)
 	if err != nil {
 		return err
 	}
-	v.Pass.LeaveSeat() // a slow receiver needs no seat
+	v.Pass.LeaveSeat() // the receiver may be slow, and waiting for it needs no seat
 	result, err := o.Test(v.Ctx(), w.ID.String())
 	if err != nil {
 		return err

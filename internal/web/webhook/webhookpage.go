@@ -15,25 +15,25 @@ import (
 
 // List is the page with all webhooks.
 type List struct {
-	Base    string // how the pages' addresses begin
-	Partner bool   // they get the events of all the partner's clients
+	Base    string // the beginning of the pages' addresses
+	Partner bool   // true: the webhooks get the events of all the partner's clients
 	Rows    []puntuale.Webhook
 }
 
 // Editor is the page with the form of a webhook.
 type Editor struct {
 	Form     *view.Form
-	Webhook  puntuale.Webhook // zero: a new one
+	Webhook  puntuale.Webhook // zero: a new webhook
 	Base     string
 	Partner  bool
 	Sessions []view.Option
 }
 
-// WebhookSecret is a webhook with its secret, which is shown only once.
+// WebhookSecret is a webhook with its secret. The secret is shown only once.
 type WebhookSecret struct {
 	Webhook puntuale.Webhook
 	Secret  string
-	Until   time.Time // the secret before signs too; zero: there was none
+	Until   time.Time // the previous secret signs until this time, too; zero: there is no previous secret
 	Base    string
 }
 
@@ -41,16 +41,16 @@ type WebhookSecret struct {
 type WebhookDetail struct {
 	Webhook puntuale.Webhook
 	Base    string
-	Session string    // its name; ""
-	Overlap time.Time // the secret before signs too; zero: it does not
+	Session string    // the session's name; "": no session
+	Overlap time.Time // the previous secret signs until this time, too; zero: it does not sign any more
 	Rows    []puntuale.Delivery
-	Names   map[puntuale.ClientID]string // of the clients in Rows; empty on a client's own page
-	State   string                       // the list shows deliveries in this state; "": all
+	Names   map[puntuale.ClientID]string // names of the clients in Rows; nil on a client's own page
+	State   string                       // the list shows only deliveries in this state; "": all deliveries
 	Cursor  string
 	Next    string
-	Test    *puntuale.DeliveryResult // nil: none was made
+	Test    *puntuale.DeliveryResult // nil: no test was made
 	Replay  *view.Form
-	Refused bool // the replay was
+	Refused bool // true: the replay was refused
 }
 
 // DeliveryDetail is the page of one delivery.
@@ -58,7 +58,7 @@ type DeliveryDetail struct {
 	puntuale.Delivery
 	Webhook  puntuale.Webhook
 	Base     string
-	Name     string // its webhook-id
+	Name     string // the webhook-id of the delivery
 	Whose    string // the client's name; "" on a client's own page, and for a deleted client
 	Request  puntuale.WebhookRequest
 	Signed   bool
@@ -75,7 +75,7 @@ func deliveryURL(base string, d puntuale.Delivery) string {
 	return oneURL(base, d.Webhook) + "/deliveries/" + deliveryName(d)
 }
 
-// listURL is the address of the deliveries in a state.
+// listURL returns the address of the list of deliveries in a state.
 func (p WebhookDetail) listURL(state string) string {
 	address := oneURL(p.Base, p.Webhook.ID)
 	if state != "" {
@@ -87,12 +87,12 @@ func (p WebhookDetail) listURL(state string) string {
 // partner reports whether the webhook gets the events of several clients.
 func partner(w puntuale.Webhook) bool { return w.Client == 0 }
 
-// whose names the client of an event: its name, or its number if the client was deleted.
+// whose returns the name of an event's client, or a text with the client's id if the client was deleted.
 func whose(ctx context.Context, name string, id puntuale.ClientID) string {
 	return view.Or(name, view.T(ctx, "webhook.client", "ID", id))
 }
 
-// shownURL is a webhook's address. Its query may hold a secret, so only owners see it.
+// shownURL returns a webhook's address. The address's query may contain a secret, so only owners see the query.
 func shownURL(ctx context.Context, w puntuale.Webhook) string {
 	before, _, secret := strings.Cut(w.URL, "?")
 	if !secret || view.Has(ctx, puntuale.Owner) {
@@ -101,7 +101,7 @@ func shownURL(ctx context.Context, w puntuale.Webhook) string {
 	return before + "?…"
 }
 
-// shortURL is an address without what all have in common.
+// shortURL returns an address without the parts that all addresses have.
 func shortURL(w puntuale.Webhook) string {
 	u, err := url.Parse(w.URL)
 	if err != nil {
@@ -110,7 +110,7 @@ func shortURL(w puntuale.Webhook) string {
 	return u.Host + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// path is what the first line of a request names.
+// path returns the host and the target in the first line of a request.
 func path(ctx context.Context, w puntuale.Webhook) (host, target string) {
 	u, err := url.Parse(shownURL(ctx, w))
 	if err != nil {
@@ -119,10 +119,11 @@ func path(ctx context.Context, w puntuale.Webhook) (host, target string) {
 	return u.Host, u.RequestURI()
 }
 
-// deliveryStates are the tabs above the list, and what they show.
+// deliveryStates are the tabs above the list. Each tab shows the deliveries in one state; "" shows all.
 var deliveryStates = []string{"", "waiting", "delivered", "failed"}
 
-// stateKey names a delivery's state as people know it. A delivery that waits after an attempt is tried again.
+// stateKey returns the tone of a delivery's state, and the key of its text. A delivery that waits after an attempt has
+// its own text.
 func stateKey(d puntuale.Delivery) (tone, key string) {
 	switch {
 	case d.State == puntuale.DeliveryDone:
@@ -135,7 +136,7 @@ func stateKey(d puntuale.Delivery) (tone, key string) {
 	return "wait", "webhook.state.waiting"
 }
 
-// answered says in a word how the last attempt ended: the status, or why there was none.
+// answered describes the result of the last attempt: the HTTP status, or the reason why there was no answer.
 func answered(ctx context.Context, status int, answer string) string {
 	if status != 0 {
 		return strconv.Itoa(status)
@@ -143,7 +144,7 @@ func answered(ctx context.Context, status int, answer string) string {
 	return view.Says(ctx, puntuale.ParseReason(answer))
 }
 
-// took writes a duration as people measure a call.
+// took formats a duration in milliseconds or seconds.
 func took(d time.Duration) string {
 	if d < time.Second {
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
@@ -151,7 +152,7 @@ func took(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 }
 
-// indented is a body in lines, for people.
+// indented returns a JSON body with line breaks and indentation.
 func indented(body []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, body, "", "  "); err != nil {
@@ -160,7 +161,7 @@ func indented(body []byte) string {
 	return b.String()
 }
 
-// raw is a request as it goes over the wire.
+// raw returns a request as it is sent over the network.
 func raw(ctx context.Context, s DeliveryDetail) string {
 	host, target := path(ctx, s.Webhook)
 	var b strings.Builder
@@ -173,7 +174,7 @@ func raw(ctx context.Context, s DeliveryDetail) string {
 	return b.String()
 }
 
-// introduction says what webhooks are for.
+// introduction explains what webhooks are for.
 func introduction(ctx context.Context, partner bool) string {
 	if partner {
 		return view.T(ctx, "webhook.text_partner")
@@ -181,7 +182,7 @@ func introduction(ctx context.Context, partner bool) string {
 	return view.T(ctx, "webhook.text")
 }
 
-// action is the address to which the form is posted. back is the page before the form.
+// action returns the address to which the form is posted. back returns the address of the page before the form.
 func (e Editor) action() string {
 	if e.Webhook.ID == 0 {
 		return e.Base
@@ -224,7 +225,7 @@ func noDeliveries(ctx context.Context, p WebhookDetail) string {
 	return view.T(ctx, "webhook.none_here")
 }
 
-// typeGroups are all types, those of one subject together.
+// typeGroups returns all types of events, grouped by subject.
 func typeGroups() (groups [][]puntuale.EventType) {
 	subject := ""
 	for _, t := range puntuale.AllEvents.Types() {
@@ -237,7 +238,7 @@ func typeGroups() (groups [][]puntuale.EventType) {
 	return groups
 }
 
-// typesInShort says which events a webhook gets: all, the only one, or how many.
+// typesInShort describes which events a webhook gets: all, the only type, or the number of types.
 func typesInShort(ctx context.Context, set puntuale.EventSet) string {
 	all := set.Types()
 	switch {
