@@ -158,8 +158,8 @@ type form struct {
 	err  error
 }
 
-// put adds a field. If a part of the name already has a value that is not an object, the field is added to the root
-// under its whole name.
+// put adds a field. Each part of the name except the last must be an object. If one of them already has another value,
+// the field is added to the root under its whole name.
 func (f *form) put(name string, values []string) {
 	keys := keysOf(name)
 	if len(keys) > MaxDepth {
