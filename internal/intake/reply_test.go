@@ -220,8 +220,8 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	})
 }
 
-// TestOtherNameOfAChat checks that a message is stored once, even if the network reports it first under the person's
-// own id and then under the person's number.
+// TestOtherNameOfAChat checks that a message is stored once, even if the network reports it twice: under the person's
+// own id, and under the person's number.
 func TestOtherNameOfAChat(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
