@@ -66,7 +66,7 @@ type Client struct {
 	Refill    string
 	RefillTo  int64     // a refill raises the credits to at least this number; 0: no refills
 	RefillAt  time.Time // moment of the next refill; zero: no refill
-	Credits   *int64    // credits left, not counting reserved ones; at least 0; nil: unlimited
+	Credits   *int64    // credits left, without those that are reserved for messages in flight; at least 0; nil: unlimited
 	Cap       *int64    // most calls in a day; nil: no limit
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
@@ -77,7 +77,7 @@ type Client struct {
 	Features  []string
 	Created   time.Time
 
-	// Revision grows with every change that can change what a start plans: a change of the client, its keys,
+	// Revision grows with every change that may affect the plan of a start: a change of the client, its keys,
 	// sequences, templates or sessions. Data read under one revision are current while the revision stays the same.
 	Revision int64
 
@@ -257,8 +257,8 @@ const (
 	DeviceSide  Side = "device"
 )
 
-// MaxPartnerKeys is how many keys of its own a partner may have. A key that was replaced and is still valid does not
-// count.
+// MaxPartnerKeys is how many keys a partner may have, besides its clients' keys. A key that was replaced and is still
+// valid does not count.
 const MaxPartnerKeys = 20
 
 // KeyHash is the SHA-256 of an API key. The key itself is never stored.

@@ -8,7 +8,7 @@ import (
 
 // AdmissionDeadline says how long a call may wait for something shared: a connection for reads, or a writer's queue.
 // The server's own work, such as the dispatcher's, has no deadline and waits as long as necessary. When the deadline
-// passes, the waiting call is refused and has done nothing. A call that has begun to write goes on to its end.
+// passes, the waiting call is refused and has done nothing. A call that has begun to write continues to its end.
 type AdmissionDeadline struct {
 	ends     <-chan struct{}
 	prevents bool
@@ -67,7 +67,7 @@ func Overloaded(retryAfter time.Duration) *Error {
 // asks for memory first. Otherwise slow readers of long answers could use up the server's memory. The memory is given
 // back when the call ends.
 type MemoryGrant interface {
-	// Take asks for more memory, in bytes. Codes: overloaded; rate_limited if the same caller already holds too much.
+	// Take asks for more memory, in bytes. Codes: overloaded; rate_limited if the same caller already uses too much.
 	Take(bytes int64) error
 }
 

@@ -361,7 +361,7 @@ type HookTenant interface {
 type PersonFirings interface {
 	// FiringsOf returns the lines about the person in the logs of all rules, newest first. Codes: invalid (the cursor).
 	FiringsOf(ctx context.Context, phone string, p Page) ([]Firing, string, error)
-	// PayloadsOf returns the hooks whose last payload contains the person's number, at most MaxAutomations.
+	// PayloadsOf returns the hooks whose last payload is about the person, at most MaxAutomations.
 	PayloadsOf(ctx context.Context, phone string) ([]Hook, error)
 }
 
@@ -369,7 +369,7 @@ type PersonFirings interface {
 type HookStore interface {
 	// HookOf returns the hook of an address, even if its rule is not active. Codes: not_found.
 	HookOf(ctx context.Context, hash KeyHash) (Hook, error)
-	// CallHook stores the payload and a trigger row, in one transaction. It returns false for a repeat of a call within
-	// HookRepeat, and then stores nothing. Codes: not_found.
+	// CallHook stores the payload. If the call is new, it also writes a trigger row, in the same transaction. It
+	// returns false for a repeat of a call within HookRepeat. Codes: not_found.
 	CallHook(ctx context.Context, client ClientID, c HookCall) (fresh bool, err error)
 }

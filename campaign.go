@@ -138,7 +138,7 @@ const (
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
 type CampaignFeed struct {
-	Place                 int64     // the last recipient that was fed or refused; feeding goes on after this recipient
+	Place                 int64     // the last recipient that was fed or refused; feeding continues after this recipient
 	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }

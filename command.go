@@ -70,7 +70,7 @@ func AnswerOf(err error) CommandAnswer {
 	return CommandAnswer{e.Code, e.Reason.Stored(), e.RetryAfter}
 }
 
-// Err returns the error that the answer carries. It is the inverse of [AnswerOf].
+// Err returns the error that the answer contains. It is the inverse of [AnswerOf].
 func (a CommandAnswer) Err() error {
 	if a.Code == "" {
 		return nil

@@ -29,9 +29,8 @@ type Connector interface {
 	Send(ctx context.Context, p Prepared) (Acceptance, error)
 }
 
-// DeliveryChecker is a connector that can ask its network which messages arrived. The dispatcher asks about an
-// attempt that has no answer and must not be repeated. An example is a message that was in flight when the process
-// died.
+// DeliveryChecker is a connector that can ask its network which messages arrived. The dispatcher uses it for an attempt
+// that has no answer and must not be repeated. An example is a message that was in flight when the process died.
 type DeliveryChecker interface {
 	// Arrived reports whether the network has the message under the envelope's ConnectorID. false proves nothing,
 	// because the attempt may still be on its way.
@@ -55,7 +54,7 @@ const (
 	RecoverSameID                 // repeat under the same connector id: the network then shows the message only once
 )
 
-// Envelope is everything a connector may know of one message.
+// Envelope is everything that a connector may know about one message.
 type Envelope struct {
 	Client      ClientID
 	Session     SessionID

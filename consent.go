@@ -51,7 +51,7 @@ type ConsentChange int8
 const (
 	ConsentGrant    ConsentChange = iota + 1
 	ConsentWithdraw               // also called opt-out
-	ConsentUndo                   // takes a withdrawal back; if the person had given no consent before, there is none afterwards
+	ConsentUndo                   // reverts a withdrawal; a person who gave no consent before has none afterwards
 )
 
 // String is the change's word on the wire.

@@ -212,7 +212,7 @@ func IsPersonID(recipient string) bool {
 }
 
 // KnownPersons remembers which people a session of type Socket knows. A session knows a person who wrote to it or got a
-// message from it. WhatsApp may ban a number that writes to people whose session does not know them.
+// message from it. WhatsApp may ban a number that writes to people that its session does not know.
 type KnownPersons interface {
 	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)

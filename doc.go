@@ -1,11 +1,11 @@
-// Package puntuale is the vocabulary of the service. Read it first if you change the code: it has the nouns, their limits
-// and the promises between the parts. docs/glossary.md explains each word. The package imports only the standard library. It
-// does no I/O, reads no clock and keeps no state.
+// Package puntuale defines the types of the service, their limits, and the interfaces between its parts. Read it first
+// if you change the code. docs/glossary.md explains each word. The package imports only the standard library. It does
+// no I/O, reads no clock and keeps no state.
 //
 // # The way of a message
 //
 //  1. A caller starts a [Sequence] for one recipient.
-//  2. The planner makes [PlannedMessage]s of the sequence, the call's fields, a time zone and the present moment.
+//  2. The planner makes [PlannedMessage]s from the sequence, the call's fields, a time zone and the present moment.
 //  3. The store writes them as one [Run] with its messages and the client's daily usage, in one transaction.
 //  4. The server answers the call.
 //  5. When a message is due, the dispatcher claims it, sends it and records the outcome.
@@ -19,22 +19,22 @@
 //	                        │
 //	                        ▼  a slot, a pace token
 //	                  claim with intent        one transaction: still open, due and valid, not blacklisted,
-//	                        │                  client alive, credit reserved, attempt counted
+//	                        │                  client may send, credit reserved, attempt counted
 //	                        ▼
 //	                  Connector.Send           the first byte leaves only now
 //	                        │
 //	                        ▼
-//	                  Decide ─▶ outcome        recorded where the intent's token still matches
+//	                  Decide ─▶ outcome        recorded if the message still has the attempt's token
 //
 // # States
 //
 // Callers see one of the contract's six states ([State]). In the store a message also has an intent:
 //
-//   - 0: nothing was tried.
+//   - 0: no attempt is open.
 //   - The attempt's token: the network may have the message.
 //   - -1: the message is closed.
 //
-// The moves between states:
+// The changes of state:
 //
 //	PENDING ──claim──▶ (in flight; callers see PENDING) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an [Error] is; httpkit holds the only table from codes to HTTP statuses.
+// Code says what kind of failure an [Error] is. Package httpkit has the only table from codes to HTTP statuses.
 type Code string
 
 const (
@@ -31,7 +31,7 @@ const (
 	CodePrecondition Code = "precondition_failed" // the thing changed after the caller read it
 )
 
-// Fault is one thing wrong with a request, and where. Examples of a Location: "body.steps[2].timing.offset",
+// Fault is one error in a request, with its location. Examples of a Location: "body.steps[2].timing.offset",
 // "query.timezone", "path.id_sequenza".
 type Fault struct {
 	Location string

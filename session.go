@@ -113,7 +113,8 @@ const (
 
 var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
 
-// Word returns the name of the state for callers. A condition with a name of its own replaces the state's name.
+// Word returns the name of the state for callers. If the condition has its own name, this name replaces the state's
+// name.
 func (l Link) Word() string {
 	if l.Condition > ConditionNone && int(l.Condition) < len(conditionNames) && conditionNames[l.Condition] != "" {
 		return conditionNames[l.Condition]

@@ -9,7 +9,7 @@ import (
 // This file defines the store's interfaces, one for each role. A caller declares only the roles that it needs. Only a
 // store implements all roles.
 //
-// Unless a comment says otherwise, these rules hold. A method that changes something returns nil only after its
+// Unless a comment says otherwise, these rules are valid. A method that changes something returns nil only after its
 // changes are on disk. If it returns an error, nothing has changed. CodeUnavailable means that the database could not
 // be reached. Many goroutines may call all methods at once.
 
@@ -162,9 +162,9 @@ type SessionStore interface {
 	// Pending messages are cancelled, or move to moveTo with the same moments. An uncertain message becomes FAILED,
 	// because no connector could look for it any more.
 	//
-	// Codes: not_found: the session is missing; or moveTo is, with a fault at query.move_to. conflict: the session is
-	// the default session; or it has pending messages, and the call gives neither cancel nor moveTo. The error says
-	// how many. busy: messages are being sent now.
+	// Code not_found: the session is missing. If moveTo is missing, the fault is at query.move_to. Code conflict: the
+	// session is the default session. The code is also conflict if the session has pending messages, and the call gives
+	// neither cancel nor moveTo; the error says how many. Code busy: messages are being sent now.
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
 	// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
@@ -278,8 +278,8 @@ type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
 	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores next, and lets the key old end at graceEnds. o may be nil; its Answer gets the KeyID of
-	// next.
+	// RotateClientKey stores the key next, and ends the key old at graceEnds. o may be nil; its Answer gets the KeyID
+	// of next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
@@ -310,7 +310,7 @@ type TenantStore interface {
 type PartnerStore interface {
 	// CreatePartner creates the partner, its login and its key in one transaction.
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
-	// RotateKey stores next for the owner of the key that has this hash. The old key works until graceEnds.
+	// RotateKey stores the key next for the owner of the key with this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
 	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of

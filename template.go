@@ -62,7 +62,7 @@ type Parameter struct {
 // MaxParameters is the largest number of placeholders in a header or a body.
 const MaxParameters = 100
 
-// NetworkTemplate is a template as Meta lists it. A person who did not write in the last 24 hours may only get
+// NetworkTemplate is a template as Meta lists it. A person who did not write in the last 24 hours may get only
 // templates.
 type NetworkTemplate struct {
 	Account  string // Meta's id of the business that owns the template

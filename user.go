@@ -241,9 +241,9 @@ type UserStore interface {
 	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
 	// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
 	Uninvite(ctx context.Context, client ClientID, id LoginID) error
-	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. when may be nil.
-	// Otherwise it gets the stored user while the row is locked, and may return an error to stop the change;
-	// UpdateUser then returns this error. Codes: conflict (no owner would be left).
+	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function when may be
+	// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If when returns an
+	// error, UpdateUser changes nothing and returns this error. Codes: conflict (no owner would be left).
 	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
 	// DeleteUser deletes a user. Codes: conflict (no owner would be left).
 	DeleteUser(ctx context.Context, client ClientID, id LoginID) error

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Version identifies the editable values of a thing at one moment. It is a hash of these values, so it changes when
-// one of them changes. It has 16 characters of the URL-safe base64 alphabet.
+// Version identifies the editable values of a thing at one moment. It is a hash of these values, so it changes when one
+// of them changes. It has 16 characters of the URL-safe base64 alphabet.
 //
-// A method that changes a thing takes the versions that its caller knows. If the stored version is not among them,
+// A method that changes a thing gets the versions that its caller knows. If the stored version is not among them,
 // nothing changes and the code is precondition_failed. If the caller gives no version, the change always happens.
 type Version string
 

@@ -14,12 +14,12 @@ func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
 const (
 	// MaxWebhooks is how many webhooks a client may have. A partner may have the same number.
 	MaxWebhooks = 10
-	// WebhookOverlap is how long the earlier secret signs, too, after a rotation.
+	// WebhookOverlap is how long after a rotation the earlier secret still signs.
 	WebhookOverlap = 24 * time.Hour
 	// WebhookWithin is how long a receiver may take to answer.
 	WebhookWithin = 15 * time.Second
-	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly
-	// gets twice this number.
+	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets
+	// twice this number.
 	WebhookAtOnce = 8
 	// WebhookPatience is how long a webhook may have no success before it is disabled.
 	WebhookPatience = 5 * 24 * time.Hour

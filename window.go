@@ -8,8 +8,8 @@ import (
 )
 
 // Window says when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays.
-// Each message carries its window, and the claim checks it again. So retries, late sessions and re-sends stay inside
-// the window.
+// Each message has its own copy of its window, and the claim checks it again. So retries, late sessions and re-sends
+// stay inside the window.
 //
 // Times are local times in the run's zone. If a clock change repeats an hour, both hours are inside or both are
 // outside. If it skips an hour, the window is shorter. A window that crosses midnight belongs to the day on which it
@@ -136,7 +136,7 @@ func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Opened returns the day to which t belongs: the day on which the window opened that contains t.
+// Opened returns the day on which the window that contains t opened.
 func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	t = t.In(loc)
 	day := DateOf(t)

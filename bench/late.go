@@ -159,7 +159,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, name string, t rive
 		return err
 	}
 	defer r.close()
-	const lead = 7 * time.Second // every five seconds, River's scheduler looks five seconds ahead
+	const lead = 7 * time.Second // River's scheduler runs every five seconds, and looks for jobs that are due in the next five seconds
 	p := b.planFor(rate, 25_000, lead+500*time.Millisecond)
 	if err := r.client.Start(ctx); err != nil {
 		return err

@@ -15,7 +15,7 @@ type target struct {
 	highest         float64
 }
 
-// quickPending replaces a million in the names of targets in a quick run.
+// quickPending is how many pending messages a quick run uses instead of a million.
 const quickPending = 200_000
 
 // targets has the targets of the project, in the order of the table.

@@ -29,7 +29,7 @@ type office struct {
 	ledger    []string
 }
 
-// Answers that are not JSON, but things that go wrong.
+// Special answers, which are not JSON but say what goes wrong.
 const (
 	lost   = "lost"  // the connection ends
 	never  = "never" // the server does not answer, and the test interrupts the command

@@ -26,7 +26,7 @@ var (
 	stopLimit     = regexp.MustCompile(`(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\d+)`)
 )
 
-// othersFlags are the flags of other programs that the files start or name.
+// othersFlags are flags of other programs in the files of deploy/.
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // docker, git
 	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // docker, kubectl, systemctl

@@ -33,7 +33,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
-// stop ends both after their current transaction. The receiver may be nil.
+// stop ends the feeder and the runner after their current transactions. The receiver may be nil.
 func (f *feeding) stop() {
 	if f == nil {
 		return

@@ -62,9 +62,9 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// refuseSecond refuses a second partner, because an operator may repeat the command by mistake. Then the clients might
-// belong to one partner, and the key that the operator noted to the other. An operator who wants a second partner must
-// set a flag.
+// refuseSecond refuses a second partner, because an operator may repeat the command by mistake. The operator might then
+// create clients under one partner, and keep only the key of the other partner. An operator who wants a second partner
+// must set a flag.
 func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
 	if c.Another {
 		return nil
@@ -129,7 +129,7 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withStore opens the store for one verb of an operator. It does not join the fleet, so it works beside a running
+// withStore opens the store for one command of an operator. It does not join the fleet, so it works beside a running
 // server.
 func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store) error) error {
 	s.Data = p.path(s.Data)

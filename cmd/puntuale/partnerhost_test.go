@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// TestPartnerHost lists the host names that partners ask for. It confirms one of them and withdraws it.
+// TestPartnerHost lists the host names that partners ask for. It confirms one of them, and then ends the confirmation.
 func TestPartnerHost(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

@@ -56,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	err = s.Close()
-	if failed != nil { // errors while closing would only follow from the first failure
+	if failed != nil { // errors of closing would only be results of the first failure
 		return failed
 	}
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
 // readFile finds and reads the configuration file. If a flag names the file, it must exist. A file with the default
-// name need not exist. known are the names of all settings.
+// name need not exist. The argument known has the names of all settings.
 func (s *sources) readFile(p *program, named string, folders []string, known []string) (faults []fault) {
 	candidates := []string{p.path(named)}
 	if named == "" {
@@ -167,7 +167,7 @@ func suggestion(word string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// distance counts the letters that must be changed, added or removed to turn one word into the other.
+// distance counts the letters that must be changed, added or removed to make b from a.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,4 +1,4 @@
-// Package archtest checks the rules of the architecture in a test. They say which package may import which, which
+// Package archtest checks the rules of the architecture in a test. The rules say which package may import which, which
 // package may use a third-party library, and which package may read the clock. Every package must have a comment that
 // says what it is for. File names and lengths, structs and interfaces have limits. The package reads the source files
 // themselves, with any build tags. It needs only the standard library.

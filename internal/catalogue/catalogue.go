@@ -1,5 +1,5 @@
-// Package catalogue has every sentence that a person reads about a reason or a fault, by its code. It makes Italian for the
-// contract, and Italian and English for pages and programs, from one source: the files in text.
+// Package catalogue contains the sentence of every reason and every fault, by its code. The sentences are in Italian
+// for the contract, and in Italian and English for pages and programs. Their only source is the files in text.
 package catalogue
 
 import (
@@ -21,11 +21,12 @@ const (
 	English
 )
 
-// sentence is one entry of the files, under its code. {1} stands for the first argument, {*} for all of them.
+// sentence is one entry of the files. Its code is the entry's name. {1} stands for the first argument, {*} for all
+// arguments.
 type sentence struct {
 	It  string
 	En  string
-	API string // the English that programs get, where pages say it in other words; "": as En
+	API string // the English sentence for programs, if it is different from the sentence on pages; "": the same as En
 }
 
 //go:embed text
@@ -36,7 +37,7 @@ var sentences = load()
 func load() map[puntuale.ReasonCode]sentence {
 	entries, err := files.ReadDir("text")
 	if err != nil {
-		panic(err) // the texts are part of the program
+		panic(err) // the texts are compiled into the program, so this cannot fail
 	}
 	all := map[puntuale.ReasonCode]sentence{}
 	for _, f := range entries {
@@ -64,8 +65,8 @@ func HasSentence(code puntuale.ReasonCode) bool {
 	return ok
 }
 
-// Sentence makes the reason's sentence. Quoted words come back unchanged. The empty reason gives "". An unknown code comes
-// back as it is, because a newer version may have written it.
+// Sentence returns the sentence of a reason. Quoted words are returned unchanged. The empty reason gives "". For an
+// unknown code it returns the code, because a newer version may have written this code.
 func (l Language) Sentence(r puntuale.Reason) string {
 	return sentenceOf(r, func(s sentence) string {
 		if l == English {
@@ -75,7 +76,7 @@ func (l Language) Sentence(r puntuale.Reason) string {
 	})
 }
 
-// Message makes the sentence that a program gets in an error. It is English.
+// Message returns the English sentence that a program gets in an error.
 func Message(r puntuale.Reason) string {
 	return sentenceOf(r, func(s sentence) string {
 		if s.API != "" {

@@ -16,7 +16,7 @@ import (
 	"puntuale"
 )
 
-// TestFaultsHaveSentences: every code of a fault has one sentence, and every sentence of a fault has one code.
+// TestFaultsHaveSentences: every code of a fault has exactly one sentence, and every sentence belongs to a code.
 func TestFaultsHaveSentences(t *testing.T) {
 	t.Parallel()
 	present := codesInText(t, "fault*.toml")
@@ -73,7 +73,7 @@ type constant struct {
 	code puntuale.ReasonCode
 }
 
-// constants returns the constants of the module that are declared as a ReasonCode.
+// constants returns the module's constants of the type ReasonCode.
 func constants(t *testing.T) (all []constant) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -107,7 +107,7 @@ func constants(t *testing.T) (all []constant) {
 	return all
 }
 
-// codesOf returns the codes that a group of constants declares.
+// codesOf returns the codes in a group of constants.
 func codesOf(t *testing.T, group *ast.GenDecl) (all []constant) {
 	t.Helper()
 	for _, s := range group.Specs {

@@ -14,7 +14,7 @@ import (
 	"puntuale"
 )
 
-// declared finds the constants that are codes of reasons.
+// declared matches constants that are codes of reasons.
 var declared = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)\s+(?:puntuale\.)?ReasonCode\s*=\s*"([^"]+)"`)
 
 // TestReasonsHaveSentences: every constant has a sentence, every sentence has a constant, and no two constants have the
@@ -43,7 +43,7 @@ func TestReasonsHaveSentences(t *testing.T) {
 	}
 }
 
-// sources returns the source files of the module by name, without tests.
+// sources returns the module's source files by name, without tests.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -66,7 +66,7 @@ func sources(t *testing.T) map[string]string {
 	return all
 }
 
-// texts returns the sentences by the name of their file.
+// texts returns the sentences by file name.
 func texts(t *testing.T) map[string]map[puntuale.ReasonCode]sentence {
 	t.Helper()
 	names, err := fs.Glob(files, "text/*.toml")
@@ -88,7 +88,7 @@ func texts(t *testing.T) map[string]map[puntuale.ReasonCode]sentence {
 	return all
 }
 
-// TestEnglishDiffers: each sentence for people differs in the two languages, unless it has no words.
+// TestEnglishDiffers: each sentence with words is different in the two languages.
 func TestEnglishDiffers(t *testing.T) {
 	t.Parallel()
 	same := []puntuale.ReasonCode{"campaign.field_fault", "contact.value_fault", "list.mapping_faults", puntuale.ReasonColon, puntuale.ReasonBrackets, "media.detail", "media.http"}
@@ -102,7 +102,7 @@ func TestEnglishDiffers(t *testing.T) {
 	}
 }
 
-// TestFormerUncertain: rows of earlier versions are found by the sentence that they hold.
+// TestFormerUncertain: rows of earlier versions are recognised by the sentence that they contain.
 func TestFormerUncertain(t *testing.T) {
 	t.Parallel()
 	uncertain := puntuale.Because(puntuale.ReasonUncertain)

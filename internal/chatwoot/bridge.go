@@ -21,26 +21,27 @@ import (
 // Config is what [New] needs. Store, HTTP and Message must be set.
 type Config struct {
 	Store  puntuale.ChatwootConversations
-	HTTP   http.RoundTripper // reaches only addresses that the operator permits
-	Within time.Duration     // the time limit for all calls of one event; default [defaultWithin]
-	// Open fetches the file of a reply; nil: files are only named.
+	HTTP   http.RoundTripper // must reach only addresses that the operator permits
+	Within time.Duration     // the time limit for all requests of one event; default [defaultWithin]
+	// Open fetches the file of a reply. nil: Chatwoot gets only the file's name.
 	Open func(ctx context.Context, client puntuale.ClientID, r puntuale.Reply) (*puntuale.ReplyFile, error)
 	// Message returns a client's message with its content. Codes: not_found.
 	Message func(ctx context.Context, client puntuale.ClientID, id puntuale.MessageID) (puntuale.MessageDetail, error)
-	// Name returns the name of a client's contact; "": not known. nil: no name is known.
+	// Name returns the name of a client's contact, or "" if it is not known. nil: no name is known.
 	Name func(ctx context.Context, client puntuale.ClientID, phone string) string
 }
 
 const (
 	defaultWithin = 30 * time.Second
 	filesAtOnce   = 2
-	mostFile      = 40 << 20 // of a reply's file, in bytes; a larger one is only named. Chatwoot takes 40 MB
+	mostFile      = 40 << 20 // the largest reply's file that is sent, in bytes; Chatwoot accepts 40 MB
 )
 
-// Bridge tells events to Chatwoot. Many goroutines may use it at once. The sender of events makes one attempt of a link at a time.
+// Bridge sends events to Chatwoot. Its methods may be called by many goroutines at once. Each link has one attempt at a
+// time, because the sender of events makes no more.
 type Bridge struct {
 	cfg   Config
-	files chan struct{} // bounds the files in memory
+	files chan struct{} // limits how many files are in memory
 }
 
 var _ puntuale.ChatwootCaller = (*Bridge)(nil)
@@ -51,10 +52,10 @@ func New(cfg Config) *Bridge {
 	return &Bridge{cfg, make(chan struct{}, filesAtOnce)}
 }
 
-// untold is the answer where Chatwoot need not know of an event.
+// untold is the answer for an event that Chatwoot need not get.
 var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
-// Tell tells one event; see [puntuale.ChatwootCaller].
+// Tell sends one event to Chatwoot; see [puntuale.ChatwootCaller].
 func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
@@ -72,7 +73,7 @@ func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token stri
 	return puntuale.ChatwootAnswer{Status: http.StatusOK}, nil
 }
 
-// eventAttempt is one attempt.
+// eventAttempt is one attempt to send an event to Chatwoot.
 type eventAttempt struct {
 	b *Bridge
 	s *server
@@ -97,7 +98,7 @@ func (w *eventAttempt) tell(ctx context.Context) error {
 	}
 }
 
-// Names of a message's status in Chatwoot.
+// statuses are the names of message statuses in Chatwoot.
 var statuses = map[puntuale.EventType]string{
 	puntuale.EventMessageDelivered:   "delivered",
 	puntuale.EventMessageRead:        "read",
@@ -106,7 +107,7 @@ var statuses = map[puntuale.EventType]string{
 	puntuale.EventMessageCancelled:   "failed",
 }
 
-// status shows an agent what became of their message.
+// status shows agents the delivery status of an agent's message.
 func (w *eventAttempt) status(ctx context.Context, conversation, message int64, m *puntuale.MessageDetail) error {
 	status := statuses[w.e.Type]
 	if status == "" {
@@ -127,7 +128,7 @@ func (s *server) setStatus(ctx context.Context, conversation, message int64, sta
 	return s.call(ctx, http.MethodPatch, fmt.Sprintf("/conversations/%d/messages/%d", conversation, message), in, nil)
 }
 
-// missing takes what is gone in Chatwoot as told.
+// missing treats an object that no longer exists in Chatwoot as success. It returns all other errors.
 func (w *eventAttempt) missing(err error) error {
 	var r *refusal
 	if errors.As(err, &r) && r.Status == http.StatusNotFound {
@@ -137,7 +138,8 @@ func (w *eventAttempt) missing(err error) error {
 	return err
 }
 
-// note shows what we sent as a private note, where the person has a conversation. A note never comes back as an agent's message.
+// note posts a message of ours as a private note, if the person has a conversation. Chatwoot never sends a private note
+// to the person as an agent's message.
 func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) error {
 	if w.e.Type != puntuale.EventMessageSent {
 		return nil
@@ -156,7 +158,7 @@ func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) erro
 	return w.missing(w.post(ctx, &c, chatMessage{text: noteOf(&full), kind: "outgoing", private: true}))
 }
 
-// noteOf is the text of a note.
+// noteOf returns the text of a note.
 func noteOf(m *puntuale.MessageDetail) string {
 	lines := []string{m.Content.Text}
 	if m.Content.MediaURL != "" {
@@ -172,7 +174,7 @@ func noteOf(m *puntuale.MessageDetail) string {
 	return "**" + title + "**\n" + strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// reply hands a reply over. If the conversation is gone in Chatwoot, the person gets another one.
+// reply posts a reply. If its conversation no longer exists in Chatwoot, reply makes another one.
 func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 	c, err := w.b.cfg.Store.ChatwootConversation(ctx, w.t.ID, w.e.Client, y.Phone)
 	if err != nil {
@@ -211,7 +213,8 @@ func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 	return err
 }
 
-// open fetches the file of a reply. nil: it is gone, or too large; then it is only named.
+// open fetches the file of a reply. It returns nil if the file no longer exists or is too large. Then Chatwoot gets
+// only the file's name.
 func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if w.b.cfg.Open == nil || y.Media.Size > mostFile {
 		return nil, nil
@@ -231,7 +234,7 @@ func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.R
 	return f, nil
 }
 
-// converse finds or makes the person's contact and conversation, and keeps their ids.
+// converse finds or makes the person's contact and conversation, and stores their ids.
 func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConversation) error {
 	source, err := w.contact(ctx, c)
 	if err != nil {
@@ -263,7 +266,7 @@ func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConvers
 	return w.b.cfg.Store.KeepChatwoot(ctx, *c)
 }
 
-// contact is a contact as Chatwoot shows it.
+// contact is a contact in Chatwoot's JSON.
 type contact struct {
 	ID         int64   `json:"id"`
 	Phone      *string `json:"phone_number"`
@@ -271,7 +274,7 @@ type contact struct {
 	Inboxes    []seat  `json:"contact_inboxes"`
 }
 
-// seat is a contact's place in an inbox.
+// seat is the entry of a contact in one inbox.
 type seat struct {
 	Source string `json:"source_id"`
 	Inbox  struct {
@@ -279,8 +282,8 @@ type seat struct {
 	} `json:"inbox"`
 }
 
-// contact finds or makes the person's contact. It returns the contact's source_id in the inbox. Chatwoot has a number, and an identifier,
-// once in an account.
+// contact finds or makes the person's contact, and returns the contact's source_id in the inbox. In an account of
+// Chatwoot no two contacts have the same number or the same identifier.
 func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversation) (source string, err error) {
 	var found struct {
 		Payload []contact `json:"payload"`
@@ -325,17 +328,18 @@ func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversa
 	return made.Payload.Seat.Source, nil
 }
 
-// chatMessage is a message to post.
+// chatMessage is a message to post in a conversation.
 type chatMessage struct {
 	text        string
 	kind        string // incoming or outgoing
 	private     bool
-	file        *puntuale.ReplyFile // nil: none
+	file        *puntuale.ReplyFile // nil: no file
 	name, media string              // the file's name and media type
 }
 
-// post posts a message once. Chatwoot keeps no promise about repeats. So an attempt after a failed one looks whether the post arrived. If the
-// server ends during a post, no attempt failed. Therefore the name of the post is stored first. An attempt that finds it stored looks, too.
+// post posts a message once. Chatwoot does not recognise repeats. So after a failed attempt, post checks whether the
+// message arrived. The server may also end during a post, which counts as no failed attempt. Therefore post first
+// stores the message's name. If an attempt finds this name stored, it also checks.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)
@@ -367,7 +371,7 @@ func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversatio
 	return w.s.send(ctx, http.MethodPost, at, send, nil)
 }
 
-// arrived reports whether one of the conversation's latest messages has the name. Chatwoot lists 20.
+// arrived reports whether one of the conversation's latest messages has the name. Chatwoot lists the latest 20.
 func (w *eventAttempt) arrived(ctx context.Context, at, name string) (bool, error) {
 	var latest struct {
 		Payload []struct {
@@ -385,7 +389,7 @@ func (w *eventAttempt) arrived(ctx context.Context, at, name string) (bool, erro
 	return false, nil
 }
 
-// form is a message with its file, as a form. The file is read into memory: it has at most [mostFile] bytes.
+// form returns a message with its file as an HTML form. It reads the file, at most [mostFile] bytes, into memory.
 func form(p chatMessage, name string) (body, error) {
 	var b bytes.Buffer
 	f := multipart.NewWriter(&b)

@@ -13,13 +13,13 @@ import (
 	"puntuale"
 )
 
-// mostAnswer is how much of an answer is read, in bytes. A list of conversations may be long.
+// mostAnswer is how many bytes of an answer are read. A list of conversations may be long.
 const mostAnswer = 4 << 20
 
-// server is one account of a server, with its token.
+// server is an account of a Chatwoot server, with its access token.
 type server struct {
 	http    http.RoundTripper
-	base    string // without a slash at its end
+	base    string // without a slash at the end
 	account int64
 	token   string
 }
@@ -28,16 +28,16 @@ func (b *Bridge) server(address string, account int64, token string) *server {
 	return &server{b.cfg.HTTP, strings.TrimRight(address, "/"), account, token}
 }
 
-// refusal is an answer that is no success.
+// refusal is an answer with a status other than 2xx.
 type refusal struct{ puntuale.ChatwootAnswer }
 
 func (r *refusal) Error() string { return "Chatwoot answered " + strconv.Itoa(r.Status) }
 
-// body is what a call sends.
+// body is the body of a request.
 type body struct {
 	kind string
 	data io.Reader
-	size int64 // -1: not known before
+	size int64 // -1: not known in advance
 }
 
 func jsonBody(v any) (body, error) {
@@ -45,7 +45,8 @@ func jsonBody(v any) (body, error) {
 	return body{"application/json", bytes.NewReader(text), int64(len(text))}, err
 }
 
-// call makes a call below the account's path, and reads its answer into out. An answer that is no success is a refusal.
+// call sends a request to a path below the account's path, and decodes the answer into out. If the status is not 2xx,
+// the error is a refusal.
 func (s *server) call(ctx context.Context, method, path string, in, out any) error {
 	var send body
 	if in != nil {
@@ -69,7 +70,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "Puntuale")
 	r.Header.Set("Api_access_token", s.token)
-	got, err := s.http.RoundTrip(r) // no client is used: it would follow redirects, with the token
+	got, err := s.http.RoundTrip(r) // not http.Client, because it would follow redirects and send them the token
 	if err != nil {
 		return err //nolint:wrapcheck // the caller reads its kind
 	}

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// inbox is an inbox as Chatwoot shows it.
+// inbox is an inbox in Chatwoot's JSON.
 type inbox struct {
 	ID      int64  `json:"id"`
 	Type    string `json:"channel_type"`
@@ -18,7 +18,8 @@ type inbox struct {
 
 const channelAPI = "Channel::Api"
 
-// MakeInbox makes or changes an inbox; see [puntuale.ChatwootCaller]. A repeat finds what an earlier call made.
+// MakeInbox makes or changes an inbox; see [puntuale.ChatwootCaller]. A repeat finds the inbox that an earlier call
+// made.
 func (b *Bridge) MakeInbox(ctx context.Context, l puntuale.ChatwootLink, token, name, address string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
@@ -54,7 +55,7 @@ func (b *Bridge) MakeInbox(ctx context.Context, l puntuale.ChatwootLink, token, 
 	return made.ID, b.public(err, "body.account_id")
 }
 
-// public is the error that a person sees. missing is the place of an id that the server does not know.
+// public returns the error that a person sees. missing is the location of the fault if the server does not know an id.
 func (b *Bridge) public(err error, missing string) error {
 	var r *refusal
 	switch {

@@ -16,11 +16,11 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Limits of one call of Chatwoot. It waits five seconds for the answer.
+// Limits of one request from Chatwoot, which waits five seconds for the answer.
 const (
 	webhookMost  = 1 << 20 // bytes
 	webhookWait  = 4 * time.Second
-	attachedMost = 10 // files of one message; Chatwoot takes 15
+	attachedMost = 10 // files of one message; Chatwoot accepts 15
 )
 
 // WebhookConfig is what [NewWebhook] needs. All members must be set.
@@ -28,9 +28,9 @@ type WebhookConfig struct {
 	Store    puntuale.ChatwootConversations
 	Mark     func(purpose string, parts ...string) string // makes the keyed hash in the address
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
-	// Answer sends what an agent wrote, once for each reference and part. Codes: those of a single send.
+	// Answer sends an agent's message, once for each reference and part. Codes: those of a single send.
 	Answer func(ctx context.Context, a AgentMessage) error
-	// Say is a refusal's reason in a person's words.
+	// Say returns the reason of a refusal as a sentence for people.
 	Say    func(err error) string
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -42,29 +42,30 @@ type AgentMessage struct {
 	Session   puntuale.SessionID
 	Phone     string
 	Text      string
-	Media     string // address of a file; "": none
+	Media     string // address of a file; "": no file
 	MediaName string
-	Reference string // names the message in Chatwoot
-	Part      int    // the place of the file; 0: the first, which has the text
+	Reference string // identifies the message in Chatwoot
+	Part      int    // the file's position, from 0; part 0 also has the text
 }
 
-// Webhook answers at [puntuale.ChatwootWebhooks], on any node. Chatwoot signs its calls only in late versions, and repeats none, so the
-// address holds a secret. A message that cannot be sent is refused: then Chatwoot shows it to the agent as failed.
+// Webhook is the handler of [puntuale.ChatwootWebhooks], on any node. Chatwoot signs its requests only in late
+// versions, and never repeats them. So the address contains a secret. If a message cannot be sent, Chatwoot shows it to
+// the agent as failed.
 type Webhook struct {
 	cfg    WebhookConfig
 	bridge *Bridge
 	token  func(t *puntuale.WebhookTarget) (string, error)
 }
 
-// NewWebhook returns the handler. token opens the access token of a link.
+// NewWebhook returns the handler. token decrypts the access token of a link.
 func NewWebhook(cfg WebhookConfig, b *Bridge, token func(t *puntuale.WebhookTarget) (string, error)) *Webhook {
 	return &Webhook{cfg, b, token}
 }
 
-// Expects reports whether a request's address has the secret.
+// Expects reports whether a request's address contains the secret.
 func (h *Webhook) Expects(r *http.Request) bool { return h.named(r.URL.Path) != 0 }
 
-// named returns the webhook that an address belongs to, or 0. It needs no database.
+// named returns the webhook of an address, or 0 if the secret is wrong. It needs no database.
 func (h *Webhook) named(at string) puntuale.WebhookID {
 	text, _, _ := strings.Cut(strings.TrimPrefix(at, puntuale.ChatwootWebhooks), "/")
 	id, err := puntuale.ParseID[puntuale.WebhookID](text)
@@ -78,7 +79,7 @@ func (h *Webhook) named(at string) puntuale.WebhookID {
 	return id
 }
 
-// ServeHTTP looks at the address before it reads the body.
+// ServeHTTP checks the address before it reads the body.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
 	defer cancel()
@@ -95,7 +96,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	link, err := h.cfg.Store.ChatwootTarget(ctx, id)
 	switch {
-	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, and Chatwoot does not know
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, but Chatwoot still has its address
 		w.WriteHeader(http.StatusNotFound)
 		return
 	case err != nil:
@@ -121,7 +122,7 @@ type attachment struct {
 	URL string `json:"data_url"`
 }
 
-// name is the file's name, as its address says.
+// name returns the file's name, which is the last part of its address.
 func (a attachment) name() string {
 	at, _, _ := strings.Cut(a.URL, "?")
 	name := path.Base(at)
@@ -147,12 +148,13 @@ type conversation struct {
 	} `json:"meta"`
 }
 
-// assigned reports whether an agent has the conversation. A robot is no agent, and who has a resolved conversation is done with it.
+// assigned reports whether an agent is assigned to the conversation. A robot does not count as an agent. A resolved
+// conversation has no agent any more.
 func (c *conversation) assigned() bool {
 	return c.Meta.Assignee != nil && c.Status != "resolved" && (c.Meta.AssigneeType == nil || *c.Meta.AssigneeType == "User")
 }
 
-// take does what a report asks for, and returns the status of the answer.
+// take handles an event, and returns the HTTP status of the answer.
 func (h *Webhook) take(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
 	var event struct {
 		Event string `json:"event"`
@@ -169,7 +171,7 @@ func (h *Webhook) take(ctx context.Context, l *puntuale.WebhookTarget, text []by
 	return http.StatusOK
 }
 
-// assign notes whether an agent has the conversation.
+// assign stores whether an agent is assigned to the conversation.
 func (h *Webhook) assign(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
 	var c conversation
 	if json.Unmarshal(text, &c) != nil {
@@ -189,8 +191,8 @@ func (h *Webhook) assign(ctx context.Context, l *puntuale.WebhookTarget, text []
 	return http.StatusOK
 }
 
-// person returns the person of a conversation; "": not known. What we know of the conversation counts more than the contact's number, which
-// an agent may change.
+// person returns the person of a conversation, or "" if the person is not known. Our own record of the conversation
+// comes first, because an agent may change the contact's number.
 func (h *Webhook) person(ctx context.Context, l *puntuale.WebhookTarget, c *conversation) (string, error) {
 	phone, err := h.cfg.Store.ChatwootPerson(ctx, l.ID, c.Number)
 	if err != nil || phone != "" {
@@ -204,7 +206,8 @@ func (h *Webhook) person(ctx context.Context, l *puntuale.WebhookTarget, c *conv
 	return "", nil
 }
 
-// message sends what an agent wrote. Notes, what the person wrote, and what Chatwoot writes by itself stay there.
+// message sends an agent's message to the person. It ignores notes, messages from the person, and Chatwoot's own
+// messages.
 func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text []byte) int {
 	var r struct {
 		ID           int64         `json:"id"`
@@ -245,8 +248,8 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 	return http.StatusOK
 }
 
-// refuse shows the agent why a message was not sent. If Chatwoot takes the reason, the call is answered 200. Otherwise its status makes
-// Chatwoot show the message as failed.
+// refuse shows the agent why a message was not sent. If Chatwoot accepts the reason, refuse returns status 200.
+// Otherwise it returns an error status, and for that Chatwoot shows the message as failed.
 func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, cause error) int {
 	switch puntuale.CodeOf(cause) {
 	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict:

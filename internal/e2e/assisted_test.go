@@ -111,8 +111,8 @@ func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// takes taps a message with a real input event, because the browser opens a window only for a user's input. Cards move
-// when other cards are answered. If a tap misses its card, takes taps again.
+// The method takes sends a real tap to the button of a message's card, because the browser opens a window only for a
+// user's input. Cards move when other cards are answered. Therefore a tap that misses its card is repeated.
 func (b *browser) takes(phone string, effect string) {
 	b.t.Helper()
 	find := onPhoneCard(phone, ".btn-primary")

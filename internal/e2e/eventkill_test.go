@@ -232,7 +232,7 @@ func (r *eventReceiver) told(id string, m detail) bool {
 	return r.ids[kind+" "+id] != ""
 }
 
-// whole reports whether every number up to the highest has come. A client's events are numbered without gaps.
+// whole reports whether every number up to the highest has come. A killed server leaves no gaps in the numbers.
 func (r *eventReceiver) whole() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

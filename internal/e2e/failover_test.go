@@ -24,7 +24,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// peer is a network that remembers everything that it received. It is outside of any database, so it still knows what a
+// peer is a network that remembers everything that it received. It uses no database. Therefore it still knows what a
 // failover loses.
 type peer struct {
 	recovery puntuale.Recovery

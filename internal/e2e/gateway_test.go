@@ -157,7 +157,7 @@ func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	return gatewaytest.Reply{Wait: held.end, Break: true}
 }
 
-// arm tells the gateway to answer some of the next calls, and to hold the call after them.
+// arm makes the gateway answer some of the next calls, and hold the call after them.
 func (g *killedGateway) arm(each int) *heldCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -40,7 +40,7 @@ type promise struct {
 	tenant    tenant
 	text      string
 	after     time.Duration // the message is due this long after the server accepted its call
-	at        time.Time     // the moment at which the message is due; zero: after decides
+	at        time.Time     // due time of the message; zero: the field after decides
 	asked     bool          // a stop or cancel may concern the message
 	cancelled bool          // an answer with status 200 named the message as cancelled
 	doubted   bool          // a stop or cancel that may concern the message was never answered

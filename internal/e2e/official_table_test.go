@@ -229,8 +229,8 @@ func (c *tableCode) refused() {
 	}
 }
 
-// meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with other
-// templates.
+// The method meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with
+// other templates.
 func (c *tableCode) meanwhile() {
 	c.t.Helper()
 	held := map[string]string{"number": "linked", "access": "unlinked"}[c.row]
@@ -246,7 +246,8 @@ func (c *tableCode) meanwhile() {
 	}
 }
 
-// after checks the outcomes of the messages that meanwhile began. Then it undoes the effects that a person can undo.
+// The method after checks the outcomes of the messages that the method meanwhile began. Then it undoes the effects that
+// a person can undo.
 func (c *tableCode) after() {
 	c.t.Helper()
 	switch c.row {

@@ -20,7 +20,7 @@ type paused struct {
 	attempts map[int64]int // number of attempts of each message that was fed
 }
 
-// pause pauses a campaign that must run.
+// pause pauses a campaign. It fails the test if the campaign is not running.
 func (m *mass) pause(id string) *paused {
 	m.t.Helper()
 	if s := m.state(id); s.State != "running" || s.Counts.Completed == s.Counts.Recipients {

@@ -213,8 +213,8 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x.agrees(time.Minute)
 }
 
-// TestPartitionUnderLoad cuts one of three servers off from the database. This server refuses calls and is not ready,
-// and the other servers take over its sessions. When the network works again, the server gets sessions again.
+// TestPartitionUnderLoad cuts off one of three servers from the database. This server refuses calls and is not ready.
+// The other servers take over its sessions. When the network works again, the server gets sessions again.
 func TestPartitionUnderLoad(t *testing.T) {
 	for name, cut := range map[string]func(*proxy){"swallowed": (*proxy).swallow, "reset": (*proxy).reset} {
 		t.Run(name, func(t *testing.T) {

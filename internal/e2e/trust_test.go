@@ -74,7 +74,7 @@ func TestRefusesCorruptPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	garbage := []byte(strings.Repeat("\xff\x00garbage", 100))
-	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // damages every page except the first one, so the server reads a damaged page wherever it reads
+	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // damages every page except the first one; whichever page the server reads next is damaged
 		if _, err := f.WriteAt(garbage, at); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,5 @@
-// Package event writes the JSON of events. Webhooks, the feed and the page of deliveries all use it. It is pure.
+// Package event writes the JSON of events for webhooks, the event feed and the page of deliveries. Its functions are
+// pure.
 package event
 
 import (
@@ -11,11 +12,11 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// layout is the form in which the API shows instants: UTC, with microseconds.
+// layout is the API's format of times: UTC, with microseconds.
 const layout = "2006-01-02T15:04:05.000000Z"
 
-// ID returns the name of an event. Every attempt to deliver the event uses the same name. The event of a test has no
-// number, so its name has its moment instead.
+// ID returns an event's id, which is the same in every attempt to deliver the event. A test's event has no number, so
+// its id contains the event's time.
 func ID(e *puntuale.Event) string {
 	if e.Type == puntuale.EventWebhookTest {
 		return fmt.Sprintf("evt_%d_test_%d", e.Client, e.At.UnixMicro())
@@ -23,9 +24,9 @@ func ID(e *puntuale.Event) string {
 	return fmt.Sprintf("evt_%d_%d", e.Client, e.Seq)
 }
 
-// Body returns what a webhook's receiver gets: type, timestamp and data. data contains the event's number. wide adds
-// the client, for a webhook of a partner. If the body would be longer than [puntuale.MaxEvent], Body cuts the longest
-// texts and sets text_truncated in data.
+// Body returns the body that a webhook's receiver gets: type, timestamp and data. data contains the event's number. If
+// wide is true, data also contains the client, for a webhook of a partner. If the body would be longer than
+// [puntuale.MaxEvent], Body cuts the longest texts and sets text_truncated in data.
 func Body(e *puntuale.Event, wide bool) []byte {
 	data := dataOf(e, wide)
 	if e.Type != puntuale.EventWebhookTest {
@@ -36,7 +37,7 @@ func Body(e *puntuale.Event, wide bool) []byte {
 	})
 }
 
-// Entry returns the event in the form of the feed, where the number is beside data and not in it.
+// Entry returns the event in the form of the event feed. There the number is next to data instead of inside it.
 func Entry(e *puntuale.Event) []byte {
 	return bounded(dataOf(e, false), func(data object) object {
 		return object{{"seq", e.Seq}, {"type", e.Type.String()}, {"timestamp", stamp(e.At)}, {"data", data}}
@@ -61,7 +62,7 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	return append(data, detailOf(e, data)...)
 }
 
-// messageStates has the state that each event of a message tells. The message itself may be in a later state now.
+// messageStates is the message's state that each event reports. The message itself may be in a later state now.
 var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageSent:        new(puntuale.Completed),
 	puntuale.EventMessageDelivered:   new(puntuale.Completed),
@@ -72,7 +73,7 @@ var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageBlacklisted: new(puntuale.Blacklisted),
 }
 
-// subjectNames has the name of the id's member, for events of other subjects than messages.
+// subjectNames is the name of the member with the subject's id, for events whose subject is not a message.
 var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventSessionOnline:     "id_sessione",
 	puntuale.EventSessionOffline:    "id_sessione",
@@ -87,8 +88,8 @@ var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventWebhookTest:       "webhook",
 }
 
-// messageOf returns the members about a message. They are always there. If the message is gone, only its id has a
-// value.
+// messageOf returns the members about a message. All members are always there. If the message no longer exists, only
+// its id has a value.
 func messageOf(e *puntuale.Event) object {
 	state := *messageStates[e.Type]
 	m := e.Message
@@ -108,8 +109,8 @@ func messageOf(e *puntuale.Event) object {
 	}
 }
 
-// messageReason returns why a message did not arrive. It returns "" if the message's state is now another than the
-// event tells.
+// messageReason returns why a message did not arrive. It returns "" if the message's state is no longer the state that
+// the event reports.
 func messageReason(t puntuale.EventType, m *puntuale.MessageDetail) string {
 	switch state := *messageStates[t]; {
 	case m.ID == 0 || state == puntuale.Completed || state != m.State:
@@ -166,8 +167,7 @@ func consentOf(e *puntuale.Event) object {
 	}
 }
 
-// detailOf returns the members of the event's Detail. It leaves out members that known already has, so no member is
-// replaced.
+// detailOf returns the members of the event's Detail, except those that are already in known. So no member is replaced.
 func detailOf(e *puntuale.Event, known object) (all object) {
 	for _, m := range parse(e.Detail) {
 		if m.name == "seq" || m.name == truncated || slices.ContainsFunc(known, func(other pair) bool { return other.name == m.name }) {

@@ -22,7 +22,7 @@ func message(state puntuale.State, reason puntuale.Reason) *puntuale.MessageDeta
 	}
 }
 
-// one returns an event of the type, as the store would make it.
+// one returns an event of a type, with the members that the store would set.
 func one(t puntuale.EventType) puntuale.Event {
 	e := puntuale.Event{Client: 7, Seq: 41, Type: t, At: at}
 	switch t {
@@ -69,8 +69,8 @@ func one(t puntuale.EventType) puntuale.Event {
 	return e
 }
 
-// TestBodies compares every type of event with a golden file: for a webhook, for a partner's webhook, and for the
-// feed.
+// TestBodies compares every type of event with a golden file. Each event is there in three forms: for a client's webhook,
+// for a partner's webhook, and for the event feed.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -92,12 +92,12 @@ func TestBodies(t *testing.T) {
 		}
 	}
 	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged} {
-		e := one(kind) // an event whose subject is gone
+		e := one(kind) // an event whose subject no longer exists
 		e.Message, e.Reply, e.Consent = nil, nil, nil
 		all.Write(event.Body(&e, false))
 		all.WriteString("\n")
 	}
-	moved := one(puntuale.EventMessageFailed) // an event whose message was sent again later
+	moved := one(puntuale.EventMessageFailed) // an event whose message was later sent again
 	moved.Message.State, moved.Message.Reason = puntuale.Rescheduled, puntuale.Reason{}
 	all.Write(event.Body(&moved, false))
 	all.WriteString("\n")
@@ -121,8 +121,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestLongTexts checks that no long text makes a body longer than its limit. A cut text is not empty, and the body
-// says that it was cut.
+// TestLongTexts checks that long texts never make a body longer than its limit. A cut text is not empty, and the body
+// says that a text was cut.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -156,13 +156,13 @@ func TestLongTexts(t *testing.T) {
 		}
 	}
 	short := one(puntuale.EventReplyReceived)
-	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest text that stores keep
+	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest text that stores accept
 	if body := event.Body(&short, true); strings.Contains(string(body), "text_truncated") {
 		t.Errorf("a reply of %d bytes was cut", len(body))
 	}
 }
 
-// FuzzDetail checks that the body is JSON and contains the event's own number, whatever Detail contains.
+// FuzzDetail checks that the body is JSON and contains the event's own number, for any Detail.
 func FuzzDetail(f *testing.F) {
 	f.Add(`{"name":"Natale","seq":1}`)
 	f.Add(`[1]`)

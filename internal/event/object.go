@@ -10,15 +10,15 @@ import (
 	"puntuale"
 )
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object with a fixed order of its members.
 type object []pair
 
 type pair struct {
 	name  string
-	value any // a text, a number, nil, an object, or any JSON value from a Detail
+	value any // a text, a number, nil, an object, or any JSON value of a Detail
 }
 
-// truncated is the name of the member that says that a text was cut.
+// truncated is the name of the member that is set if a text was cut.
 const truncated = "text_truncated"
 
 // MarshalJSON writes the members in their order.
@@ -43,14 +43,14 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// parse returns the members of a JSON object, sorted by name. It returns none if the text is not a JSON object.
+// parse returns the members of a JSON object, sorted by name. If the text is not a JSON object, parse returns none.
 func parse(text string) (all object) {
 	if text == "" {
 		return nil
 	}
 	var members map[string]any
 	read := json.NewDecoder(bytes.NewReader([]byte(text)))
-	read.UseNumber() // keeps numbers exactly as they were written
+	read.UseNumber() // numbers stay exactly as they were written
 	if read.Decode(&members) != nil {
 		return nil
 	}
@@ -60,8 +60,8 @@ func parse(text string) (all object) {
 	return all
 }
 
-// bounded writes an object that around makes from data. It cuts the longest texts of data until the result is short
-// enough.
+// bounded returns the JSON of the object that multipartBody makes from data. It cuts the longest texts of data until
+// the JSON is at most [puntuale.MaxEvent] bytes long.
 func bounded(data object, multipartBody func(object) object) []byte {
 	for cut := false; ; cut = true {
 		shown := data
@@ -80,13 +80,12 @@ func encode(o object) []byte {
 	write := json.NewEncoder(&b)
 	write.SetEscapeHTML(false)
 	if err := write.Encode(o); err != nil {
-		panic("write an event: " + err.Error()) // objects of texts and numbers always marshal
+		panic("write an event: " + err.Error()) // objects of texts and numbers can always be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// shorten cuts the value that takes the most bytes. It cuts a text by a quarter, and replaces any other value by
-// null.
+// shorten cuts the member with the longest JSON. It cuts a text by a quarter, and replaces any other value by null.
 func shorten(data object) {
 	longest, bestCount := 0, 0
 	for i, m := range data {

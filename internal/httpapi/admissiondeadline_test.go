@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// behindGate is the service's handler behind a gate.
+// behindGate returns the service's handler behind a gate.
 func (s *service) behindGate(gate *admission.Gate, refuse *admission.RefusalPacer) http.Handler {
 	s.t.Helper()
 	h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: gate}, Refuse: refuse})
@@ -27,7 +27,7 @@ func (s *service) behindGate(gate *admission.Gate, refuse *admission.RefusalPace
 	return h
 }
 
-// lateBody is a body that sends nothing for a while.
+// lateBody is a body that sends nothing at first.
 type lateBody struct {
 	io.Reader
 	from <-chan time.Time
@@ -38,7 +38,7 @@ func (b lateBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// The time that a body takes to arrive does not count as waiting for the server. The call is done even if its first
+// The time in which a body arrives does not count as waiting for the server. The call succeeds even if its first
 // admission deadline passes while the body arrives.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestSlowBody(t *testing.T) {
 		const waitMost = time.Second
 		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, Patience: waitMost, Now: time.Now}), nil)
 		var last string
-		for n := range 5 { // on a slow machine, the call itself may take longer than its admission deadline
+		for n := range 5 { // on a slow machine, one call alone may exceed its admission deadline
 			from := make(chan time.Time)
 			time.AfterFunc(waitMost+waitMost/4, func() { close(from) })
 			body := lateBody{strings.NewReader(fmt.Sprintf(`{"phone":"+39347123%04d","testo":"x"}`, n)), from}
@@ -66,7 +66,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// Delayed refusals hold no seats at the gate. So calls with a valid key are admitted meanwhile.
+// Delayed refusals have no seats at the gate. So calls with a valid key are admitted while refusals wait.
 func TestHeldRefusalsHoldNoSeats(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -88,7 +88,7 @@ func TestHeldRefusalsHoldNoSeats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := call(invented); code != http.StatusUnauthorized { // this refusal comes at once
+	if code := call(invented); code != http.StatusUnauthorized { // this refusal is not delayed
 		t.Errorf("an invented key: %d", code)
 	}
 	asked := held.Load()

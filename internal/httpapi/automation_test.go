@@ -18,7 +18,8 @@ const (
 	hookRule = `{"name":"Modulo","active":false,"trigger":{"kind":"hook","map":{"phone":"cliente.telefono","nome":"/cliente/nome"}},"actions":[{"kind":"send","text":"Ciao {{nome|}}"}]}`
 )
 
-// TestAutomations makes, lists, reads, changes and removes rules. An answer has what was asked for, and nobody else sees it.
+// TestAutomations creates, lists, reads, changes and deletes rules. An answer contains what the call gave, and no other
+// client sees the rule.
 func TestAutomations(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -84,7 +85,7 @@ func TestAutomations(t *testing.T) {
 	})
 }
 
-// TestAutomationOnce: a repeat under the same Idempotency-Key gives the same path, and no second rule.
+// TestAutomationOnce: a repeat with the same Idempotency-Key gets the same hook path, and creates no second rule.
 func TestAutomationOnce(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -103,7 +104,7 @@ func TestAutomationOnce(t *testing.T) {
 	})
 }
 
-// TestAutomationFaults: each fault is named at its place, all at once.
+// TestAutomationFaults: the refusal names all faults, each at its location.
 func TestAutomationFaults(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

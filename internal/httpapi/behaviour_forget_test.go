@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// runner acts for the rules of the service's clients, as a node does.
+// runner runs the rules of the service's clients, as a node does.
 func (s *service) runner() *automation.Runner {
 	return automation.New(automation.Config{
 		Store: s.store, Planner: s.control.PlannerOf, Bound: s.store.ChunkBound, DatesBound: s.store.DatesBound, Wakeup: func(puntuale.SessionID, time.Time) {},
@@ -22,7 +22,7 @@ func (s *service) runner() *automation.Runner {
 	})
 }
 
-// act lets the runner act until nothing is due any more.
+// act runs rules until no rule has work.
 func (s *service) act(r *automation.Runner) {
 	s.t.Helper()
 	for range 20 {
@@ -40,7 +40,7 @@ func (s *service) act(r *automation.Runner) {
 	s.t.Fatal("the runner does not come to an end")
 }
 
-// callHook posts to the address of a hook.
+// callHook posts a body to a hook's path.
 func (s *service) callHook(path, body string, header ...string) string {
 	s.t.Helper()
 	h := hook.New(hook.Config{Automations: s.rules, Logger: slog.New(slog.DiscardHandler), Now: s.clock.Now, Admit: admission.Limits{
@@ -56,7 +56,7 @@ func (s *service) callHook(path, body string, header ...string) string {
 	return w.Body.String()
 }
 
-// found returns where the database has one of the texts.
+// found returns the places in the database that contain one of the texts.
 func (s *service) found(texts ...string) (places []string) {
 	s.t.Helper()
 	tables := "select name from sqlite_master where type = 'table'"
@@ -75,7 +75,7 @@ func (s *service) found(texts ...string) (places []string) {
 	return places
 }
 
-// rows reads all rows of a query, each as one text.
+// rows returns all rows of a query, each as one text.
 func (s *service) rows(query string) (all []string) {
 	s.t.Helper()
 	rows, err := s.db.SQL.Query(query)
@@ -110,8 +110,8 @@ func (s *service) rows(query string) (all []string) {
 	return all
 }
 
-// TestAutomationsForget: what rules keep about a person is in the person's document. Blanking removes the words, and an erasure removes all of it.
-// What waited for the person then does nothing.
+// TestAutomationsForget: the document of a person contains what rules store about the person. Blanking removes the
+// texts, and an erasure removes everything. Triggers that waited for the person then do nothing.
 func TestAutomationsForget(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -170,7 +170,7 @@ func TestAutomationsForget(t *testing.T) {
 			t.Fatal("the search finds nothing that is there")
 		}
 
-		// Blanking takes the words of the log and the payloads, and leaves that the rule acted.
+		// Blanking removes the texts in the log and the payloads. The log still shows that the rule acted.
 		now := s.clock.Now()
 		if err := s.store.Maintain(t.Context(), now, now.Add(time.Second)); err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestAutomationsForget(t *testing.T) {
 			t.Errorf("the log: %s", log)
 		}
 
-		// These wait while the person is erased.
+		// These triggers wait while the person is erased.
 		s.clock.Advance(time.Minute)
 		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"`+anna+`","text":"info"}`)
 		s.callHook(form.Path, `{"tel":"`+anna+`","nome":"Anna","nota":"diario"}`, "Idempotency-Key", "ordine-"+anna+"-2")
@@ -201,7 +201,7 @@ func TestAutomationsForget(t *testing.T) {
 			if places := s.found(anna, "Anna", "diario", birth, "segreto"); len(places) > 0 {
 				t.Errorf("the database still has:\n%s", strings.Join(places, "\n"))
 			}
-			s.clock.Advance(25 * time.Hour) // the birthday comes, and the silence is long enough
+			s.clock.Advance(25 * time.Hour) // after this time, the birthday and the missing reply would trigger the rules
 			s.act(runner)
 		}
 		if n := len(s.rows("select id from message")); n != messages {

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Every call that takes a recipient takes a group id as it is, and a number as people dial it.
+// Every call with a recipient accepts a group id unchanged, and a phone number in the forms in which people dial it.
 func behaviourRecipients(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, stepLater)
@@ -35,7 +35,7 @@ func behaviourRecipients(t *testing.T, s *service) {
 			t.Errorf("%q: %s", given, got)
 		}
 	}
-	// A text that looks almost like a group id counts as a phone number that is not valid.
+	// A text that looks almost like a group id is treated as a phone number, which is not valid.
 	for _, given := range []string{" 20482973843@lid", "AbCdEfGhIjKlMnOpQrStUvW", "x@g.us", "333-1@lid", "AbCdEfGhIjKlMnOpQrStU", "800 12 34 56x", "899123456"} {
 		s.refusedAt(422, "POST", "/api/start/"+id, a.Key, `{"phone":"`+given+`","testo":"t"}`, "body.phone")
 		s.refusedAt(422, "POST", "/api/stop/"+id, a.Key, `{"phone":"`+given+`"}`, "body.phone")
@@ -45,8 +45,8 @@ func behaviourRecipients(t *testing.T, s *service) {
 	}
 }
 
-// Each client has a blacklist of its own. The blacklist is checked when a message is due. After a number is removed,
-// messages that were stopped stay stopped.
+// Each client has its own blacklist. The blacklist is checked when a message is due. Messages that it stopped stay
+// stopped after the number is removed.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
 	start := func(c clientAccount) string {
@@ -76,7 +76,8 @@ func behaviourBlacklist(t *testing.T, s *service) {
 	}
 }
 
-// The simulated network's ledger has the messages that reached it from the key's client, oldest first, in pages.
+// The simulated network's ledger contains the messages that it received from the key's client. They come oldest first,
+// in pages.
 func behaviourSandboxLedger(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 	receive := func(c clientAccount, id int, at time.Time, content puntuale.Content) {
@@ -91,7 +92,7 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 	receive(a, 1, morning, puntuale.Content{Text: "uno"})
 	receive(b, 9, morning, puntuale.Content{Text: "altrui"})
 	receive(a, 2, morning.Add(time.Second), puntuale.Content{Text: "due", MediaURL: "https://x.it/foto.jpg"})
-	receive(a, 1, morning.Add(time.Second), puntuale.Content{Text: "uno"}) // a repeat under the same id shows once
+	receive(a, 1, morning.Add(time.Second), puntuale.Content{Text: "uno"}) // a repeat with the same connector id is shown once
 	receive(a, 3, morning.Add(time.Second), puntuale.Content{Latitude: new(45.5), Longitude: new(9.25)})
 	s.clock.Advance(time.Minute)
 	type page struct {
@@ -112,7 +113,7 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 	s.refusedAt(422, "GET", "/api/sandbox/messages?phone=x", a.Key, "", "query.phone")
 }
 
-// A session is made with the server's defaults unless the call says otherwise. A sandbox session says that it is a
+// A session is created with the server's defaults, unless the call gives other values. A sandbox session is marked as a
 // sandbox. A session's type never changes.
 func behaviourSandboxSessions(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
@@ -140,8 +141,8 @@ func behaviourSandboxSessions(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/sessions", a.Key, `{}`, "body.name", "body.connection_type")
 }
 
-// A page of a list has a hundred rows by default and a thousand at most. If rows are added while a caller reads a list,
-// the pages of this list do not change.
+// A page of a list has 100 rows by default and at most 1000. Rows that are added while a caller reads a list do not
+// change the list's pages.
 func behaviourListSizes(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepLater, 50), ","))

@@ -35,20 +35,20 @@ func behaviourResendMoments(t *testing.T, s *service) {
 		{`,"date":"2026-11-20"`, "2026-11-20T10:30:00.123456Z", "2026-11-20T10:30:00.123456Z"},
 		{`,"date":"2026-11-21"`, "2026-11-21T10:30:00.123456Z", "2026-11-21T10:30:00.123456Z"},
 		{`,"date":" 2026-11-21\n","time":" 08:15"`, "2026-11-21T07:15:00.000000Z", "2026-11-21T07:15:00.000000Z"},
-		{`,"date":"2026-11-20","time":"10:26"`, "2026-11-20T09:30:00.123456Z", "2026-11-20T09:30:00.123456Z"}, // four minutes in the past, so the message leaves now
+		{`,"date":"2026-11-20","time":"10:26"`, "2026-11-20T09:30:00.123456Z", "2026-11-20T09:30:00.123456Z"}, // four minutes in the past, so the message is due now
 	} {
 		d := again(fresh(id), c.members)
 		if c.desired == "" && d.Desired != nil || c.desired != "" && *d.Desired != c.desired || d.Planned != c.planned {
 			t.Errorf("%s: %+v", c.members, d)
 		}
 	}
-	// The date is today and the time of day has passed, so the message leaves now.
+	// The date is today and the time of day has passed, so the message is due now.
 	early := fresh(id)
 	s.clock.Advance(2 * time.Hour)
 	if d := again(early, `,"date":"2026-11-20"`); d.Planned != "2026-11-20T11:30:00.123456Z" {
 		t.Errorf("%+v", d)
 	}
-	// The window also applies to a message that is sent again.
+	// The window also applies to a resent message.
 	windowed := fresh(s.newSequence(a.Key, `{"text":"x","timing":{"anchor":"start","offset":{"amount":0},"window":{"weekdays":[1],"from":"09:00","to":"10:00"}}}`))
 	if d := again(windowed, `,"date":"2026-11-24","time":"12:00"`); *d.Desired != "2026-11-24T11:00:00.000000Z" || d.Planned != "2026-11-30T08:00:00.000000Z" {
 		t.Errorf("%+v", d)
@@ -79,12 +79,12 @@ func behaviourResendStates(t *testing.T, s *service) {
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567"}`)
 	s.begin(a, run.ID[2], "+393331234567")
 	s.must(nil, "DELETE", "/api/blacklist/remove", a.Key, `{"phone":"3331234567"}`)
-	// All messages are sent again, or none: the refusal names each unknown id, and nothing is sent.
+	// Either all messages are resent or none. The refusal names each unknown id.
 	got := s.refusedAt(404, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","1","`+run.ID[1]+`","x"]}`, "body.id[1]", "body.id[3]")
 	if strings.Contains(got.body, run.ID[0]) {
 		t.Error(got.body)
 	}
-	order := []string{run.ID[4], run.ID[2], run.ID[1], run.ID[0], run.ID[2]} // an id that is repeated makes one message
+	order := []string{run.ID[4], run.ID[2], run.ID[1], run.ID[0], run.ID[2]} // a repeated id creates only one message
 	s.must(&again, "POST", resendAll, a.Key, `{"id":["`+strings.Join(order, `","`)+`"]}`)
 	if len(again.ID) != 4 {
 		t.Fatal(again)
@@ -96,18 +96,18 @@ func behaviourResendStates(t *testing.T, s *service) {
 	if states != "COMPLETED RESCHEDULED RESCHEDULED PENDING RESCHEDULED PENDING PENDING PENDING PENDING " {
 		t.Error(states)
 	}
-	// If a message was sent again, a second resend is refused, and the refusal names the new message. A completed message may be sent
-	// again any number of times.
+	// A second resend of a message is refused, and the refusal names the message that the first resend created. A
+	// completed message may be resent any number of times.
 	got = s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","`+run.ID[0]+`","`+run.ID[1]+`"]}`, "body.id[2]")
 	if !strings.Contains(got.body, again.ID[2]) {
 		t.Error(got.body)
 	}
 	s.must(nil, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`"]}`)
-	// A stop also cancels messages that were made by sending again.
+	// A stop also cancels messages that a resend created.
 	if got := s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567"}`); !strings.HasPrefix(got.body, `{"message":"6 messaggi annullati"`) {
 		t.Error(got.body)
 	}
-	// A message whose attempt is under way can neither be cancelled nor sent again.
+	// A message in flight can be neither cancelled nor resent.
 	s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 	s.begin(a, run.ID[0], "+393331234567")
 	s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`"]}`, "body.id[0]")
@@ -137,7 +137,7 @@ func behaviourPeriods(t *testing.T, s *service) {
 		"start=31/10/2027%2001:00&end=31/10/2027%2001:59":                                   0,
 		"start=31/10/2027%2002:00&end=31/10/2027%2002:29":                                   1, // ends at the second 02:29, before the second 02:30
 		"start=%2031/10/2027%2002:30%20&from=31/10/2027%2002:30&end=31/10/2027%2002:30&x=1": 2,
-		"start=28/03/2027%2002:40&end=28/03/2027%2003:10":                                   0, // an hour that a clock change skips is no fault
+		"start=28/03/2027%2002:40&end=28/03/2027%2003:10":                                   0, // the period begins in the hour that the clock change skips; this is not a fault
 	} {
 		if got := messages(t, s.must(nil, "GET", path+strings.ReplaceAll(query, " ", "+"), a.Key, "")); len(got) != want {
 			t.Errorf("%s: %d, want %d", query, len(got), want)
@@ -328,9 +328,9 @@ func behaviourCancelIDs(t *testing.T, s *service) {
 	}
 }
 
-// A caller that reads all outcomes by periods misses none, even if an outcome was committed late. If the period is
-// over, the answer waits until nothing more can be recorded in the period. If another page follows, the answer waits,
-// too. If the period is still running, the answer comes at once, with the newest outcomes.
+// A caller that reads outcomes period by period misses none, even if an outcome is committed late. If the period is
+// over, the answer waits until no more outcomes can be recorded in the period. The answer also waits if another page
+// follows. If the period is still running, the answer comes immediately, with the newest outcomes.
 func behaviourOutcomesComplete(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
@@ -354,15 +354,15 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}()
 		return rows
 	}
-	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it calls the
-	// function late, which records an outcome.
+	// waits requests outcomes while the test's clock does not move, so that the answer must wait. While it waits, the
+	// function late records an outcome.
 	waits := func(query string, late func()) (got []json.RawMessage) {
 		t.Helper()
 		waiting := s.clock.Waiters()
 		rows := ask(query)
 		patient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = s.clock.Waiting(patient, waiting+1) // other goroutines may wait for the clock, too; this only makes it likely that the call waits
+		_ = s.clock.Waiting(patient, waiting+1) // other goroutines may also wait for the clock, so this only makes it likely that the call waits
 		late()
 		select {
 		case got = <-rows:
@@ -384,7 +384,7 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		t.Errorf("%d outcomes", len(got))
 	}
 	s.clock.Set(time.Date(2026, 11, 20, 9, 31, 0, 500_000_000, time.UTC))
-	got := waits("end=20/11/2026%2010:30", func() { // late records an outcome in the period, and commits it after the period's end
+	got := waits("end=20/11/2026%2010:30", func() { // late records an outcome with a time in the period, but commits it after the period's end
 		s.recordAs(sent, morning.Add(59*time.Second), items[1])
 	})
 	if len(got) != 2 {
@@ -404,7 +404,7 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 	}
 }
 
-// A message that is in flight when it is stopped is missing from the answer to the stop. It is not tried again.
+// If a message is in flight when it is stopped, the stop's answer does not list it. The message is not tried again.
 func behaviourStoppedInFlight(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow+","+stepLater)
@@ -429,7 +429,7 @@ func behaviourStoppedInFlight(t *testing.T, s *service) {
 		if d.Stato != "CANCELLED" || d.Risposta != "Annullato" || d.Left != nil || *d.Detail != "occupato" {
 			t.Errorf("%s: back for a retry it is %+v", c.path, d)
 		}
-		// If the network took the message, it was sent.
+		// If the network accepts the message, it counts as sent, although it was cancelled during the attempt.
 		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 		item, _ = s.begin(a, run.ID[0], "+393331234567")
 		s.must(nil, "POST", c.path, a.Key, strings.ReplaceAll(c.body, "%s", run.ID[0]))

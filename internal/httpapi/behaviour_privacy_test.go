@@ -11,7 +11,7 @@ import (
 
 func behaviourContentsBlanked(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
-	// Identifiers follow the database's clock, so the test sets this clock far into the future.
+	// Identifiers depend on the database's clock, so the test sets this clock far into the future.
 	s.clock.Set(morning.AddDate(30, 0, 0))
 	id := s.newSequence(a.Key, `{"text":"Ciao {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}},
  {"latitude":45.5,"longitude":9.25,"timing":{"anchor":"start","offset":{"amount":0}}},
@@ -79,7 +79,7 @@ func behaviourPersonErased(t *testing.T, s *service) {
 	s.end(a, single.ID[0], "+393331234567", refused)
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"Anna"}`)
 
-	// A body that is not exactly right is refused, and nothing is erased.
+	// A faulty body is refused, and nothing is erased.
 	s.refusedAt(400, "POST", eraseCall, a.Key, "", "body")
 	s.refusedAt(422, "POST", eraseCall, a.Key, `{}`, "body.phone")
 	s.refusedAt(422, "POST", eraseCall, a.Key, `{"phone":null}`, "body.phone")
@@ -95,7 +95,7 @@ func behaviourPersonErased(t *testing.T, s *service) {
 	if got := s.must(nil, "POST", eraseCall, a.Key, `{"phone":3331234567}`); got.body != want {
 		t.Errorf("%s, want %s", got.body, want)
 	}
-	if n := s.used(a); n != used+2 { // the call that asks for this count is itself counted
+	if n := s.used(a); n != used+2 { // the call that reads the count is itself counted
 		t.Errorf("%d calls, were %d", n, used)
 	}
 	if got := s.must(nil, "POST", eraseCall, a.Key, `{"phone":"+393331234567"}`); !strings.Contains(got.body, `"cancelled":0,"messages":0`) || !strings.Contains(got.body, `"blacklisted":true`) {
@@ -129,7 +129,7 @@ func behaviourPersonErased(t *testing.T, s *service) {
 		t.Errorf("another client's: %+v", d)
 	}
 
-	// The number is still blocked, it cannot be added twice, and it can be removed.
+	// The number is still in the blacklist, it cannot be added twice, and it can be removed.
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"Anna"}`)
 	if list := s.must(nil, "GET", "/api/blacklist", a.Key, ""); strings.Count(list.body, `"added_at"`) != 2 || strings.Contains(list.body, "Anna") {
 		t.Error(list.body)

@@ -14,7 +14,7 @@ func behaviourSkipped(t *testing.T, s *service) {
 	past := `{"text":"x","timing":{"anchor":"quando","offset":{"amount":1,"unit":"hours","direction":"before"}}}`
 	id := s.newSequence(a.Key, stepLater+","+past)
 	for when, want := range map[string]string{
-		"20/11/2026 11:26":    `,"daily_api_used"`, // a moment four minutes ago counts as now
+		"20/11/2026 11:26":    `,"daily_api_used"`, // a time four minutes ago is treated as now
 		"20/11/2026 11:25":    `"skipped":[{"step":1,"moment":"2026-11-20T09:25:00.000000Z","reason":`,
 		"2026-11-20T10:00:00": `"skipped":[{"step":1,"moment":"2026-11-20T08:00:00.000000Z","reason":`,
 	} {
@@ -38,8 +38,8 @@ func behaviourSkipped(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+reject, a.Key, `{"phone":"3331234567","testo":"t","quando":"2026-11-20"}`, "steps[1].timing")
 }
 
-// A message that must leave before a date leaves before the date. It leaves at its own time of day if that is possible.
-// Jitter keeps the order of messages.
+// A message that must leave before a date leaves before it, if possible at its own time of day. Jitter does not change
+// the order of messages.
 func behaviourBefore(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	planned := func(steps, when string) string {
@@ -65,7 +65,7 @@ func behaviourBefore(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+s.newSequence(a.Key, jitter), a.Key, `{"phone":"(+39) +333 1234567"}`, "body.phone")
 }
 
-// A dry run shows the earliest and latest moment that jitter may give. It refuses what a start refuses.
+// A dry run shows the earliest and the latest due time that jitter allows. It refuses the same calls as a start.
 func behaviourDryRun(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, `{"text":"{{nome}}","media":"{{foto|}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"},"jitter":600}},`+stepDate)
@@ -147,7 +147,7 @@ func behaviourDetails(t *testing.T, s *service) {
 		}
 	}
 	const accepted = "2026-11-20T09:30:00.123456Z"
-	// A message in flight, and one in retry, is PENDING. A retry changes invio_previsto.
+	// A message in flight is PENDING, and so is a message in retry. A retry changes invio_previsto.
 	message, item := begin()
 	if d := show(message); d.Stato != "PENDING" || d.Risposta != "In attesa di invio" || d.Left != nil || d.Detail != nil || d.Planned != accepted ||
 		d.Richiesta != ` {"phone": 3331234567}` {
@@ -158,15 +158,15 @@ func behaviourDetails(t *testing.T, s *service) {
 		t.Errorf("in retry: %+v", d)
 	}
 	credits("100")
-	// An uncertain message is PENDING, and its detail says that it is uncertain. It cannot be cancelled. It keeps its
-	// credit.
+	// An uncertain message is PENDING, and its detail says that it is uncertain. It cannot be cancelled. Its credit
+	// stays reserved.
 	message, item = begin()
 	s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(24 * time.Hour), Detail: puntuale.Quoted("esito incerto: la rete potrebbe averlo")}, item)
 	if d := show(message); d.Stato != "PENDING" || !strings.Contains(*d.Detail, "esito incerto") || d.Planned != accepted || d.Left != nil {
 		t.Errorf("uncertain: %+v", d)
 	}
 	credits("99")
-	// The message is given up. Evidence that comes later changes its state again.
+	// The server gives the message up. A later delivery receipt changes the state again.
 	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}
 	if err := s.network.queue.Settle(t.Context(), 0, s.clock.Now(), settle); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func behaviourCapDays(t *testing.T, s *service) {
 			t.Errorf("%s: %s", kind, got.body)
 		}
 	}
-	// Calls count by the client's day. In New York a day ends five hours later than in Greenwich.
+	// The daily cap counts calls by the client's day. In New York a day ends five hours later than in Greenwich.
 	a := s.newAccount("ny@x", "test")
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"timezone":"America/New_York","daily_api_cap":1}`)
 	start := "/api/start/" + s.newSequence(a.Key, stepNow)

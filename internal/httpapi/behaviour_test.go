@@ -11,13 +11,20 @@ import (
 	"time"
 )
 
-// This test covers each decision that the contract leaves open, on both databases. Some decisions have tests of their
-// own. These are the order of refusals (TestOrderOfRefusals, TestUnmatched), leniency (TestStartIsLenient,
-// TestDetailsAreLenient, TestFlaws), and the strict call (TestCancelIsStrict). Others are the cap (TestCapIsExact,
-// TestStopsWorkOverTheCap), accounts that may not send (TestAccountsThatMayNotSend), dry runs (TestDryRun) and zones
-// (TestStartTimezone). Others are if_running and deleted sequences (TestIfRunningAndStop), lists (TestPages), keys and
-// tenants (TestKeysAndTenants), logins (TestCreateClient) and recipients (control's TestParseRecipient). Package plan
-// tests steps, timing, windows, dates and placeholders. Packages dispatch and storetest test the outcomes of messages.
+// TestBehaviour covers each decision that the contract leaves open, on both databases. Some decisions have their own
+// tests.
+//
+//   - The order of refusals: TestOrderOfRefusals, TestUnmatched.
+//   - Lenient calls: TestStartIsLenient, TestDetailsAreLenient, TestFlaws. The strict call: TestCancelIsStrict.
+//   - The daily cap: TestCapIsExact, TestStopsWorkOverTheCap.
+//   - Accounts that may not send: TestAccountsThatMayNotSend.
+//   - Dry runs: TestDryRun. Zones: TestStartTimezone. Lists: TestPages.
+//   - if_running and deleted sequences: TestIfRunningAndStop.
+//   - Keys and tenants: TestKeysAndTenants. Logins: TestCreateClient.
+//   - Recipients: TestParseRecipient in package control.
+//
+// Package plan tests steps, timing, windows, dates and placeholders. Packages dispatch and storetest test the outcomes
+// of messages.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -72,7 +79,7 @@ func TestBehaviour(t *testing.T) {
 	}
 }
 
-// refusedAt makes a call, and expects a status with faults at these locations.
+// refusedAt makes a call that must be refused with this status, and with faults at these locations.
 func (s *service) refusedAt(status int, method, target, key, body string, at ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body)
@@ -157,7 +164,7 @@ func behaviourOnce(t *testing.T, s *service) {
 			!slices.Equal(a.locations(), []string{"header.Idempotency-Key"}) {
 			t.Errorf("%s with a long key: %d %s", c.path, a.status, a.body)
 		}
-		// Without an idempotency key, each call has its effect.
+		// Without an idempotency key, each call has its own effect.
 		if strings.HasSuffix(c.path, "sequences") {
 			if anew := s.must(nil, "POST", c.path, c.key, c.body); anew.body == first.body {
 				t.Errorf("%s: %s", c.path, anew.body)
@@ -195,7 +202,7 @@ func behaviourSealed(t *testing.T, s *service) {
 	if a := s.must(nil, "POST", "/api/client/create", old, body, "Idempotency-Key", "k"); a.body != first.body {
 		t.Errorf("with the same key: %s", a.body)
 	}
-	// The same call several times at once has one effect, and all get one answer.
+	// If the same call is made several times at once, it has one effect, and all callers get the same answer.
 	answers := make(chan string, 4)
 	for range cap(answers) {
 		go func() {
@@ -234,7 +241,7 @@ func behaviourCap(t *testing.T, s *service) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
-	// These calls are counted, and never refused.
+	// These calls are counted, but the daily cap never refuses them.
 	s.must(nil, "POST", "/api/messages/cancel", a.Key, `{"id":["`+run.ID[0]+`"]}`)
 	s.must(nil, "POST", "/api/messages/cancel/pending", a.Key, `{}`)
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567"}`)
@@ -278,7 +285,7 @@ func behaviourCredits(t *testing.T, s *service) {
 	item, _ := s.begin(a, run.ID[0], "+393331234567")
 	credits(`{}`, "9") // one credit is reserved for the attempt
 	s.record(refused, item)
-	credits(`{}`, "10") // the refusal proves that nothing was sent, so the credit is given back
+	credits(`{}`, "10") // the refusal proves that nothing was sent, so the credit is returned
 	credits(`{"credits":"Illimitati"}`, "Illimitati")
 	s.refusedAt(422, "PATCH", one, s.partner, `{"credits_add":1}`, "body.credits_add")
 	want := `{"account_name":"Nuovo","login":"a@x","phone":"39","connection_type":"Socket","profile":"Account gratuito","credits":"0",` +
@@ -295,7 +302,7 @@ func behaviourCredits(t *testing.T, s *service) {
 	}
 	s.refusedAt(422, "PATCH", one, s.partner, `{"profile":"Gold","refill_period":"Settimanale","expiration_date":"31/01/2027","name":"","timezone":"Roma","region":"ITA","holidays":["x"],"daily_api_cap":-1,"active_features":[""]}`,
 		"body.name", "body.profile", "body.refill_period", "body.active_features[0]", "body.daily_api_cap", "body.region", "body.holidays[0]", "body.timezone", "body.expiration_date")
-	// The sum of the ledger's entries is the credits that are left plus those that are reserved.
+	// The sum of the ledger's entries equals the remaining credits plus the reserved credits.
 	s.must(nil, "PATCH", one, s.partner, `{"credits":4}`)
 	var sum int64
 	if err := s.db.SQL.QueryRowContext(t.Context(), `select sum(amount) from credit_entry where client_id = `+a.ID).Scan(&sum); err != nil || sum != 4 {
@@ -326,9 +333,9 @@ func behaviourRefills(t *testing.T, s *service) {
 	refill(time.Date(2026, 12, 19, 22, 59, 59, 0, time.UTC), 0, "10", "7")
 	refill(time.Date(2026, 12, 19, 23, 0, 0, 0, time.UTC), 1, "10", "100")
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":150,"refill_to":120}`)
-	refill(time.Date(2027, 1, 25, 0, 0, 0, 0, time.UTC), 1, "10", "150") // the refill is late, and takes no credit away
+	refill(time.Date(2027, 1, 25, 0, 0, 0, 0, time.UTC), 1, "10", "150") // the refill is late, and removes no credits
 	refill(time.Date(2027, 11, 19, 23, 0, 0, 0, time.UTC), 2, "2000", "150")
-	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":7}`) // this number is granted at each refill from now on
+	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":7}`) // from now on, each refill sets this number
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-5}`)
 	refill(time.Date(2027, 12, 19, 23, 0, 0, 0, time.UTC), 1, "2000", "7")
 }
@@ -474,7 +481,7 @@ func behaviourPairs(t *testing.T, s *service) {
 	if got := s.must(nil, "PUT", path, a.Key, `{"start":"","stop":null}`); got.body != `{"start":"","stop":""}` {
 		t.Error(got.body)
 	}
-	s.refusedAt(422, "PUT", path, a.Key, `{"start":"`+two+`"}`, "body.stop") // the caller may have meant that the missing member keeps its value, so the call is refused
+	s.refusedAt(422, "PUT", path, a.Key, `{"start":"`+two+`"}`, "body.stop") // an absent member is refused, because the caller may expect that its value does not change
 	s.refusedAt(422, "PUT", path, a.Key, `{"begin":"`+two+`","stop":null}`, "body.start")
 	s.refusedAt(422, "PUT", path, a.Key, `{}`, "body.start", "body.stop")
 	s.refusedAt(404, "GET", "/api/session/999999/defaultSequence", a.Key, "")

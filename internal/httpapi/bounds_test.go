@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// A page of sequences ends early if its rows are long. All pages together have all sequences.
+// A page of sequences ends early if its rows are long. All pages together contain all sequences.
 func TestLongSequencesArePaged(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -18,7 +18,7 @@ func TestLongSequencesArePaged(t *testing.T) {
 		step := `{"text":"` + strings.Repeat("x", puntuale.MaxText) + `","timing":{"anchor":"start","offset":{"amount":0}}}`
 		long := strings.TrimSuffix(strings.Repeat(step+",", puntuale.MaxSteps), ",")
 		s.newSequence(key, long)
-		const all = 25 // more sequences than one page holds; they are copied in the database, because sending each would take seconds
+		const all = 25 // more sequences than one page contains; they are copied in the database, because creating each by a call would take seconds
 		for n := 1; n < all; n++ {
 			if _, err := s.db.SQL.Exec(fmt.Sprintf(`insert into sequence (client_id, id, name, if_running, steps, created_at, updated_at)
 				select client_id, id + %d, name, if_running, steps, created_at, updated_at from sequence order by id limit 1`, n)); err != nil {
@@ -51,8 +51,8 @@ func TestLongSequencesArePaged(t *testing.T) {
 	})
 }
 
-// An array that is far too long is refused before its entries are checked. So the refusal has one fault for the length,
-// and none for the entries.
+// An array that is far too long is refused before its entries are checked. The refusal contains one fault for the
+// length, and none for the entries.
 func TestLongArraysAreRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

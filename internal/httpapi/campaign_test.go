@@ -16,12 +16,12 @@ import (
 	"puntuale/internal/clock"
 )
 
-// feed runs a campaign's feeder on the owner's node until wanted returns true for the campaign.
+// feed runs a campaign's feeder on the owner's node, until wanted returns true.
 func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign) bool) (c puntuale.Campaign) {
 	s.t.Helper()
 	client, campaignID := idsOf(s.t, a, id)
 	stored := s.owner.store.Tenant(client)
-	fake := clock.NewFake(s.clock.Now()) // a clock of its own, so that only the feeder waits for it
+	fake := clock.NewFake(s.clock.Now()) // a separate clock, so that only the feeder waits for it
 	f := campaign.New(campaign.Config{
 		Store: s.owner.store, Queue: s.owner.store, Bound: s.owner.store.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
 		Node: func() puntuale.NodeID { return s.owner.node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
@@ -32,7 +32,7 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 	defer func() { stop(); <-ended }()
 	for rounds := 0; rounds == 0 || !wanted(c); rounds++ {
 		within, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder waits, so it has ended a round
+		err := fake.Waiting(within, 1) // when the feeder waits, it has finished a round
 		cancel()
 		var failed error
 		if c, failed = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || failed != nil || rounds > 20 {
@@ -45,7 +45,8 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 
 func nobodyWaits(c puntuale.Campaign) bool { return c.Feed.Waiting == 0 }
 
-// fed starts a campaign, feeds all its recipients, and returns their first messages in the order of the list.
+// fed starts a campaign, feeds all its recipients, and returns each recipient's first message, in the order of the
+// list.
 func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
 	s.t.Helper()
 	client, _ := idsOf(s.t, a, id)
@@ -60,7 +61,7 @@ func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
 	return all
 }
 
-// sending makes an account whose default session the owner's node owns.
+// sending creates an account with a default session that the owner's node owns.
 func (s *service) sending(email string) clientAccount {
 	s.t.Helper()
 	a := s.newAccount(email, "full")
@@ -90,7 +91,7 @@ func (s *service) campaign(key, id string) (c campaignOf) {
 	return c
 }
 
-// upload uploads a file as the list of a campaign.
+// upload uploads a file as a campaign's list.
 func (s *service) upload(key, id, query, kind, file string) response {
 	s.t.Helper()
 	r := httptest.NewRequestWithContext(s.t.Context(), "PUT", "/api/campaigns/"+id+"/recipients"+query, strings.NewReader(file))
@@ -99,8 +100,8 @@ func (s *service) upload(key, id, query, kind, file string) response {
 	return s.send(r)
 }
 
-// TestCampaignReasons: each refused recipient has one reason. If several apply, it is the first in the documented
-// order. This holds for lists in CSV and in JSON. No refused recipient gets a message.
+// TestCampaignReasons: each refused recipient has one reason. If several reasons apply, the first one in the documented
+// order is used. This holds for lists in CSV and in JSON. A refused recipient gets no message.
 func TestCampaignReasons(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -112,7 +113,7 @@ func TestCampaignReasons(t *testing.T) {
 		rows := [][3]string{
 			{"333 0000001", "Anna", day},
 			{"abc", "Nessuno", day},
-			{"+39 333 0000001", "", day}, // this row also has no name, but the first reason counts
+			{"+39 333 0000001", "", day}, // this row also has no name, but only the first reason is used
 			{"+393330000004", "", day},
 			{"+393330000005", "Data", "forse domani"},
 			{"+393330000006", "Bloccata", day},
@@ -171,8 +172,8 @@ func TestCampaignReasons(t *testing.T) {
 	})
 }
 
-// TestCampaignInOneCall: one call sends a small list. A repeat with the same idempotency key sends nothing more. The
-// call counts once against the daily cap. The details of its messages name the campaign.
+// TestCampaignInOneCall: a small list can be sent with one call. A repeat with the same idempotency key sends nothing
+// more. The call counts once towards the daily cap. The messages' details name the campaign.
 func TestCampaignInOneCall(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -208,8 +209,8 @@ func TestCampaignInOneCall(t *testing.T) {
 	})
 }
 
-// TestCampaignStartsWhatWasShown: a start that names an old check is refused, and starts nothing. The refusal holds the
-// new check. A repeat of a start changes nothing.
+// TestCampaignStartsWhatWasShown: a start with the digest of an outdated check is refused, and starts nothing. The
+// refusal contains the new check. A repeated start changes nothing.
 func TestCampaignStartsWhatWasShown(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -243,9 +244,9 @@ func TestCampaignStartsWhatWasShown(t *testing.T) {
 	})
 }
 
-// TestCampaignPauseAndCancel: while a campaign is paused, none of its messages may leave. After the pause, they leave
-// later by the length of the pause. Cancelled messages never leave. Each change of state is refused in the states where
-// it makes no sense.
+// TestCampaignPauseAndCancel: while a campaign is paused, none of its messages may leave. After the pause, its messages
+// are later by the length of the pause. Cancelled messages never leave. A change of state is refused if the present
+// state does not allow it.
 func TestCampaignPauseAndCancel(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -290,9 +291,9 @@ func TestCampaignPauseAndCancel(t *testing.T) {
 	})
 }
 
-// TestCampaignCanary: the canary's messages leave first. The other recipients wait until the canary's messages ended.
-// If more than a third of these failed, the campaign pauses and says why. It does not pause again after a person
-// resumed it, because the person has seen the failures.
+// TestCampaignCanary: the canary's messages leave first. The other recipients wait until the canary's messages have
+// ended. If more than a third of the canary's messages failed, the campaign pauses and gives the reason. After a person
+// resumed it, it does not pause again, because the person has seen the failures.
 func TestCampaignCanary(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -341,8 +342,8 @@ func TestCampaignCanary(t *testing.T) {
 	})
 }
 
-// TestCampaignRetry: a retry sends each failed message again, once. It sends uncertain messages again only if the
-// caller says so.
+// TestCampaignRetry: a retry resends each failed message once. It resends uncertain messages only if the caller
+// requests this.
 func TestCampaignRetry(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -379,8 +380,8 @@ func TestCampaignRetry(t *testing.T) {
 	})
 }
 
-// TestCampaignColumns: the service guesses columns from the header, or the caller gives them by name or by number. A
-// mapping that names no column of the file is refused and changes nothing.
+// TestCampaignColumns: the service guesses columns from the header, or the caller names them or numbers them. A mapping
+// to a column that the file does not have is refused, and changes nothing.
 func TestCampaignColumns(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

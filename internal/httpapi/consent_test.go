@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestConsentAndReplies: a client enters consent with proof, reads what people wrote, and downloads all data that it
-// has about a person.
+// TestConsentAndReplies: a client adds a consent with proof, reads people's replies, and downloads all its data about a
+// person.
 func TestConsentAndReplies(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -58,7 +58,7 @@ func TestConsentAndReplies(t *testing.T) {
 		}
 		s.must(&replies, "GET", "/api/replies?unread=true", a.Key, "")
 		if all := replies.Replies; len(all) != 1 || all[0].Text != "Basta!" || all[0].Effect == nil || *all[0].Effect != "opt_out" || all[0].Read || all[0].Phone != phone {
-			t.Errorf("replies: %+v", all) // this person's reply is missing, because the client never wrote to the person
+			t.Errorf("replies: %+v", all) // this person's reply is not stored, because the client never wrote to the person
 		}
 		var messages struct {
 			Messages []struct{ Stato string }
@@ -111,7 +111,7 @@ func TestSettings(t *testing.T) {
 		for body, status := range map[string]int{
 			`{"consent":"maybe","takeover_hours":721}`: 422, `{"remember":false,"unknown":1}`: 422, `{"opt_out_words":["!"]}`: 422,
 			`{"automated_most":101,"remember":false}`: 422, `{"automated_most":-1}`: 422, `{"automated_most":1.5}`: 400, `{"automated_most":"x"}`: 400,
-			`{"keep_replies":null}`: 200, // null is the same as leaving the member out
+			`{"keep_replies":null}`: 200, // null means the same as an absent member
 		} {
 			if got := s.call("PATCH", "/api/settings", a.Key, body); got.status != status {
 				t.Errorf("%s: %d %s", body, got.status, got.body)

@@ -30,7 +30,7 @@ func (s *service) newContact(key, body string) string {
 	return made.ID
 }
 
-// contactNames lists the names of the contacts that a query finds.
+// contactNames returns the names of the contacts that a query finds.
 func (s *service) contactNames(key string, query url.Values) (names []string) {
 	s.t.Helper()
 	for {
@@ -49,7 +49,7 @@ func (s *service) contactNames(key string, query url.Values) (names []string) {
 	}
 }
 
-// missing makes a call about something that does not exist, and expects status 404.
+// missing makes a call about a thing that does not exist, and expects status 404.
 func (s *service) missing(method, path, key, body string) {
 	s.t.Helper()
 	if a := s.call(method, path, key, body); a.status != 404 || !strings.Contains(a.body, `"not_found"`) {
@@ -77,8 +77,8 @@ func (s *service) importContacts(key, query, file string) response {
 	return s.send(r)
 }
 
-// TestContacts: a contact is added, merged, found, changed and deleted. Each of these calls counts, and the daily cap
-// refuses none.
+// TestContacts: a contact is added, merged, found, changed and deleted. Each of these calls is counted, and the daily
+// cap refuses none of them.
 func TestContacts(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -127,7 +127,7 @@ func TestContacts(t *testing.T) {
 	})
 }
 
-// TestContactsRefused: the refusal of a call names all its faults, and nothing is stored or counted.
+// TestContactsRefused: the refusal of a call contains all its faults, and nothing is stored or counted.
 func TestContactsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -156,8 +156,8 @@ const contactFile = "Telefono,Nome,Tag,Data di nascita,Punti,Consenso\n" +
 	"+393330000003,Carla,\"" + "tttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt" + "\",,,\n" +
 	"3330000004,Dario,,,,X\n"
 
-// TestImportContacts: an import merges each row that is a contact, and says why it refuses the other rows. A check
-// gives the same answer, and stores nothing.
+// TestImportContacts: an import merges each valid row, and gives a reason for each refused row. A check gives the same
+// answer, but stores nothing.
 func TestImportContacts(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -224,7 +224,7 @@ func TestImportContacts(t *testing.T) {
 		if used := s.usage(a); used != 3 {
 			t.Errorf("%d calls counted, want 3", used)
 		}
-		s.importContacts(a.Key, "?source=fiera", contactFile) // the second import of the same file adds nothing
+		s.importContacts(a.Key, "?source=fiera", contactFile) // a second import of the same file adds nothing
 		client, _ := idsOf(t, a, a.Session)
 		proof, _, err := s.owner.store.Tenant(client).Consents(t.Context(), "", "", puntuale.Page{})
 		if err != nil || len(proof) != 2 || proof[0].Source != "fiera" || proof[0].Words != "sì" || proof[0].Purpose != puntuale.PurposeMarketing || proof[0].Change != puntuale.ConsentGrant {
@@ -240,7 +240,7 @@ func TestImportContacts(t *testing.T) {
 	})
 }
 
-// TestExportContacts: an export has all contacts. An import can read it again. No cell is a formula.
+// TestExportContacts: an export contains all contacts, and can be imported again. No cell is a formula.
 func TestExportContacts(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -262,8 +262,8 @@ func TestExportContacts(t *testing.T) {
 	}
 }
 
-// TestCampaignFromContacts: the contacts of a tag become a campaign's recipients, with their fields. If no contact has
-// the tag, nothing changes.
+// TestCampaignFromContacts: the contacts with a tag become a campaign's recipients, with their fields. If no contact
+// has the tag, the campaign does not change.
 func TestCampaignFromContacts(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// This test covers each table and sentence of the contract, in the contract's order, on both databases.
+// TestContract covers each table and sentence of the contract, in the contract's order, on both databases.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// shape lists the members of an object with their types, in the order of the object.
+// shape returns the members of an object with their types, in the object's order.
 func shape(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -77,7 +77,7 @@ func shape(t *testing.T, raw json.RawMessage) string {
 	return strings.Join(members, " ")
 }
 
-// wantShape fails the test if an object's members differ from a list.
+// wantShape fails the test if an object has other members than want.
 func wantShape(t *testing.T, raw json.RawMessage, want string) {
 	t.Helper()
 	if got := shape(t, raw); got != strings.Join(strings.Fields(want), " ") {
@@ -98,7 +98,7 @@ func messages(t *testing.T, a response) []json.RawMessage {
 
 var contractStamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
-// detail is a message's record in the contract.
+// detail is a message in the contract's form.
 type detail struct {
 	Tipologia, Ricezione, Telefono, Stato, Cliente, Contenuto, Richiesta, Risposta string
 	NomeInvio                                                                      string  `json:"nome_invio"`
@@ -112,7 +112,7 @@ type detail struct {
 	Detail                                                                         *string `json:"dettaglio_risposta"`
 }
 
-// details reads the records of messages.
+// details reads messages in the contract's form.
 func (s *service) details(key string, ids ...string) []detail {
 	s.t.Helper()
 	var v struct{ Messages []detail }
@@ -159,7 +159,7 @@ func contractDetails(t *testing.T, s *service) {
 	if *d[2].Latitudine != 45.5 || *d[2].Longitudine != 9.25 {
 		t.Errorf("%+v", d[2])
 	}
-	// The answer has the messages that exist, in the order of the ids.
+	// The answer contains the messages that exist, in the order of the ids.
 	if got := s.details(a.Key, run.ID[2], "1", run.ID[0]); len(got) != 2 || got[0].Latitudine == nil {
 		t.Errorf("%+v", got)
 	}
@@ -178,7 +178,7 @@ func contractOutcomes(t *testing.T, s *service) {
 	if _, granted := s.begin(a, run.ID[2], "+393331234567"); granted == 1 {
 		t.Error("a blacklisted number was written to")
 	}
-	s.clock.Advance(2 * time.Second) // so that the outcomes are complete: see TestBehaviour/OutcomesAreComplete
+	s.clock.Advance(2 * time.Second) // after this time the outcomes are complete: see TestBehaviour/OutcomesAreComplete
 	period := func(from, to string) response {
 		return s.must(nil, "GET", "/api/messages/statusByPeriod?api_key="+a.Key+"&start=20/11/2026%20"+from+"&end=20/11/2026%20"+to, "", "")
 	}
@@ -190,7 +190,7 @@ func contractOutcomes(t *testing.T, s *service) {
 		t.Errorf("%s\nwant\n%s", all.body, want)
 	}
 	wantShape(t, rows[1], "message_id:number status:string reason:null")
-	// A period selects outcomes by the completion date. Both of its minutes belong to it.
+	// A period selects outcomes by the completion date. Its first and its last minute belong to the period.
 	for _, c := range []struct {
 		from, to string
 		want     int
@@ -221,7 +221,7 @@ func contractCancel(t *testing.T, s *service) {
 		t.Error(got.body)
 	}
 	wantShape(t, rows[0], "id:number desired_date:string")
-	// Without phones, all messages of the key's client are cancelled, and none of another client.
+	// Without phones, all messages of the key's client are cancelled, and no messages of another client.
 	if got := messages(t, s.must(nil, "POST", cancel, a.Key, "")); len(got) != 2 {
 		t.Errorf("%d cancelled", len(got))
 	}
@@ -256,7 +256,7 @@ func contractCreation(t *testing.T, s *service) {
 	if c.Name != "Studio" || c.Phone != "+39 02 1234" || c.Email != "non@usata" || c.Type != "baby" || c.Timestamp != "2026-11-20T09:30:00.123456Z" {
 		t.Errorf("%+v", c)
 	}
-	// The new key works, and the partner's list has the new client.
+	// The new key works, and the partner's list contains the new client.
 	s.must(nil, "GET", "/api/sessions/"+m["id_sessione"], m["api_key"], "")
 	if list := s.must(nil, "GET", "/api/clients", s.partner, ""); !strings.Contains(list.body, `"id_client":"`+m["id_client"]+`"`) {
 		t.Error(list.body)
@@ -323,7 +323,7 @@ func contractPair(t *testing.T, s *service) {
 }
 
 func contractAccountTypes(t *testing.T, s *service) {
-	// A test account has 100 credits and 14 days. A baby account has 2,000 credits a year. A full account has no
+	// A test account has 100 credits and lasts 14 days. A baby account has 2,000 credits a year. A full account has no
 	// limits, and is the default.
 	var full clientAccount
 	s.must(&full, "POST", "/api/client/create", s.partner, `{"name":"x","email":"d@x","password":"p","phone":"1"}`)
@@ -448,19 +448,19 @@ func contractBlacklist(t *testing.T, s *service) {
 }
 
 func contractAuthentication(t *testing.T, s *service) {
-	// Each operation also accepts the key in the query. It accepts a partner's or a client's key, as TestKeysAndTenants
-	// shows.
+	// Each operation also accepts the key in the query. TestKeysAndTenants shows which operations need a partner's key
+	// or a client's key.
 	own := newTenant(s, "own@x", "+393330000001")
 	for _, id := range documented(t) {
 		op := operations[id]
 		own := own
-		if id == "startCampaign" || id == "retryCampaign" { // earlier calls of the test changed the campaign, so its check is out of date
+		if id == "startCampaign" || id == "retryCampaign" { // earlier calls of the test changed the campaign, so its check is outdated
 			own = newTenant(s, id+"@x", "+393330000001")
 		}
 		key := own.keyFor(s, op.path, op.partner)
 		target := own.fill(op.path)
 		separator := map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")]
-		if op.last || key == "" || id == "getDelivery" { // nothing was delivered in this test
+		if op.last || key == "" || id == "getDelivery" { // the test has delivered nothing
 			continue
 		}
 		if a := s.call(op.method, target+separator+"api_key="+key, "", own.fill(op.body)); a.status != 200 {
@@ -480,8 +480,8 @@ func contractErrors(t *testing.T, s *service) {
 	}
 }
 
-// If a period has more than 1,000 outcomes, they come in pages that neither skip nor repeat one. The cursor, or the
-// link, leads to the next page.
+// If a period has more than 1,000 outcomes, they come in pages. No outcome is skipped or repeated. The cursor and the
+// link both lead to the next page.
 func contractLimits(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
@@ -491,7 +491,7 @@ func contractLimits(t *testing.T, s *service) {
 		items, _ := s.beginAll(a, "+393331234567", run.ID...)
 		s.record(sent, items...)
 	}
-	s.clock.Advance(2 * time.Second) // so that the outcomes are complete: see TestBehaviour/OutcomesAreComplete
+	s.clock.Advance(2 * time.Second) // after this time the outcomes are complete: see TestBehaviour/OutcomesAreComplete
 	var page struct {
 		Messages []struct {
 			ID int64 `json:"message_id"`

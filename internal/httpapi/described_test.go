@@ -27,7 +27,7 @@ import (
 	"puntuale/internal/httpapi/docs"
 )
 
-// document is the OpenAPI document, with a router that finds the operation of a request.
+// document is the OpenAPI document, with a router that finds the operation for a request.
 type document struct {
 	raw     []byte
 	router  routers.Router
@@ -59,12 +59,12 @@ var loadDocument = sync.OnceValues(func() (document, error) {
 	return document{w.Body.Bytes(), router, answers}, err
 })
 
-// answerSchemas are the schemas of answers. Each is compiled only once, because compiling takes a hundred times as long
-// as a check.
+// answerSchemas contains the schemas of answers. Each schema is compiled only once, because compiling takes a hundred
+// times as long as a check.
 type answerSchemas struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
-	compiled map[string]*jsonschema.Schema // by their place in the document
+	compiled map[string]*jsonschema.Schema // by their location in the document
 }
 
 const documentAddress = "https://example.com/openapi.json"
@@ -74,7 +74,7 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Answers may get more members in later versions. In this version, an answer may have only members that the
+	// Answers may get more members in later versions. But in this version, an answer may contain only members that the
 	// document names.
 	components, _ := d.(map[string]any)["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
@@ -92,7 +92,8 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	return s, s.compiler.AddResource(documentAddress, d)
 }
 
-// The method at returns the schema of an answer. The route must describe the answer's status and media type.
+// The method at returns the schema of an answer. It fails if the route does not describe the answer's status and media
+// type.
 func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*jsonschema.Schema, error) {
 	key := strconv.Itoa(status)
 	if route.Operation.Responses.Value(key) == nil {
@@ -135,7 +136,7 @@ func (s *answerSchemas) check(route *routers.Route, a response) error {
 	return schema.Validate(body)
 }
 
-// checkAgainstDocument fails the test on an answer that the OpenAPI document does not describe.
+// checkAgainstDocument fails the test if the OpenAPI document does not describe the answer.
 func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
 	t.Helper()
 	d, err := loadDocument()

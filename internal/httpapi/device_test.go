@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// taken is a message that a device holds.
+// taken is a message that a device took.
 type taken struct {
 	ID      string `json:"message_id"`
 	Phone   string
@@ -33,7 +33,7 @@ type post struct {
 func newPost(s *service) *post {
 	s.t.Helper()
 	p := &post{s: s, clientAccount: s.newAccount("a@x", "full")}
-	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a device can take messages only after some node has dealt with the last failover, and joining does this
+	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a device gets messages only after a node has handled the last failover, and joining does this
 		s.t.Fatal(err)
 	}
 	var made struct{ ID string }
@@ -42,7 +42,7 @@ func newPost(s *service) *post {
 	return p
 }
 
-// message makes a message that is due now.
+// message creates a message that is due now.
 func (p *post) message(n int) string {
 	p.s.t.Helper()
 	var sent started
@@ -59,7 +59,7 @@ func (p *post) take(d linkedDevice, members ...string) []taken {
 	return a.Messages
 }
 
-// report reports one outcome, and returns the result of the report.
+// report reports one outcome, and returns the server's result for the report.
 func (p *post) report(d linkedDevice, attempt, outcome, detail string) string {
 	p.s.t.Helper()
 	var a struct {
@@ -69,7 +69,7 @@ func (p *post) report(d linkedDevice, attempt, outcome, detail string) string {
 	return a.Results[0].Result
 }
 
-// TestDevices follows a device from the code that links it to the outcomes that the client reads.
+// TestDevices follows a device from linking by a code to the outcomes that the client reads.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -22,8 +22,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestOlderDocument: the 3.0 document is valid, says the same about every call as the 3.1 document, and leaves nothing
-// out.
+// TestOlderDocument: the 3.0 document is valid, and describes every call in the same way as the 3.1 document. Nothing
+// is missing.
 func TestOlderDocument(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -60,8 +60,8 @@ func TestOlderDocument(t *testing.T) {
 	compareDocuments(t, "", newer, old)
 }
 
-// compareDocuments compares both documents. They may differ only if 3.0 writes the same thing in another form, such as
-// the type null. Our document must not use things that 3.0 cannot express.
+// compareDocuments compares both documents. A difference is allowed only if 3.0 writes the same meaning in another
+// form, such as the type null. Our document must not use features that 3.0 does not have.
 func compareDocuments(t *testing.T, at string, newer, old any) {
 	t.Helper()
 	switch newer := newer.(type) {
@@ -114,8 +114,8 @@ var (
 	inline = regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
 )
 
-// TestDocsPage: the page has nothing inline. The page loads only files from this server, and its policy forbids all
-// others.
+// TestDocsPage: the page has no inline scripts or styles. It loads files only from this server, and its policy forbids
+// all other files.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -169,7 +169,7 @@ func TestDocsPage(t *testing.T) {
 }
 
 // TestDocsFilesAreKept: a browser that already has a file gets the answer that the file has not changed. A browser that
-// accepts gzip gets the same file in fewer bytes.
+// accepts gzip gets the same file compressed.
 func TestDocsFilesAreKept(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -196,8 +196,8 @@ func TestDocsFilesAreKept(t *testing.T) {
 	}
 }
 
-// TestDocsUnderAPartnersName: at a partner's own host name, the page and both documents have the partner's name and
-// never the product's. At other addresses nothing changes.
+// TestDocsUnderAPartnersName: at a partner's own host name, the page and both documents show the partner's name, never
+// the product's name. At other addresses nothing changes.
 func TestDocsUnderAPartnersName(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

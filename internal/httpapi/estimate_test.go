@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// estimate is a check's answer about cost and time.
+// estimate is the part of a check's answer about cost and time.
 type estimate struct {
 	Valid       int
 	First, Last time.Time
@@ -39,7 +39,7 @@ type estimate struct {
 	}
 }
 
-// officialSession makes an online Official session, whose business may address 250 people a day.
+// officialSession creates an online Official session with a business limit of 250 new people a day.
 func (s *service) officialSession(key string) string {
 	s.t.Helper()
 	var made struct{ ID string }
@@ -50,7 +50,7 @@ func (s *service) officialSession(key string) string {
 	return made.ID
 }
 
-// estimated makes a campaign of a session with this many recipients, and checks it.
+// estimated creates a campaign with this many recipients on the session, and checks the campaign.
 func (s *service) estimated(key, session, what string, recipients int) (id string, e estimate) {
 	s.t.Helper()
 	all := make([]map[string]string, recipients)
@@ -94,8 +94,8 @@ func (s *service) limited(e estimate, code string, perMinute, perDay, days int, 
 
 const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
 
-// TestEstimateOfOfficial: free text goes to people whose window is open. Templates go to all people. Each day they go
-// to at most as many new people as the business limit allows.
+// TestEstimateOfOfficial: free text goes only to people inside their 24-hour window. Templates go to all people, but in
+// a day only to as many new people as the business limit allows.
 func TestEstimateOfOfficial(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -117,7 +117,7 @@ func TestEstimateOfOfficial(t *testing.T) {
 		if got := s.must(nil, "GET", "/api/campaigns/"+id+"/refused?reason=no_window", a.Key, "").body; !strings.Contains(got, "3,"+estimatedPhone(2)+",no_window,") || strings.Contains(got, estimatedPhone(1)) {
 			t.Errorf("the refused are %s", got)
 		}
-		if _, e = s.estimated(a.Key, session, byTemplate, 252); e.Valid != 252 || e.Limit != nil || !e.Last.Equal(e.First) { // two of the 252 people wrote, so 250 are new and fit into one day
+		if _, e = s.estimated(a.Key, session, byTemplate, 252); e.Valid != 252 || e.Limit != nil || !e.Last.Equal(e.First) { // two of the 252 people wrote before, so 250 people are new and fit into one day
 			t.Errorf("by a template: %+v", e)
 		}
 		_, e = s.estimated(a.Key, session, byTemplate, 600)
@@ -131,8 +131,8 @@ func TestEstimateOfOfficial(t *testing.T) {
 	})
 }
 
-// TestCost: messages of an Official session have a price by the recipient's country and the template's category. Messages without a
-// price are counted.
+// TestCost: the price of a message of an Official session depends on the recipient's country and the template's
+// category. Messages without a price are counted.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -166,7 +166,7 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// TestBill: a campaign shows the estimate of its check and the bill of Meta.
+// TestBill: a campaign shows the estimate of its check and the cost that Meta billed.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -189,7 +189,7 @@ func TestBill(t *testing.T) {
 		if d, err := s.owner.store.Tenant(client).Details(t.Context(), fed); err != nil || d[0].Content.Official == nil || d[0].Content.Official.Name != "promo" {
 			t.Errorf("they are not sent by the template: %+v, %v", d[0].Content, err)
 		}
-		for i, m := range fed[:3] { // Meta reported nothing about the fourth
+		for i, m := range fed[:3] { // Meta reported nothing about the fourth message
 			receipts = append(receipts, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.ReceiptDelivered, At: s.clock.Now(),
 				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
@@ -212,7 +212,7 @@ func TestBill(t *testing.T) {
 	})
 }
 
-// TestOptOut: the check of a marketing campaign warns if the text does not say how to opt out.
+// TestOptOut: the check of a marketing campaign warns if the text does not explain how to opt out.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})
@@ -227,7 +227,7 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestEstimateOfSocket: the session's pace decides how long a campaign takes. Cold contacts have a pace of their own.
+// TestEstimateOfSocket: the session's pace decides how long a campaign takes. Cold contacts have a separate pace.
 func TestEstimateOfSocket(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -255,7 +255,7 @@ func TestEstimateOfSocket(t *testing.T) {
 		if _, e = s.estimated(key, real, freeText+`,"pace":{"per_minute":30}`, 121); e.Limit != nil || e.Last.Sub(e.First) != 4*time.Minute {
 			t.Errorf("by the campaign's pace: %+v", e)
 		}
-		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network counts nobody as a cold contact
+		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network has no cold contacts
 		s.limited(e, "session_per_day", 0, 40, 3, 48*time.Hour)
 	})
 }

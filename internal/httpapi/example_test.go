@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The page offers an example body for each call that takes a body. The call succeeds with the example, unless it needs
+// The page offers an example body for each call that has a body. The call succeeds with this example, unless it needs
 // ids.
 func TestExamplesSucceed(t *testing.T) {
 	t.Parallel()
@@ -31,10 +31,10 @@ func TestExamplesSucceed(t *testing.T) {
 			n++
 			own, op := newTenant(s, fmt.Sprintf("example%d@x", n), "+393330000001"), operations[id]
 			key := own.keyFor(s, op.path, op.partner)
-			if id == "startSequence" { // starts the sequence that the examples create
+			if id == "startSequence" { // starts the sequence that another example created
 				s.must(nil, "PUT", own.fill("/api/sequences/{sequence}"), key, exampleOf(t, "/api/sequences/{id}"))
 			}
-			if id == "linkDevice" { // uses a code that the examples make
+			if id == "linkDevice" { // uses a code that another example created
 				body = []byte(own.fill(op.body))
 			}
 			if a := s.call(op.method, own.fill(op.path), key, string(body)); a.status != 200 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. All faults of its keys are named at
-// once. The keys are never shown. The secret address of its webhook is shown.
+// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. All faults of its keys are reported
+// together. The keys are never shown. The secret address of its webhook is shown.
 func TestGatewaySessions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -39,7 +39,7 @@ func TestGatewaySessions(t *testing.T) {
 		keys := "/api/sessions/" + made.ID + "/gateway"
 		for body, at := range map[string][]string{
 			`{"access_token":"a b"}`:                            {"body.access_token"},
-			`{"base_url":"https://gateway.example.com/x"}`:      {"body.access_token"}, // the stored token must not go to another server
+			`{"base_url":"https://gateway.example.com/x"}`:      {"body.access_token"}, // the stored token must not be sent to another server
 			`{"instance_id":"` + strings.Repeat("A", 65) + `"}`: {"body.instance_id"},
 		} {
 			s.refusedAt(422, "PUT", keys, a.Key, body, at...)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The test changes good requests at random. Some of the results are valid, and some are broken. No answer has a 5xx
-// status, and the document describes every answer (see service.send). Each refusal is a problem.
+// The test changes valid requests at random. Some of the changed requests are still valid, and others are not. No
+// answer has a 5xx status, and the document describes every answer (see service.send). Each refusal is a problem.
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -24,7 +24,7 @@ func TestGeneratedRequests(t *testing.T) {
 		switch {
 		case raced || testing.Short():
 			n = 600
-		case s.db.Postgres: // the answers are the same as on SQLite, so fewer requests test the store
+		case s.db.Postgres: // the answers are the same as on SQLite, so fewer requests are enough
 			n = 3_000
 		}
 		seed := uint64(time.Now().UnixNano()) //nolint:gosec // any will do
@@ -39,7 +39,7 @@ func TestGeneratedRequests(t *testing.T) {
 			}
 			r := g.request()
 			a := s.send(r.build(t))
-			worn = a.status == 200 && r.method == http.MethodDelete || i%100 == 99 // the tenant lost something that later requests need, or it may be suspended
+			worn = a.status == 200 && r.method == http.MethodDelete || i%100 == 99 // the request deleted something that later requests need, or it may have suspended the tenant
 			statuses[a.status]++
 			problem := a.header.Get("Content-Type") == "application/problem+json"
 			if a.status >= 500 || (a.status != 200) != problem || !json.Valid([]byte(a.body)) && !strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") {
@@ -69,8 +69,8 @@ type generated struct {
 	header                    [][2]string
 }
 
-// build makes the HTTP request. If the target is not a valid address, build uses another path, because no client could
-// send such a request.
+// build makes the HTTP request. If the target is not a valid address, build uses another path, because no HTTP client
+// could send such a request.
 func (r generated) build(t *testing.T) *http.Request {
 	t.Helper()
 	q := httptest.NewRequestWithContext(t.Context(), r.method, "/", strings.NewReader(r.body))
@@ -88,11 +88,11 @@ func (r generated) build(t *testing.T) *http.Request {
 	return q
 }
 
-// request makes a request. Half of the requests are valid. The others have one or more mistakes.
+// request makes a request. Half of the requests are valid. All others have one or more mistakes.
 func (g *generator) request() generated {
 	id := g.ids[g.IntN(len(g.ids))]
 	op := operations[id]
-	for op.last && g.IntN(8) > 0 { // operations that remove things which other operations need are rarely chosen
+	for op.last && g.IntN(8) > 0 { // operations that remove things which other operations need are chosen rarely
 		id = g.ids[g.IntN(len(g.ids))]
 		op = operations[id]
 	}
@@ -153,7 +153,7 @@ func (g *generator) slip(r *generated) {
 	}
 }
 
-// change alters one place inside a value, chosen at random.
+// change changes one randomly chosen place inside a value.
 func (g *generator) change(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -211,7 +211,7 @@ func (g *generator) odd() string {
 		"AbCdEfGhIjKlMnOpQrStUv", "31/02/2026 25:61", "2026-02-30", "9999-12-31", "0001-01-01", strings.Repeat("a", 300), strings.Repeat("è", 5000))
 }
 
-// header returns a random value that a header can hold.
+// header returns a random value that an HTTP header may contain.
 func (g *generator) header() string {
 	return g.pick("", "x", strings.Repeat("k", 256), "text/html", "application/json; charset=utf-8", "Bearer ck_x", "Basic eDp5", ";;", "è", "k\tk")
 }

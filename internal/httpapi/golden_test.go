@@ -34,10 +34,10 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// transcript records calls and their answers. It replaces values that differ from run to run by fixed names.
+// transcript records calls and their answers. It replaces values that change from run to run with fixed names.
 type transcript struct {
 	*service
-	names []string // pairs: a text, and the name that replaces it
+	names []string // pairs: a text, and the name that replaces the text
 	text  strings.Builder
 }
 
@@ -51,7 +51,7 @@ var prefixes = regexp.MustCompile(`"prefix":"(ck_)[0-9a-z]{8}"`)
 
 var keys = regexp.MustCompile(`([cp]k_)[0-9a-z]{58}`)
 
-// do makes a call, and writes the call and its answer into the transcript.
+// do makes a call, and writes the call and the answer into the transcript.
 func (s *transcript) do(note, method, target, key, body string, header ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body, header...)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// For any headers and any query, presentedKey returns at most one key. If the query has a key, it is this one.
+// For any headers and any query, presentedKey returns at most one key. If the query contains a key, presentedKey
+// returns this key.
 func FuzzPresentedKey(f *testing.F) {
 	for _, seed := range [][2]string{{"Bearer ck_x", ""}, {"bearer  ck_x ", "ck_x"}, {"Basic eDp5", "ck_y"}, {"Bearer", ""}, {"Bearer a b", ""}, {"é", "\x00"}} {
 		f.Add(seed[0], seed[1])

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestStartIsLenient shows the ways in which callers may write a start. All of these are the same call.
+// TestStartIsLenient shows the ways in which callers may write a start. All of these calls mean the same.
 func TestStartIsLenient(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, startIsLenientTest)
@@ -49,7 +49,7 @@ func startIsLenientTest(t *testing.T, s *service) {
 		if got := a.header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: content type %q", name, got)
 		}
-		// The body is kept byte for byte, except the byte order mark.
+		// The body is stored byte for byte, except the byte order mark.
 		var details struct {
 			Messages []struct {
 				Phone   string `json:"telefono"`
@@ -175,7 +175,7 @@ func cancelIsStrictTest(t *testing.T, s *service) {
 	}
 }
 
-// No request, however strange, gets a 5xx status, on either database.
+// No request gets a 5xx status, on either database, even if the request makes no sense.
 func TestOddInput(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -230,7 +230,7 @@ func TestOddInput(t *testing.T) {
 					t.Errorf("%s=%q: %d %s", name, text, a.status, a.body)
 				}
 			}
-			if !strings.ContainsAny(text, "\x00") { // an HTTP header cannot hold these characters
+			if !strings.ContainsAny(text, "\x00") { // an HTTP header cannot contain these characters
 				if a := s.call("POST", "/api/start/"+id, key, `{"phone":"3331234567"}`, "Idempotency-Key", text); a.status >= 500 {
 					t.Errorf("idempotency key %q: %d %s", text, a.status, a.body)
 				}

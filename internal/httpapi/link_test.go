@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// linkView is a session, as the API answers with it.
+// linkView is a session in the API's answer.
 type linkView struct {
 	ID, State, Number, QR string
 	Code                  string `json:"pairing_code"`
@@ -23,7 +23,7 @@ func (s *service) link(method, target, key, body string) (v linkView) {
 	return v
 }
 
-// becomes moves the clock on, step by step, until the session is in the state.
+// becomes advances the clock in steps, until the session is in the state.
 func (s *service) becomes(target, key, state string) (v linkView) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
@@ -37,7 +37,7 @@ func (s *service) becomes(target, key, state string) (v linkView) {
 	}
 }
 
-// A sandbox session is online until it is unlinked. Then it can be linked by a QR code or by a typed code.
+// A sandbox session is online until it is unlinked. Afterwards it can be linked again, by a QR code or by a typed code.
 func TestLinking(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -88,8 +88,8 @@ func TestLinking(t *testing.T) {
 	})
 }
 
-// Refusals come in this order: for the account, the session, the request, the state of the session, and a node that
-// does not answer.
+// Faults are checked in this order: the account, the session, the request, the state of the session, and the node,
+// which may not answer.
 func TestLinkingRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -139,8 +139,8 @@ func TestLinkingRefused(t *testing.T) {
 	})
 }
 
-// If no node carries out a command, the caller is told in time. The command then expires, and no node carries it out
-// later.
+// If no node carries out a command, the caller is informed in time. The command then expires, and no node carries it
+// out later.
 func TestLinkingUnanswered(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -165,7 +165,8 @@ func TestLinkingUnanswered(t *testing.T) {
 	})
 }
 
-// TestLinkOfNobody: a session without an owner does not show states that only an owner can keep up to date.
+// TestLinkOfNobody: some states are only correct while an owner updates them. A session without an owner does not show
+// these states.
 func TestLinkOfNobody(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

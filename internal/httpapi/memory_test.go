@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// readings counts the reads that starts make.
+// readings counts how often starts read the store.
 type readings struct {
 	puntuale.Operator
 	n *atomic.Int64
@@ -56,8 +56,8 @@ func (s *service) twin() *service {
 	return &other
 }
 
-// The starts of a busy client are planned from memory. If another server makes a change, the next start uses the
-// changed data.
+// The starts of a busy client are planned from memory. If another server changes data, the next start uses the changed
+// data.
 func TestStartsFromMemory(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -66,7 +66,7 @@ func TestStartsFromMemory(t *testing.T) {
 			var reads atomic.Int64 // reads of this test's database
 			s := newService(t, options{sandbox: true, driver: driver, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }})
 			for name, c := range memoryCases {
-				t.Run(name, func(t *testing.T) { // these tests run one after the other, because reads are counted
+				t.Run(name, func(t *testing.T) { // these tests do not run in parallel, because reads are counted
 					own := *s
 					own.t = t
 					changedElsewhere(t, &own, &reads, c)
@@ -76,12 +76,12 @@ func TestStartsFromMemory(t *testing.T) {
 	}
 }
 
-// memoryCase is a change, and what the next start must answer.
+// memoryCase is a change, and the expected answer to the next start.
 type memoryCase struct {
 	change func(s *service, a clientAccount, sequence string)
-	body   string // of the start; "": a good one
+	body   string // the body of the start; "": a valid body
 	status int
-	says   string // what the stored message, or the refusal, must contain
+	says   string // a text that the stored message or the refusal must contain
 }
 
 const memoryPhone = "+393331234567"
@@ -158,7 +158,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start := func(body string, header ...string) response {
 		return s.call("POST", "/api/start/"+id, a.Key, body, header...)
 	}
-	for i := 0; ; i++ { // start until a start is planned from memory, which reads nothing
+	for i := 0; ; i++ { // repeat until a start is planned from memory, without reading the store
 		before := reads.Load()
 		if r := start(good); r.status != 200 {
 			t.Fatalf("%d %s", r.status, r.body)
@@ -173,7 +173,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start(good, "Idempotency-Key", "k")
 	other := s.twin()
 	c.change(other, a, id)
-	if c.status == 401 { // a repeat does not get the kept answer either
+	if c.status == 401 { // a repeated call does not get the stored answer either
 		if r := start(good, "Idempotency-Key", "k"); r.status != 401 {
 			t.Errorf("a repeat: %d %s", r.status, r.body)
 		}

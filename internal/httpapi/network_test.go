@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// network takes the place of the dispatcher and the networks: it decides the outcomes of messages.
+// network replaces the dispatcher and the networks in a test: it decides the outcomes of messages.
 type network struct {
 	t      *testing.T
 	queue  puntuale.Queue
@@ -17,7 +17,7 @@ type network struct {
 	mark   func(client puntuale.ClientID, phone string) string
 	node   puntuale.NodeID
 	token  int64
-	tokens map[puntuale.MessageID]int64 // of the last attempt of each message
+	tokens map[puntuale.MessageID]int64 // tokens of the last attempt, by message
 }
 
 // clientAccount is the answer to the call that creates a client.
@@ -27,7 +27,7 @@ type clientAccount struct {
 	Key     string `json:"api_key"`
 }
 
-// newAccount creates a client of the type.
+// newAccount creates a client of the account type.
 func (s *service) newAccount(email, accountType string) (a clientAccount) {
 	s.t.Helper()
 	s.must(&a, "POST", "/api/client/create", s.partner,
@@ -35,7 +35,7 @@ func (s *service) newAccount(email, accountType string) (a clientAccount) {
 	return a
 }
 
-// begin writes a message's intent, as at the beginning of an attempt. It returns what was claimed, and the store's
+// begin writes a message's intent, as at the beginning of an attempt. It returns the claimed message, and the store's
 // answer.
 func (s *service) begin(a clientAccount, id, phone string) (puntuale.ClaimItem, puntuale.ClaimAnswer) {
 	s.t.Helper()
@@ -78,7 +78,7 @@ func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]punt
 	return items, granted
 }
 
-// end makes an attempt of a message, with an outcome.
+// end makes one attempt with this outcome.
 func (s *service) end(a clientAccount, id, phone string, o puntuale.Outcome) {
 	s.t.Helper()
 	item, granted := s.begin(a, id, phone)
@@ -88,7 +88,7 @@ func (s *service) end(a clientAccount, id, phone string, o puntuale.Outcome) {
 	s.record(o, item)
 }
 
-// record records an outcome for the attempts that were begun last.
+// record records an outcome for the attempts that the last begin started.
 func (s *service) record(o puntuale.Outcome, items ...puntuale.ClaimItem) {
 	s.t.Helper()
 	s.recordAs(o, s.clock.Now(), items...)
@@ -110,7 +110,7 @@ var (
 	refused = puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero non raggiungibile"), Detail: puntuale.Quoted("404")}
 )
 
-// item names a message of an account.
+// item returns the reference of an account's message.
 func (s *service) item(a clientAccount, id string) puntuale.MessageRef {
 	s.t.Helper()
 	client, err := puntuale.ParseID[puntuale.ClientID](a.ID)

@@ -113,7 +113,8 @@ func TestObjectRefuses(t *testing.T) {
 	}
 }
 
-// JSON that different readers understand differently is refused at any depth. The fault names the place.
+// Valid JSON that different JSON readers understand differently is refused at any depth. The fault contains the
+// location.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
@@ -138,7 +139,7 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// A phone that is a JSON number has the number's digits. A JSON number with other characters is no phone.
+// If a phone is a JSON number, it is read as the number's digits. A JSON number with other characters is not a phone.
 func TestObjectPhones(t *testing.T) {
 	t.Parallel()
 	o, err := readObject([]byte(`{"a":393331234567,"b":"-1","c":-393331234567,"d":3331234567.0,"e":3.9e11,"f":[1,"2",-3,4E1],"g":null}`), httpkit.MaxValues)
@@ -158,7 +159,7 @@ func TestObjectPhones(t *testing.T) {
 	}
 }
 
-// No body makes the decoder panic. Its refusals have the code unreadable.
+// No body makes the decoder panic. All its refusals have the code unreadable.
 func FuzzReadObject(f *testing.F) {
 	for _, seed := range []string{
 		`{"phone":"+393331234567","n":12}`, `{"steps":[{"text":"x","timing":{"offset":{"amount":1}}}]}`, `{"phones":["1",2,null]}`,

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialSession: keys can be set, tested and replaced, and are never shown again.
+// TestOfficialSession: keys can be set, tested and replaced, but are never shown again.
 func TestOfficialSession(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -45,8 +45,8 @@ func TestOfficialSession(t *testing.T) {
 		says(`"ok":false`, `phone_number_id non esiste`)
 		s.must(&made, "PUT", path+"/official", key, officialKeys)
 		says(`"ok":true`)
-		// A call may replace one key alone, and the others stay. If no keys are stored yet, a call must give all of
-		// them.
+		// A call may replace a single key, and the other keys do not change. If no keys are stored yet, a call must
+		// contain all of them.
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":"EAAcanaryold"}`)
 		says(`"ok":false`, `"message":"Token di accesso scaduto o revocato`)
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":" EAAcanary ","app_secret":null}`)
@@ -62,7 +62,7 @@ func TestOfficialSession(t *testing.T) {
 		}
 		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
 		says(`"state":"unlinked"`)
-		s.must(&made, "DELETE", path+"/pair", key, "") // keys that are not valid can be removed, too
+		s.must(&made, "DELETE", path+"/pair", key, "") // invalid keys can be removed, too
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 
@@ -93,7 +93,7 @@ func TestOfficialSession(t *testing.T) {
 	})
 }
 
-// TestReceiptsInDetails: the details show the moments of receipts as soon as they are known. They come after the
+// TestReceiptsInDetails: the details show the times of receipts as soon as these are known. The times come after the
 // contract's members.
 func TestReceiptsInDetails(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestReceiptsInDetails(t *testing.T) {
 	})
 }
 
-// TestApprovedTemplates: the API keeps all that an approved template needs. The template's fields count as fields of
+// TestApprovedTemplates: the API stores all data that an approved template needs. The template's fields are fields of
 // the sequence, and a start fills them in.
 func TestApprovedTemplates(t *testing.T) {
 	t.Parallel()
@@ -172,8 +172,8 @@ func TestApprovedTemplates(t *testing.T) {
 	})
 }
 
-// TestNetworkTemplates: testing a session reads the business's templates. The list shows which values each template
-// needs. Sequences get warnings about what will go wrong, in both languages.
+// TestNetworkTemplates: testing a session reads the business's templates from Meta. The list shows which values each
+// template needs. Sequences get warnings about future problems, in both languages.
 func TestNetworkTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -208,7 +208,7 @@ func TestNetworkTemplates(t *testing.T) {
 			t.Errorf("of another session: %s", a.body)
 		}
 		unknown := sequence(`{"name":"nonesi","language":"it"}`, "")
-		if a := s.must(nil, "POST", "/api/sequences", key, unknown); strings.Contains(a.body, "warnings") { // the list of templates was not read yet
+		if a := s.must(nil, "POST", "/api/sequences", key, unknown); strings.Contains(a.body, "warnings") { // the list of templates was not read yet, so there is no warning
 			t.Errorf("before the list: %s", a.body)
 		}
 		shows("GET", path+"/templates", "", `{"status":{`, `"templates":[]`)
@@ -267,8 +267,8 @@ func TestNetworkTemplates(t *testing.T) {
 	})
 }
 
-// TestWebhookAddress: the answer always has the path. It also has the whole address if the service knows its own
-// address.
+// TestWebhookAddress: the answer always contains the path. If the service knows its own address, the answer also
+// contains the whole address.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{"": "", "https://messages.example.com/": "https://messages.example.com"} {

@@ -19,14 +19,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// owner takes the place of the node that owns sessions. It becomes a session's owner after a caller gave a command for
-// the session.
+// owner replaces, in a test, the node that owns sessions. It becomes a session's owner when a caller gives a command
+// for the session.
 type owner struct {
 	t       *testing.T
 	store   *store.Store
 	db      *storetest.Database
 	manager *session.Manager
-	peer    *graphtest.Peer // Meta's side of Official sessions
+	peer    *graphtest.Peer // replaces Meta for Official sessions
 
 	mu     sync.Mutex
 	node   puntuale.NodeID
@@ -69,7 +69,7 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	return o
 }
 
-// wake is called with the wakeups of the API.
+// wake receives the wakeups that the API sends.
 func (o *owner) wake(id puntuale.SessionID, due time.Time) {
 	if !due.IsZero() {
 		return
@@ -114,7 +114,7 @@ func (o *owner) own(id puntuale.SessionID) (err error) {
 	return nil
 }
 
-// testVault returns a vault with a fixed key that everybody may know.
+// testVault returns a vault with a fixed key, which is not secret.
 func testVault(t *testing.T) *auth.Vault {
 	t.Helper()
 	v, err := auth.NewVault(make([]byte, auth.DataKeySize))

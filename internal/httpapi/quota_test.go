@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestQuotas: a partner limits how many sessions, sequences and so on a client has. If a client wants one more than
-// allowed, the refusal names the limit.
+// TestQuotas: a partner limits the number of a client's sessions, sequences and other things. If a call would exceed a
+// limit, the refusal names the limit.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

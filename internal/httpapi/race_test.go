@@ -2,5 +2,5 @@
 
 package httpapi_test
 
-// raced says that the race detector is on, which slows everything down.
+// raced is true if the race detector is on, which makes the tests slow.
 const raced = true

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A caller's reference appears in details and lists. A restart, a stop or a cancellation with a reference reaches only
-// the runs with this reference.
+// A caller's reference is shown in details and lists. A restart, stop or cancellation with a reference affects only the
+// runs with this reference.
 func behaviourReference(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, stepDate)
@@ -17,7 +17,7 @@ func behaviourReference(t *testing.T, s *service) {
 		return run
 	}
 	first, second := begin("", `,"reference":"booking-4711"`), begin("?reference=booking-4712", "")
-	number := begin("", `,"reference":4713`) // a JSON number is kept as it is written
+	number := begin("", `,"reference":4713`) // a JSON number is stored as it is written
 	details := func(id string) string {
 		return s.must(nil, "GET", "/api/messages/details?message_ids[]="+id, a.Key, "").body
 	}
@@ -53,7 +53,7 @@ func behaviourReference(t *testing.T, s *service) {
 		t.Errorf("a single message: %s", got)
 	}
 
-	// If the sequence has a field named reference, the body's member is this field.
+	// If the sequence has a field named reference, the member in the body is this field.
 	field := s.newSequence(a.Key, `{"text":"Pratica {{reference}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"days"}}}`)
 	var run started
 	s.must(&run, "POST", "/api/start/"+field+"?reference=q", a.Key, `{"phone":"3331234567","reference":"`+strings.Repeat("9", 300)+`"}`)

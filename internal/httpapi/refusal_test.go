@@ -26,8 +26,8 @@ func (a response) locations() []string {
 	return at
 }
 
-// The test begins with a call that has every fault, and corrects one fault after the other. Each time, the call is
-// refused for the first fault that is left.
+// The test begins with a call that has every fault, and corrects one fault after another. Each time, the call is
+// refused for the first remaining fault.
 func TestOrderOfRefusals(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, orderOfRefusalsTest)
@@ -75,7 +75,7 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 			t.Errorf("%s: %d %.200s, want %d", c.why, a.status, a.body, c.status)
 		}
 	}
-	// None of the refused calls was counted. A repeat gets the kept answer even if the cap is reached.
+	// None of the refused calls was counted. A repeated call gets the stored answer even if the cap is reached.
 	a := s.must(nil, "POST", "/api/start/"+id, key, good, "Idempotency-Key", "used")
 	if a.header.Get("Idempotent-Replayed") != "true" || !strings.Contains(a.body, `"daily_api_used":100,"daily_api_remaining":0`) {
 		t.Errorf("%v %s", a.header, a.body)
@@ -85,7 +85,8 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 	}
 }
 
-// The daily cap must never prevent an opt-out. So calls that only stop messages work over the cap, and are counted.
+// The daily cap must never prevent an opt-out. So calls that only stop messages are allowed over the cap, but they are
+// counted.
 func TestStopsWorkOverTheCap(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stopsWorkOverTheCapTest)
@@ -108,7 +109,7 @@ func stopsWorkOverTheCapTest(t *testing.T, s *service) {
 	if a := s.must(nil, "POST", "/api/stop/"+id, key, `{"phone":"3331234567"}`); !strings.Contains(a.body, `"daily_api_used":105`) {
 		t.Error(a.body)
 	}
-	// The day of the cap ends at midnight in Rome.
+	// The cap's day ends at midnight in Rome.
 	s.clock.Set(time.Date(2026, 11, 20, 22, 59, 59, 0, time.UTC))
 	if a := s.call("POST", "/api/start/"+id, key, `{"phone":"3331234567","testo":"t"}`); a.status != 429 || a.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v", a.status, a.header)
@@ -157,7 +158,7 @@ func accountsThatMayNotSendTest(t *testing.T, s *service) {
 			}
 		}
 	}
-	// A test account that was made on 20 November ends after 4 December, in Rome.
+	// A test account created on 20 November expires after 4 December, in the zone of Rome.
 	s.clock.Set(time.Date(2026, 12, 4, 22, 59, 59, 0, time.UTC))
 	check("on the last day", func(bool) bool { return false })
 	s.clock.Advance(time.Second)
@@ -168,7 +169,7 @@ func accountsThatMayNotSendTest(t *testing.T, s *service) {
 	check("suspended", func(bool) bool { return true })
 }
 
-// brokenStore is a store that finds keys, and fails all other calls.
+// brokenStore is a store that finds keys, but fails all other calls.
 type brokenStore struct {
 	puntuale.Operator
 	err error

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// files stands for a network that keeps one file. The reference of the reply's media names it.
+// files is a network that stores one file. The reference in the reply's media names this file.
 type files struct{}
 
 func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
@@ -19,8 +19,8 @@ func (files) OpenMedia(_ context.Context, _ puntuale.Session, m puntuale.ReplyMe
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(strings.NewReader("<script>")), Size: 8}, nil
 }
 
-// TestReplyMedia: a file that came with a reply is a download, and no browser runs it. If the network forgot the file,
-// the status is 410.
+// TestReplyMedia: a reply's file is sent as a download, so that no browser runs it. If the network no longer has the
+// file, the status is 410.
 func TestReplyMedia(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true, opener: files{}}, func(t *testing.T, s *service) {

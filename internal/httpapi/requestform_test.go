@@ -41,8 +41,8 @@ func TestTidyQuery(t *testing.T) {
 	}
 }
 
-// Tidying a query twice gives the same result as tidying it once. A part that cannot be decoded stays visible, and no
-// value is lost.
+// Tidying a query twice gives the same result as tidying it once. A part that cannot be decoded stays in the query, and
+// no value is lost.
 func FuzzTidyQuery(f *testing.F) {
 	for _, seed := range []string{
 		"message_ids[]=1&message_ids%5B0%5D=2,3&api_key=ck_x", "phones=+39,,&dry_run", "a=%zz", "a=1;b=2", "&=&==", "%", "a=%00%ff",

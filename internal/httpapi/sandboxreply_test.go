@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// TestSandboxReply: a phone of the simulated network replies as a person in a real network does. The same reply counts
-// once.
+// TestSandboxReply: a simulated phone replies in the same way as a person in a real network. The same reply is stored
+// only once.
 func TestSandboxReply(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -44,7 +44,7 @@ func TestSandboxReply(t *testing.T) {
 		if len(all) != 1 || all[0].Text != "Sì, a domani" || all[0].Phone != first.Phone || all[0].Session.String() != first.Session || all[0].NetworkID != "n1" || all[0].Kind != puntuale.ReplyText || all[0].Own {
 			t.Errorf("kept %+v", all)
 		}
-		// An idempotency key can take the place of the id. Without both, each reply is a new message.
+		// An idempotency key can replace the id. Without both, each reply is a new message.
 		for _, want := range []int{2, 2} {
 			s.must(nil, "POST", path, a.Key, `{"phone":"3331234567","text":"con chiave"}`, "Idempotency-Key", "k1")
 			if n := len(replies()); n != want {

@@ -32,7 +32,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// morning is the moment at which the tests' clocks begin: a Friday, 10:30 in Rome.
+// morning is the time at which the tests' clocks begin: a Friday, 10:30 in Rome.
 var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
 
 // service is the complete API on its own store, with one partner.
@@ -70,13 +70,13 @@ func databases(t *testing.T, o options, test func(*testing.T, *service)) {
 
 // options change a service before it starts.
 type options struct {
-	operator func(puntuale.Operator) puntuale.Operator // puts something between control and the store
+	operator func(puntuale.Operator) puntuale.Operator // wraps the store that control uses
 	sandbox  bool
 	rate     float64
 	driver   storetest.Driver // nil: SQLite
 	public   string           // the service's address
 	opener   puntuale.MediaOpener
-	internet bool // receivers of webhooks must be public; else they may be on this machine
+	internet bool // true: receivers of webhooks must be public; false: they may be on this machine
 }
 
 func newService(t *testing.T, o options) *service {
@@ -165,7 +165,7 @@ func (s *service) send(r *http.Request) response {
 	return a
 }
 
-// must makes a call that must succeed. It decodes the answer into v, if v is not nil.
+// must makes a call that must succeed. If v is not nil, it decodes the answer into v.
 func (s *service) must(v any, method, target, key, body string, header ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body, header...)
@@ -180,7 +180,7 @@ func (s *service) must(v any, method, target, key, body string, header ...string
 	return a
 }
 
-// newClient creates a client of the type and returns its key.
+// newClient creates a client of the account type, and returns its key.
 func (s *service) newClient(email, accountType string) string {
 	s.t.Helper()
 	var created struct {
@@ -201,8 +201,8 @@ func (s *service) newSequence(key, steps string) string {
 	return created.ID
 }
 
-// Steps that most tests use. The first leaves at once, the second an hour after the call, the third on the day before
-// an appointment.
+// Steps that most tests use. stepNow leaves immediately. The second step leaves an hour after the call, and the third
+// step on the day before an appointment.
 const (
 	stepNow   = `{"text":"Ciao {{nome|amico}}","timing":{"anchor":"start","offset":{"amount":0}}}`
 	stepLater = `{"text":"Tra un'ora: {{testo}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours","direction":"after"}}}`
@@ -217,7 +217,7 @@ type started struct {
 	Remaining int64    `json:"daily_api_remaining"`
 }
 
-// wakeups collects the wakeups that a dispatcher would get.
+// wakeups collects the wakeups that are meant for a dispatcher.
 type wakeups struct {
 	mu  sync.Mutex
 	got []wakeup
@@ -234,7 +234,7 @@ func (h *wakeups) take(session puntuale.SessionID, due time.Time) {
 	h.got = append(h.got, wakeup{session, due})
 }
 
-// drain returns the wakeups since its last call.
+// drain returns the wakeups since the last drain.
 func (h *wakeups) drain() []wakeup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +260,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// golden compares a text with a file in testdata, or with the flag writes the file.
+// golden compares a text with a file in testdata. With the flag -update, it writes the file instead.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -279,7 +279,7 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
-// messageMark stands for a keyed hash.
+// messageMark is a simple replacement for a keyed hash.
 func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, client, session, chat, id)))
 }

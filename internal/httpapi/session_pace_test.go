@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A session has the pace that the caller asked for. Without one, sessions of real numbers get a cautious pace. A change
-// leaves values that it does not name as they are.
+// A session has the pace in the call. If the call contains none, sessions of real numbers get a cautious pace. A change
+// does not affect values that it does not contain.
 func TestSessionPace(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlips: a slip must not look like a success. If a call probably does not say what its caller meant, it is refused
-// and does nothing.
+// TestSlips: a slip must not look like a success. If a call probably contains a mistake, it is refused and does
+// nothing.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -26,7 +26,7 @@ func TestSlips(t *testing.T) {
 	})
 }
 
-// A caller that asks for a dry run does not want to send, no matter how the parameter is spelled.
+// A caller that requests a dry run does not want to send, even if the parameter is misspelled.
 func slipDryRun(t *testing.T, s *service) {
 	key := s.newClient("dry@x", "test")
 	single := `{"phone":"3331234567","text":"x"}`
@@ -80,7 +80,7 @@ func slipMembers(t *testing.T, s *service) {
 	if got := s.must(nil, "GET", one+"/snapshot", s.partner, ""); !strings.Contains(got.body, `"credits":"100"`) {
 		t.Error(got.body)
 	}
-	// The bodies and answers of all other calls may have more members. The document must not forbid this.
+	// The bodies and answers of all other calls may contain more members. The document must not forbid this.
 	document := s.must(nil, "GET", "/openapi.json", "", "").body
 	if n := strings.Count(document, `"additionalProperties":false`); n != 14 {
 		t.Errorf("%d objects are closed", n)
@@ -107,7 +107,7 @@ func slipOfficial(_ *testing.T, s *service) {
 	s.must(nil, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":null}`)
 }
 
-// A text that is no id is left out, as an unknown id is.
+// A text that is not an id is ignored, like an unknown id.
 func slipIDs(t *testing.T, s *service) {
 	key := s.newClient("ids@x", "test")
 	sent := s.must(nil, "POST", "/api/messages", key, `{"phone":"3331234567","text":"x"}`)
@@ -140,7 +140,7 @@ func slipWording(t *testing.T, s *service) {
 	}
 }
 
-// The location of a fault names the bound that the caller gave.
+// The location of a fault is the name of the bound in the caller's query.
 func slipPeriods(t *testing.T, s *service) {
 	a := s.newAccount("periods@x", "full")
 	for _, path := range []string{"/api/messages/statusByPeriod", "/api/messages"} {
@@ -151,7 +151,8 @@ func slipPeriods(t *testing.T, s *service) {
 	}
 }
 
-// A key that calls more often than its rate allows must wait. Other keys need not wait. Refused calls are not counted.
+// A key that calls more often than its rate allows must wait. Other keys do not have to wait. Refused calls are not
+// counted.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{rate: 1.5})

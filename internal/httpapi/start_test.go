@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A call with an idempotency key has its effect once, even if it comes several times, also at the same time.
+// A call with an idempotency key has its effect once, even if it is repeated, or sent several times at once.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -43,7 +43,7 @@ func TestIdempotency(t *testing.T) {
 		if fresh != 1 || !strings.Contains(answers[0].Body.String(), `"daily_api_used":1,`) || !strings.Contains(answers[0].Body.String(), `"skipped"`) {
 			t.Errorf("%d calls were not repeats; %s", fresh, answers[0].Body)
 		}
-		// A refusal is not kept. An idempotency key belongs to one path.
+		// A refusal is not stored. An idempotency key is valid for one path.
 		if a := s.call("POST", "/api/start/"+id, key, `{"phone":"x"}`, "Idempotency-Key", "other"); a.status != 422 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
@@ -54,7 +54,7 @@ func TestIdempotency(t *testing.T) {
 		if a := s.must(nil, "POST", "/api/start/"+second, key, body, "Idempotency-Key", "once"); a.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%v %s", a.header, a.body)
 		}
-		// The answer stays kept after the sequence was deleted.
+		// The answer is still stored after the sequence was deleted.
 		s.must(nil, "DELETE", "/api/sequences/"+id+"?pending=cancel", key, "")
 		a := s.must(nil, "POST", "/api/start/"+id, key, body, "Idempotency-Key", "once")
 		if a.body+"\n" != answers[0].Body.String() || a.header.Get("Idempotent-Replayed") != "true" {
@@ -108,7 +108,7 @@ func TestCapIsExact(t *testing.T) {
 	})
 }
 
-// A dry run stores and counts nothing. A start that follows does what the dry run showed.
+// A dry run stores nothing and counts nothing. The start that follows does what the dry run showed.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, dryRunTest)
@@ -139,7 +139,7 @@ func dryRunTest(t *testing.T, s *service) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
 	}
-	for _, name := range []string{"dryRun", "dry-run", "DRY_RUN", "Dry_Run", "dryrun"} { // a slip that would send if the parameter were ignored
+	for _, name := range []string{"dryRun", "dry-run", "DRY_RUN", "Dry_Run", "dryrun"} { // each of these slips would send if the parameter were ignored
 		a := s.call("POST", "/api/start/"+id+"?"+name+"=true", key, body)
 		if a.status != 422 || !slices.Equal(a.locations(), []string{"query." + name}) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -169,7 +169,8 @@ func dryRunTest(t *testing.T, s *service) {
 	}
 }
 
-// The dispatcher gets a wakeup for each start, with its earliest moment. It also gets one when a session changes.
+// The dispatcher gets a wakeup for each start, with the earliest due time. It also gets a wakeup when a session
+// changes.
 func TestWakeups(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, wakeupsTest)
@@ -236,7 +237,7 @@ func startTimezoneTest(t *testing.T, s *service) {
 	}
 }
 
-// A call's if_running overrides the sequence's. A deleted sequence can still be stopped.
+// if_running in a call overrides the sequence's if_running. A deleted sequence can still be stopped.
 func TestIfRunningAndStop(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -282,7 +283,7 @@ func TestIfRunningAndStop(t *testing.T) {
 	})
 }
 
-// Lists come in pages that neither skip nor repeat a row.
+// Lists come in pages. No row is skipped or repeated.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -312,8 +313,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// A client gets a session of the server's default kind, unless the call says otherwise. No two clients of a partner
-// have the same login.
+// A client gets a session of the server's default kind, unless the call gives another kind. Two clients of one partner
+// cannot have the same login.
 func TestCreateClient(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range []bool{false, true} {

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// tenant is a client that has one of everything.
+// tenant is a client that has one thing of each kind.
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // of the session with devices
 	contact, webhook, automation                                                                                string
-	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that was started
+	campaign, ready, digest, running                                                                            string // campaigns: one draft, one with a check, and one that is started
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -77,7 +77,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	return c
 }
 
-// newCampaign makes a draft with one recipient.
+// newCampaign creates a draft with one recipient.
 func (s *service) newCampaign(key, email string) string {
 	s.t.Helper()
 	var made struct{ ID string }
@@ -102,7 +102,7 @@ type linkedDevice struct {
 	Device struct{ ID string }
 }
 
-// deviceCode asks for a one-time code that links a device.
+// deviceCode requests a one-time code that links a device.
 func (s *service) deviceCode(key, session string) string {
 	s.t.Helper()
 	var offered struct {
@@ -118,7 +118,7 @@ func (s *service) linkDevice(key, session, name string, members ...string) (d li
 	return d
 }
 
-// keyFor returns the key that an operation takes.
+// keyFor returns the key that an operation requires.
 func (c tenant) keyFor(s *service, path string, partner bool) string {
 	switch {
 	case partner:
@@ -131,12 +131,12 @@ func (c tenant) keyFor(s *service, path string, partner bool) string {
 	return c.key
 }
 
-// operations has one good call of each documented operation. In a path or a body, names such as {session} stand for the
-// caller's own things.
+// operations contains one valid call of each documented operation. In a path or a body, names such as {session} stand
+// for the caller's own things.
 var operations = map[string]struct {
 	method, path, body string
 	partner            bool
-	foreign            string // the status if the call names another tenant's thing: "404", or "" if the call names nothing
+	foreign            string // the status if the call names another tenant's thing: "404"; "": the call names no thing
 	last               bool   // the call removes things that other operations need
 }{
 	"createClient":          {"POST", "/api/client/create", `{"name":"x","email":"new@x","password":"p","phone":"1"}`, true, "", false},
@@ -281,7 +281,7 @@ func loadPaths(t *testing.T) map[string]*openapi3.PathItem {
 	return doc.Paths.Map()
 }
 
-// documented lists the operations of the OpenAPI document.
+// documented returns the operations in the OpenAPI document.
 func documented(t *testing.T) []string {
 	t.Helper()
 	var ids []string
@@ -294,8 +294,8 @@ func documented(t *testing.T) []string {
 	return ids
 }
 
-// Every operation answers 200 if it is called as the document says. An operation that has no row in operations fails
-// the test.
+// Every operation answers 200 if it is called as the document describes. The test fails for an operation that has no
+// row in operations.
 func TestDocumentedCalls(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -330,7 +330,7 @@ func TestDocumentedCalls(t *testing.T) {
 		r = httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		want := 200
-		if id == "getReplyMedia" || id == "getDelivery" { // nobody wrote, and nothing was delivered; other tests cover these operations
+		if id == "getReplyMedia" || id == "getDelivery" { // nobody replied and nothing was delivered; other tests cover these operations
 			want = 404
 		}
 		if a := s.send(r); a.status != want {
@@ -340,8 +340,8 @@ func TestDocumentedCalls(t *testing.T) {
 }
 
 // Each operation is called with every key that must fail: no key, a revoked key, and a key of the other side. It is
-// also called with its own key on things of another client or another partner. The answer is byte for byte the answer
-// for things that do not exist. Nothing of the other tenant is shown or changed.
+// also called with a valid key for things of another client or another partner. The answer must be byte for byte the
+// same as for things that do not exist. Nothing of the other tenant is shown or changed.
 func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -373,14 +373,14 @@ func TestKeysAndTenants(t *testing.T) {
 			if strings.HasPrefix(op.path, "/device") {
 				right, wrong, revoked = own.token, own.key, own.ended
 			}
-			if id == "linkDevice" { // the code of this call stands for a key
+			if id == "linkDevice" { // the code in this call replaces a key
 				continue
 			}
 			for why, c := range map[string]struct {
 				key    string
 				status int
 			}{"the other side's key": {wrong, 403}, "no key": {"", 401}, "a revoked key": {revoked, 401}} {
-				if c.status == 403 && strings.HasPrefix(op.path, "/api/webhooks") { // both sides have webhooks of their own, so either key works
+				if c.status == 403 && strings.HasPrefix(op.path, "/api/webhooks") { // clients and partners have their own webhooks, so both keys are accepted
 					continue
 				}
 				if a := s.call(op.method, own.fill(op.path), c.key, own.fill(op.body)); a.status != c.status {
@@ -396,14 +396,14 @@ func TestKeysAndTenants(t *testing.T) {
 			}
 			got := s.call(op.method, foreign.fill(op.path), right, foreign.fill(op.body))
 			none := s.call(op.method, missing.fill(op.path), right, missing.fill(op.body))
-			if id == "getClientExpirations" { // the answer repeats the ids that the caller asked for
+			if id == "getClientExpirations" { // the answer repeats the ids in the request
 				got.body = strings.ReplaceAll(got.body, `"value":`+foreign.client, `"value":`+nobody)
 			}
 			if got.body != none.body || fmt.Sprint(got.status) != op.foreign || none.status != got.status {
 				t.Errorf("%s: foreign %d %s\nmissing %d %s", id, got.status, got.body, none.status, none.body)
 			}
 		}
-		// The next calls act on all data of the caller, or name another client's session in the body.
+		// The next calls change all data of the caller, or contain another client's session in the body.
 		s.must(nil, "POST", "/api/messages/cancel/pending", own.key, "")
 		s.must(nil, "DELETE", "/api/blacklist/remove", own.key, `{"phone":"`+other.phone+`"}`)
 		mixed := tenant{sequence: own.sequence, session: other.session}
@@ -416,7 +416,7 @@ func TestKeysAndTenants(t *testing.T) {
 	})
 }
 
-// everything returns all data of a client that its key and its partner's key can read.
+// everything returns all data of a client that the client's key and its partner's key can read.
 func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder

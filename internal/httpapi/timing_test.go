@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A step must say when it leaves. A step without timing is refused. It is not sent at once.
+// A step must contain its timing. A step without timing is refused, because otherwise it would be sent immediately.
 func TestStepsNeedTiming(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stepsNeedTimingTest)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// trial is the part of a trial's answer that tests look at.
+// trial is the part of a trial's answer that tests check.
 type trial struct {
 	Would bool
 	Why   []struct {
@@ -29,7 +29,7 @@ type trial struct {
 	}
 }
 
-// says is a trial in one line: what does not hold, and what each start or send would do.
+// says returns a trial in one line: the conditions that do not hold, and what each start or send would do.
 func (x trial) says() string {
 	var b strings.Builder
 	fmt.Fprint(&b, x.Would)
@@ -59,7 +59,7 @@ func (x trial) says() string {
 	return b.String()
 }
 
-// TestTrialPlans: a trial answers what planning each start and send would answer, and stores nothing.
+// TestTrialPlans: a trial returns what planning each start and send would return, and stores nothing.
 func TestTrialPlans(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -87,7 +87,7 @@ func TestTrialPlans(t *testing.T) {
 		try(both, anna, `true | 1: 20T09:30 "Ricevuto" | 2: 20T09:30 "Ciao Anna" 21T09:30 "Domani"`)
 		try(both, bruno, `false !automation.refused | 1: 20T09:30 "Ricevuto" | 2: automation.refused at nome`)
 
-		// Dates: a birthday is planned for its next day. Steps that are past follow if_past.
+		// Dates: a birthday is planned for its next occurrence. Steps in the past follow if_past.
 		dated := func(field, past string) string {
 			return s.newSequence(a.Key, `{"text":"Prima","timing":{"anchor":"`+field+`","offset":{"amount":3,"unit":"days","direction":"before"},"at":"09:00","if_past":"`+past+`"}},
  {"text":"Auguri","timing":{"anchor":"`+field+`","offset":{"amount":0,"unit":"days","direction":"after"},"at":"09:00","if_past":"`+past+`"}}`)
@@ -100,7 +100,7 @@ func TestTrialPlans(t *testing.T) {
 		try(rule(visit, start(dated("visita", "send_now"))), anna, `true | 0: 20T09:30 "Auguri" skips 0`)
 		try(rule(visit, start(dated("visita", "reject"))), anna, `false !automation.refused | 0: automation.refused at steps[0].timing at steps[1].timing`)
 
-		// What the messages would meet is a warning: the rule acts nevertheless.
+		// Problems of the messages are only warnings, because the rule acts in any case.
 		promo := rule(reply, `{"kind":"send","text":"Sconto","purpose":"marketing"}`)
 		try(promo, bruno, `true | 0: 20T09:30 "Sconto" warns no_consent`)
 		s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3339876543"}`)
@@ -112,7 +112,7 @@ func TestTrialPlans(t *testing.T) {
 
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"credits":100}`)
 
-		// A sequence under way, the most in a day, and what is gone.
+		// Cases: the sequence is already running, the daily limit is reached, and things were deleted.
 		const later = `{"text":"Più tardi","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours","direction":"after"}}}`
 		skip := s.newSequence(a.Key, later)
 		s.must(nil, "PUT", "/api/sequences/"+skip, a.Key, `{"name":"Una alla volta","if_running":"skip","steps":[`+later+`]}`)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A refusal that does not depend on the body does not wait for the body. The test sends half of the body, and never the
-// rest.
+// A refusal that does not depend on the body does not wait for the body. The test sends half of the body, and never
+// sends the rest.
 func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -57,8 +57,8 @@ func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// Some callers look for the answer only after they sent the whole body. They must find the answer. The server does not
-// wait long for a caller that stops sending.
+// Some callers read the answer only after they have sent the whole body. They must still get the answer. The server
+// does not wait long for a caller that stops sending.
 func TestRefusalOfALargeBodyIsRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

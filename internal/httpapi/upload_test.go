@@ -17,7 +17,8 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// openUpload begins an upload that ends only when finish is called. begun is closed when the server reads the body.
+// openUpload begins an upload that ends only when finish is called. begun is closed when the server begins to read the
+// body.
 func (s *service) openUpload(key, id string) (begun chan struct{}, finish func() (status int)) {
 	s.t.Helper()
 	begun = make(chan struct{})
@@ -29,7 +30,7 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 		r.Header.Set("Content-Type", "text/csv")
 		r.ContentLength = -1
 		answered <- s.send(r).status
-		_ = body.Close() // the server does not read a refused upload, so the sender must be ended
+		_ = body.Close() // the server does not read a refused upload, so the sender must be unblocked
 	}()
 	go func() {
 		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // the server read this line
@@ -44,8 +45,8 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 }
 
 // TestUploadsAtTheSameTime: a server reads at most sixteen lists at the same time, and at most eight for the clients of
-// one partner. It refuses further uploads before it reads their file, and says when to try again. Nothing of a refused
-// upload is stored.
+// one partner. It refuses further uploads before it reads their file, with a time for the next try. It stores nothing
+// of a refused upload.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -99,7 +100,7 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 	})
 }
 
-// TestRefusedRowsThatBreakOff: if the server cannot read all rows, the caller notices that the file is not complete.
+// TestRefusedRowsThatBreakOff: if the server cannot read all rows, the caller can see that the file is not complete.
 func TestRefusedRowsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -120,7 +121,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if full {
 					w = &onceWritten{ResponseWriter: w, do: func() {
-						if _, _, err := gate.Enter(t.Context(), admission.CallerKey{}, admission.PriorityWrite); err != nil { // this call never gives its seat back
+						if _, _, err := gate.Enter(t.Context(), admission.CallerKey{}, admission.PriorityWrite); err != nil { // this call never returns its seat
 							t.Error(err)
 						}
 					}}
@@ -132,7 +133,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Header.Set("Authorization", "Bearer "+key)
-			r.Header.Set("Accept-Encoding", "identity") // if it were compressed, all rows would fit into one packet
+			r.Header.Set("Accept-Encoding", "identity") // a compressed answer would fit into one packet
 			answer, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
@@ -147,7 +148,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 	})
 }
 
-// onceWritten runs a function before the first bytes of an answer.
+// onceWritten calls a function before the first bytes of an answer.
 type onceWritten struct {
 	http.ResponseWriter
 	do func()

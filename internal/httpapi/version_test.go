@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Things that people edit show their version. A change with If-Match succeeds only if the thing still has a version
-// that If-Match names.
+// Answers about things that people edit contain a version. A change with If-Match succeeds only if If-Match names the
+// thing's present version.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, versionsTest)

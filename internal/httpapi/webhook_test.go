@@ -23,12 +23,12 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// newWebhooks makes the webhooks of a service. If plain is true, receivers are on this machine and are reached by http.
+// newWebhooks makes the webhooks of a service. If plain is true, receivers are on this machine and use http.
 func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
 	return newWebhooksWith(inboxes{}, tenants, vault, c, plain)
 }
 
-// newWebhooksWith makes webhooks, and links to a given server of Chatwoot.
+// newWebhooksWith makes webhooks, with links to the given Chatwoot server.
 func newWebhooksWith(chatwoot puntuale.ChatwootCaller, tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
 	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
@@ -41,7 +41,7 @@ func newWebhooksWith(chatwoot puntuale.ChatwootCaller, tenants puntuale.TenantSt
 	})
 }
 
-// inboxes stands in for all servers of Chatwoot. The calls themselves are tested with a server of their own (package chatwoot).
+// inboxes replaces all Chatwoot servers. Package chatwoot tests the calls themselves with its own server.
 type inboxes struct{ puntuale.ChatwootCaller }
 
 func (inboxes) MakeInbox(_ context.Context, _ puntuale.ChatwootLink, token, _, _ string) (int64, error) {
@@ -51,7 +51,8 @@ func (inboxes) MakeInbox(_ context.Context, _ puntuale.ChatwootLink, token, _, _
 	return 7, nil
 }
 
-// TestChatwootCalls: each fault is named at its place, a link that Chatwoot refuses stays unfinished, and the token is never shown.
+// TestChatwootCalls: each fault is reported at its location. A link that Chatwoot refuses stays unfinished. The token
+// is never shown.
 func TestChatwootCalls(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{internet: true})
@@ -77,7 +78,7 @@ func TestChatwootCalls(t *testing.T) {
 	}
 }
 
-// slowInboxes is a server of Chatwoot that answers when the test lets it.
+// slowInboxes is a Chatwoot server that answers when the test allows it.
 type slowInboxes struct {
 	puntuale.ChatwootCaller
 	asked, answer chan struct{}
@@ -93,8 +94,8 @@ func (s slowInboxes) MakeInbox(ctx context.Context, _ puntuale.ChatwootLink, _, 
 	}
 }
 
-// TestSlowChatwootHoldsNoSeat: a call that waits for Chatwoot leaves its seat to others, although it waits longer than any call may wait for
-// a seat. Then it succeeds.
+// TestSlowChatwootHoldsNoSeat: while a call waits for Chatwoot, other calls can use its seat. The call succeeds even
+// though it waits longer than any call may wait for a seat.
 func TestSlowChatwootHoldsNoSeat(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{internet: true})
@@ -141,8 +142,8 @@ type issuedWebhook struct {
 	Active                       bool
 }
 
-// TestWebhooks makes, lists, changes and removes webhooks of a client and of a partner. Client and partner do not see
-// each other's webhooks.
+// TestWebhooks creates, lists, changes and deletes webhooks of a client and of a partner. Neither of them sees the
+// other's webhooks.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true, internet: true}, func(t *testing.T, s *service) {
@@ -225,7 +226,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// TestWebhookOnce: a repeat under the same Idempotency-Key gives the same secret, and no second webhook.
+// TestWebhookOnce: a repeat with the same Idempotency-Key gets the same secret, and creates no second webhook.
 func TestWebhookOnce(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -242,8 +243,8 @@ func TestWebhookOnce(t *testing.T) {
 	})
 }
 
-// TestWebhookTest: the test event arrives with a signature. After a rotation, the old secret signs, too, for some time.
-// The call shows the receiver's answer.
+// TestWebhookTest: the test event arrives with a signature. For some time after a rotation, the old secret signs, too.
+// The answer contains the receiver's answer.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -309,7 +310,7 @@ func TestFeed(t *testing.T) {
 			Next int64 `json:"next_after"`
 		}
 		var got feed
-		for _, key := range []string{a.Key, b.Key} { // from the first read on, the feed gets events
+		for _, key := range []string{a.Key, b.Key} { // a feed gets events only after its first read
 			if body := s.must(nil, "GET", "/api/events", key, "").body; body != `{"events":[],"next_after":0}` {
 				t.Errorf("an empty feed: %s", body)
 			}

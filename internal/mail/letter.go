@@ -20,16 +20,17 @@ import (
 //go:embed text
 var texts embed.FS
 
-// kinds are the files of words, text/NAME.LANGUAGE.txt, of each kind of e-mail.
+// kinds are the names of the text files, text/NAME.LANGUAGE.txt, for each kind of e-mail.
 var kinds = map[puntuale.MailKind]string{puntuale.MailReset: "reset", puntuale.MailInvitation: "invitation", puntuale.MailNotices: "notice"}
 
-// languages are those of the files; the first is the default.
+// languages are the languages of the text files. The first one is the default.
 var languages = []string{"it", "en"}
 
-// layoutTable has the templates by kind and language. The words are one file for both layouts.
+// layoutTable contains the templates, by kind and language. The text and the HTML of an e-mail share one file of
+// sentences.
 type layoutTable map[string]layout
 
-// layout writes one kind of e-mail in one language.
+// layout contains the templates of one kind of e-mail in one language.
 type layout struct {
 	text *plain.Template
 	html *template.Template
@@ -54,7 +55,7 @@ func readLayouts() (layoutTable, error) {
 	return all, nil
 }
 
-// content is what a reader sees.
+// content is an e-mail as its reader sees it.
 type content struct {
 	Sender  string
 	Subject string
@@ -62,11 +63,11 @@ type content struct {
 	HTML    string
 }
 
-// letterContent is what the templates show.
+// letterContent contains the values for the templates.
 type letterContent struct {
 	Brand    string
 	Colour   string
-	Ink      string // a colour for text that is readable on Colour
+	Ink      string // a colour for text on Colour that is easy to read
 	Language string
 	To       string
 	Link     string
@@ -74,19 +75,19 @@ type letterContent struct {
 	More     int
 }
 
-// noticeContent is a notice as the templates show it.
+// noticeContent contains the values of one notice for the templates.
 type noticeContent struct {
 	Title, Text, Link string
 	At                string
 }
 
-// saying are how the languages say a reason and a moment.
+// saying contains, for each language, the sentences of reasons and the format of times.
 var saying = map[string]struct {
 	catalogue.Language
 	moment string
 }{"it": {catalogue.Italian, "02/01/2006, 15:04"}, "en": {catalogue.English, "2 January 2006, 15:04"}}
 
-// standardColour is the product's own.
+// standardColour is the product's own colour, for partners without a colour.
 const standardColour = "#0b6e63"
 
 func (w layoutTable) content(l puntuale.Letter) (content, error) {
@@ -121,10 +122,10 @@ func (w layoutTable) content(l puntuale.Letter) (content, error) {
 	return c, nil
 }
 
-// oneLine keeps a name that a person chose from beginning another line of the header.
+// oneLine joins the lines of a text. A name that a person chose could otherwise begin a new line of the header.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// inkOn is white or almost black, whichever is easier to read on the colour (the contrast of WCAG).
+// inkOn returns white or almost black: the one with more contrast to the colour (WCAG).
 func inkOn(colour string) string {
 	n, err := strconv.ParseUint(strings.TrimPrefix(colour, "#"), 16, 32)
 	if err != nil {
@@ -146,7 +147,7 @@ func inkOn(colour string) string {
 	return "#ffffff"
 }
 
-// CheckSender returns what is wrong with the sender's address, or "" if it is right.
+// CheckSender returns what is wrong with a sender's address, or "" if nothing is.
 func CheckSender(address string) string {
 	parsed, err := mail.ParseAddress(address)
 	if err != nil || parsed.Name != "" || parsed.Address != address {

@@ -22,7 +22,7 @@ import (
 
 const from = "no-reply@agenzia.example"
 
-// world is a mailer on a real queue, with a mail server.
+// world contains a mailer, its queue in a real store, and a mail server.
 type world struct {
 	*mail.Mailer
 	*mailtest.Server
@@ -36,7 +36,7 @@ type world struct {
 	results map[string]int
 }
 
-// secure is the address of a server that demands TLS and a password.
+// secure returns the address of a server that requires TLS and a password.
 func secure(scheme string) string {
 	return scheme + "://" + url.QueryEscape(mailtest.User) + ":" + url.PathEscape(mailtest.Password) + "@" + mailtest.Host
 }
@@ -92,7 +92,7 @@ func (w *world) round() {
 	}
 }
 
-// The method is checks how many attempts ended in each way.
+// The method is checks how many attempts had each result.
 func (w *world) is(taken, failed, givenUp int) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -102,7 +102,7 @@ func (w *world) is(taken, failed, givenUp int) {
 	}
 }
 
-// TestMail: each way to a mail server, with what a reader gets.
+// TestMail sends an e-mail through each kind of mail server, and checks what the reader gets.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestMail(t *testing.T) {
 			if r := all[0]; r.From != from || r.To != "utente1@example.com" || r.TLS != c.tls || r.User != c.user {
 				t.Errorf("received %+v", r)
 			}
-			w.round() // nothing is left
+			w.round() // a second round, which must send nothing
 			if len(w.Received()) != 1 {
 				t.Error("sent twice")
 			}
@@ -138,7 +138,8 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestLetter: text and HTML in the reader's language with the partner's brand, which cannot break out of its place.
+// TestLetter checks an e-mail's text and HTML in the reader's language. The partner's brand must not be able to change
+// other parts of the e-mail.
 func TestLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
@@ -174,7 +175,8 @@ func TestLetter(t *testing.T) {
 	}
 }
 
-// TestRefused: 4xx is tried again, later and later. 5xx is given up, for that e-mail alone. No address is logged.
+// TestRefused: after a code 4xx the e-mail is sent again, with growing waits. After a code 5xx only that e-mail is
+// given up. No address is logged.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtp"), mailtest.Options{})
@@ -190,7 +192,7 @@ func TestRefused(t *testing.T) {
 	w.is(0, 2, 0)
 	w.clock.Advance(time.Minute)
 	w.round()
-	w.is(0, 2, 0) // the second wait is longer
+	w.is(0, 2, 0) // no attempt, because the second wait is longer
 	w.Recipients(nil)
 	w.Data(mailtest.Refuse(452))
 	w.clock.Advance(time.Minute)
@@ -227,7 +229,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestServerAway: a mail server that is down costs one attempt a claim, loses nothing, and is asked again for 24 hours.
+// TestServerAway: while a mail server is down, each claim makes one attempt. No e-mail is lost, and each is tried for
+// 24 hours.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
@@ -240,7 +243,7 @@ func TestServerAway(t *testing.T) {
 	}
 	w.clock.Advance(3 * time.Hour)
 	w.Start()
-	for len(w.Received()) < 20 { // the e-mails that one failure left are due, or will be soon
+	for len(w.Received()) < 20 { // the e-mails that were skipped after the failed attempt are due soon
 		w.round()
 		w.clock.Advance(time.Minute)
 	}
@@ -268,7 +271,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: an e-mail whose answer was lost is sent again, with the same Message-ID.
+// TestBrokenOff: if the answer to an e-mail is lost, the e-mail is sent again with the same Message-ID.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
@@ -286,7 +289,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestSlowServer: a server that hangs is left when the service stops. The e-mail waits for another attempt.
+// TestSlowServer: if a server hangs when the service stops, the attempt is ended. The e-mail waits for another attempt.
 func TestSlowServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
@@ -310,7 +313,8 @@ func TestSlowServer(t *testing.T) {
 	w.is(1, 1, 0)
 }
 
-// TestUntrusted: no e-mail and no password goes to a server that cannot prove its name, offers no TLS, or does not know us.
+// TestUntrusted: some servers get no e-mail and no password. They cannot prove their name, offer no TLS, or refuse our
+// password.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -340,7 +344,7 @@ func TestUntrusted(t *testing.T) {
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := w.Dial(ctx, network, addr)
 				if err == nil {
-					err = conn.SetDeadline(time.Now().Add(2 * time.Second)) // both sides wait for the other to begin
+					err = conn.SetDeadline(time.Now().Add(2 * time.Second)) // because client and server each wait for the other to begin
 				}
 				return shortened{conn}, err
 			}
@@ -364,12 +368,12 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// shortened keeps the deadline that the test set.
+// shortened ignores later deadlines, so that the test's own deadline stays.
 type shortened struct{ net.Conn }
 
 func (shortened) SetDeadline(time.Time) error { return nil }
 
-// TestNotNeeded: what is not needed any more ends without an attempt. What cannot be read now waits.
+// TestNotNeeded: an e-mail that is no longer needed ends without an attempt. An e-mail that cannot be read now waits.
 func TestNotNeeded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, secure("smtps"), mailtest.Options{Implicit: true})
@@ -396,7 +400,8 @@ func TestNotNeeded(t *testing.T) {
 	w.is(1, 0, 0)
 }
 
-// TestServerAddress: what is no address of a mail server is refused, and a fault never repeats the password.
+// TestServerAddress: texts that are not the address of a mail server are refused. The error never contains the
+// password.
 func TestServerAddress(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "mail.example.com", "http://a:segreta@mail.example.com", "smtp://", "smtps://a:segreta@mail.example.com:0", "smtps://a:segreta@mail.example.com:x",

@@ -18,31 +18,31 @@ import (
 const (
 	claimed  = 16              // e-mails of one claim
 	atOnce   = 4               // connections to the mail server
-	endWrite = 5 * time.Second // the time to record how an attempt ended, also while the server stops
+	endWrite = 5 * time.Second // the time limit for recording the result, also while the server stops
 
-	firstWait = time.Minute // after a failed attempt; it doubles with each
+	firstWait = time.Minute // the wait after the first failed attempt; it doubles after each further one
 	longWait  = time.Hour
 )
 
-// Results of attempts, for figures.
+// Results of attempts, for the metrics.
 const (
-	Taken   = "taken"    // the mail server took it
-	Failed  = "failed"   // it is tried again
+	Taken   = "taken"    // the mail server accepted the e-mail
+	Failed  = "failed"   // another attempt will follow
 	GivenUp = "given_up" // refused for good, or tried for too long
 )
 
-// Config is what a [Mailer] needs.
+// Config is the configuration of a [Mailer].
 type Config struct {
 	Store   puntuale.MailStore
 	Letter  func(context.Context, puntuale.Mail) (letter puntuale.Letter, needed bool, err error)
 	Server  *Server
-	From    string // the address of the sender
+	From    string // the sender's address
 	Observe func(result string)
 	Clock   clock.Clock
 	Logger  *slog.Logger
 }
 
-// Mailer sends what waits in the queue. It may run on any number of nodes at once: only one node makes each attempt.
+// Mailer sends the queued e-mails. It may run on any number of nodes, because only one node makes each attempt.
 type Mailer struct {
 	cfg     Config
 	layouts layoutTable
@@ -57,8 +57,9 @@ func New(cfg Config) (*Mailer, error) {
 	return &Mailer{cfg, w}, nil
 }
 
-// Round sends the e-mails that are due. An e-mail that was refused is no error. A mail server that is away is one; the
-// e-mails of that claim are tried again later. A crash may repeat an e-mail and loses none.
+// Round sends the e-mails that are due. If the mail server refuses an e-mail, Round continues. If the mail server is
+// away, Round returns an error, and the e-mails of that claim are sent later. A crash may repeat an e-mail, but loses
+// none.
 func (m *Mailer) Round(ctx context.Context) error {
 	for {
 		all, err := m.cfg.Store.ClaimMails(ctx, m.cfg.Clock.Now(), claimed)
@@ -67,7 +68,7 @@ func (m *Mailer) Round(ctx context.Context) error {
 		}
 		var sending errgroup.Group
 		sending.SetLimit(atOnce)
-		var away atomic.Bool // if the mail server is away, the rest of the claim is not tried
+		var away atomic.Bool // if the mail server is away, the other e-mails of the claim are not tried
 		for _, one := range all {
 			sending.Go(func() error { return m.attempt(ctx, one, &away) })
 		}
@@ -77,14 +78,14 @@ func (m *Mailer) Round(ctx context.Context) error {
 	}
 }
 
-// attempt makes one attempt and records how it ended.
+// attempt makes one attempt and records its result.
 func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bool) error {
 	if away.Load() {
 		return m.failed(ctx, one, errSkipped)
 	}
 	letter, needed, err := m.cfg.Letter(ctx, one)
 	switch {
-	case err != nil: // the store's trouble, or a newer node's e-mail: due again after its claim
+	case err != nil: // a failure of the store, or an e-mail of a newer version; the e-mail is due again when the claim ends
 		return fmt.Errorf("write an e-mail: %w", err)
 	case !needed:
 		return m.end(ctx, one, time.Time{})
@@ -101,7 +102,7 @@ func (m *Mailer) attempt(ctx context.Context, one puntuale.Mail, away *atomic.Bo
 	return m.end(ctx, one, time.Time{})
 }
 
-// failed plans the next attempt, or gives up. It returns the error if the mail server is away.
+// failed plans the next attempt, or gives up. It returns the cause if the mail server is away.
 func (m *Mailer) failed(ctx context.Context, one puntuale.Mail, cause error) error {
 	retryAt := m.cfg.Clock.Now().Add(min(firstWait<<min(one.Attempts-1, 10), longWait))
 	answer, answered := errors.AsType[refusal](cause)
@@ -136,10 +137,10 @@ func (m *Mailer) end(ctx context.Context, one puntuale.Mail, retryAt time.Time) 
 // claim.
 var errSkipped = errors.New("the mail server took no other e-mail")
 
-// errAddress says that no e-mail can go to an address as it is written.
+// errAddress says that an address has no valid form, so that no e-mail can be sent to it.
 var errAddress = errors.New("the address is none")
 
-// write makes the e-mail. Each attempt has the same Message-ID, so a mailbox can tell a repeat.
+// write returns the e-mail. Each attempt has the same Message-ID, so that the mailbox can recognise a repeat.
 func (m *Mailer) write(one puntuale.Mail, l puntuale.Letter) (*gomail.Msg, error) {
 	content, err := m.layouts.content(l)
 	if err != nil {
@@ -150,7 +151,7 @@ func (m *Mailer) write(one puntuale.Mail, l puntuale.Letter) (*gomail.Msg, error
 		return nil, fmt.Errorf("the sender's %w", errAddress)
 	}
 	if err := message.To(l.To); err != nil {
-		return nil, fmt.Errorf("the recipient's %w", errAddress) // the cause is left out, because it repeats the address
+		return nil, fmt.Errorf("the recipient's %w", errAddress) // err is left out, because its text contains the address
 	}
 	message.Subject(content.Subject)
 	message.SetDateWithValue(m.cfg.Clock.Now())

@@ -1,5 +1,5 @@
-// Package mail sends e-mails to people by SMTP. It writes them in the reader's language with the partner's brand. It works through the queue
-// in the database.
+// Package mail sends e-mails to people by SMTP. Their text is in the reader's language, with the partner's brand. The
+// e-mails come from a queue in the database.
 package mail
 
 import (
@@ -18,19 +18,19 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// within is how long each step of an attempt may take: to connect and sign in, and to hand over the e-mail.
+// within is the time limit of each step of an attempt: to connect and sign in, and to send the e-mail.
 const within = 20 * time.Second
 
-// authentications are the ways to sign in to a mail server, the best first. The last two send the password as it is: they need TLS, or a
-// server on this machine.
+// authentications are the methods to sign in to a mail server, the best first. The last two send the password
+// unencrypted. So they require TLS, or a server on this machine.
 var authentications = []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin}
 
-// Server is a mail server that takes e-mails for everybody.
+// Server is a mail server that accepts e-mails to any address.
 type Server struct {
 	host     string
 	port     int
-	implicit bool // TLS from the first byte; else by STARTTLS
-	plain    bool // without TLS: on this machine
+	implicit bool // TLS from the first byte; false: STARTTLS
+	plain    bool // without TLS, which is allowed only on this machine
 	user     string
 	password string
 
@@ -38,8 +38,9 @@ type Server struct {
 	tls  *tls.Config
 }
 
-// ParseServer reads smtps://user:password@host:port, or smtp:// for STARTTLS. The ports are 465 and 587 unless named. To a host on this
-// machine smtp:// goes without TLS. The error never repeats the address, because it has a password.
+// ParseServer parses smtps://user:password@host:port, or smtp:// for STARTTLS. The default ports are 465 and 587. If
+// the host is this machine, smtp:// has no TLS. The error never contains the address, because the address has a
+// password.
 func ParseServer(address string) (*Server, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
@@ -68,8 +69,8 @@ func ParseServer(address string) (*Server, error) {
 	return s, nil
 }
 
-// WithDialer sets another way to the server. One of the roots has signed the server's certificate; nil stands for the
-// system's roots.
+// WithDialer sets a function that connects to the server. One of the roots must have signed the server's certificate.
+// nil means the system's roots.
 func (s *Server) WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
 	s.dial, s.tls.RootCAs = dial, roots
 	return s
@@ -80,10 +81,10 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// errAway says that the server took no e-mail at all: it is down, or refuses who we are.
+// errAway says that the server accepts no e-mail at all: it is down, or it refuses our sign-in.
 var errAway = errors.New("the mail server")
 
-// refusal is a server's answer to one e-mail. It has the code alone: the text may repeat the address.
+// refusal is a server's answer to one e-mail. It has only the code, because the server's text may contain the address.
 type refusal struct {
 	code     int
 	enhanced string // such as 5.1.1
@@ -93,11 +94,11 @@ func (r refusal) Error() string {
 	return fmt.Sprintf("the mail server answered %d %s", r.code, r.enhanced)
 }
 
-// final reports whether another attempt would end like this one.
+// final reports whether every further attempt would be refused, too.
 func (r refusal) final() bool { return r.code >= 500 }
 
-// send hands over one e-mail. The error wraps errAway if the server takes no e-mail at all. It is a refusal if the
-// server did not take this one.
+// send sends one e-mail. The error wraps errAway if the server accepts no e-mail at all. It is a refusal if the server
+// refused this e-mail.
 func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	client, hangUp, err := s.connect(ctx)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 	}
 	defer hangUp()
 	err = client.Send(m)
-	if err == nil || m.IsDelivered() { // a failure after the server took the e-mail does not matter
+	if err == nil || m.IsDelivered() { // an error after the server accepted the e-mail does not matter
 		_ = client.Close()
 		return nil
 	}
@@ -113,13 +114,13 @@ func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
 		_ = client.Close()
 		return refusal{answered.ErrorCode(), answered.EnhancedStatusCode()}
 	}
-	if answered, ok := errors.AsType[*gomail.SendError](err); ok { // its text has the addresses
+	if answered, ok := errors.AsType[*gomail.SendError](err); ok { // err is left out, because its text contains the addresses
 		return fmt.Errorf("%w broke off: %s", errAway, answered.Reason)
 	}
 	return fmt.Errorf("%w broke off", errAway)
 }
 
-// connect returns a client that has signed in. When ctx ends, its connection does.
+// connect returns a client that has signed in. The connection ends when ctx ends, or when the caller calls hangUp.
 func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp func(), err error) {
 	hangUp = func() {}
 	dial := func(dialing context.Context, network, addr string) (net.Conn, error) {
@@ -140,7 +141,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 	}
 	policy := gomail.TLSMandatory
 	if s.implicit || s.plain {
-		policy = gomail.NoTLS // there is nothing more to begin
+		policy = gomail.NoTLS // no STARTTLS, because the connection has TLS, or must not have it
 	}
 	options := []gomail.Option{
 		gomail.WithPort(s.port), gomail.WithTimeout(within), gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(s.tls), gomail.WithDialContextFunc(dial), gomail.WithoutNoop(),
@@ -158,7 +159,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 	return client, hangUp, nil
 }
 
-// withoutText leaves only the code of a server's answer, because the text may repeat the user.
+// withoutText returns only the code of a server's answer, because the text may contain the user.
 func withoutText(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return refusal{code: answer.Code}

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// TestBlackHole: a host that never completes a connection delays others no longer than an answer may take.
+// TestBlackHole: a host that never completes a connection delays other receivers no longer than the answer's time
+// limit.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	c := newCaller(func(cfg *outbox.CallerConfig) { cfg.Within = 500 * time.Millisecond })
@@ -25,7 +26,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// silent is an address that answers no packet: nobody accepts there, and the queue of connections is full.
+// silent returns an address that never answers: no program accepts its connections, and their queue is full.
 func silent(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -51,7 +52,7 @@ func silent(t *testing.T) string {
 	for range 8 {
 		c, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
 		if err != nil {
-			return address // the queue is full
+			return address // the queue of connections is full
 		}
 		t.Cleanup(func() { c.Close() })
 	}

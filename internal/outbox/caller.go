@@ -23,22 +23,22 @@ import (
 
 // CallerConfig is the configuration of a [Caller]. Unseal and Clock must be set.
 type CallerConfig struct {
-	// Unseal decrypts a sealed secret of a webhook. It returns the bytes that sign.
+	// Unseal decrypts a webhook's sealed secret. It returns the bytes of the signing key.
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
-	// Chatwoot tells the events of links to Chatwoot; nil: their deliveries fail.
+	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
 	Chatwoot puntuale.ChatwootCaller
-	Allow    []netip.Prefix // private networks in which receivers may be; plain http is allowed only there
+	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only there
 	Roots    *x509.CertPool // nil: the system's certificates
-	Within   time.Duration  // how long a receiver may take to answer; default [puntuale.WebhookWithin]
-	AtOnce   int            // how many calls [Caller.Call] makes at once; default 32
+	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
+	AtOnce   int            // how many attempts [Caller.Call] makes at once; default 32
 }
 
-// Caller makes attempts to deliver events. Many goroutines may use it at once.
+// Caller makes attempts to deliver events. Its methods may be called by many goroutines at once.
 type Caller struct {
 	cfg   CallerConfig
 	http  http.RoundTripper
-	tests chan struct{} // limits how many calls Call makes at once
+	tests chan struct{} // limits how many attempts Call makes at once
 }
 
 var _ puntuale.WebhookCaller = (*Caller)(nil)
@@ -54,7 +54,7 @@ func NewCaller(cfg CallerConfig) *Caller {
 	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.AtOnce)}
 }
 
-// Call makes one attempt; see [puntuale.WebhookCaller]. If [CallerConfig].AtOnce calls are running, it waits.
+// Call makes one attempt; see [puntuale.WebhookCaller]. While [CallerConfig].AtOnce attempts run, Call waits.
 func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
 	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
 	select {
@@ -78,7 +78,7 @@ type answer struct {
 	took       time.Duration
 	status     int           // HTTP status; 0: there was no answer
 	text       string        // see [puntuale.Delivery].Answer
-	retryAfter time.Duration // how long the receiver asked us to wait; 0: it did not ask
+	retryAfter time.Duration // how long the receiver requested to wait; 0: it requested nothing
 }
 
 func (a *answer) taken() bool  { return a.status >= 200 && a.status <= 299 }
@@ -126,7 +126,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	return a
 }
 
-// tell tells an event to Chatwoot, which takes several calls.
+// tell sends an event to Chatwoot, with several requests.
 func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, repeat bool, a *answer) {
 	if c.cfg.Chatwoot == nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookUnreachable).Stored()
@@ -145,7 +145,7 @@ func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntual
 	}
 }
 
-// signed is what a receiver gets.
+// signed returns the request that a receiver gets, with its signature.
 func signed(secrets [][]byte, t *puntuale.WebhookTarget, e *puntuale.Event, at time.Time) puntuale.WebhookRequest {
 	id, body := event.ID(e), event.Body(e, t.Client == 0)
 	return puntuale.WebhookRequest{Body: body, Header: []puntuale.HeaderField{
@@ -157,7 +157,7 @@ func signed(secrets [][]byte, t *puntuale.WebhookTarget, e *puntuale.Event, at t
 	}}
 }
 
-// Request makes a request and sends nothing; see [puntuale.WebhookCaller].
+// Request returns the request of an attempt without sending it; see [puntuale.WebhookCaller].
 func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Time) (puntuale.WebhookRequest, error) {
 	secrets, err := c.secrets(&t, at)
 	if err != nil {
@@ -166,7 +166,8 @@ func (c *Caller) Request(t puntuale.WebhookTarget, e puntuale.Event, at time.Tim
 	return signed(secrets, &t, &e, at), nil
 }
 
-// Refuses looks at the address alone; see [puntuale.WebhookCaller]. Where a name leads is checked at each attempt, because names change.
+// Refuses checks only the text of an address; see [puntuale.WebhookCaller]. Each attempt checks the host's IP address,
+// because the IP address of a name may change.
 func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -184,7 +185,7 @@ func (c *Caller) Refuses(address string) puntuale.ReasonCode {
 	return ""
 }
 
-// secrets returns the keys that sign: the present one, and also the earlier one while it still signs.
+// secrets returns the signing keys: the present key, and also the earlier key until its end.
 func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte, err error) {
 	sealed := [][]byte{t.Secret.Present}
 	if len(t.Secret.FormerSecret) > 0 && now.Before(t.Secret.Until) {
@@ -201,11 +202,11 @@ func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte
 }
 
 const (
-	bodyWithin = time.Second // for reading the body of an answer; the status alone decides about success
-	mostRest   = 16 << 10    // bytes after the kept ones that are read and ignored, so that the connection can be used again
+	bodyWithin = time.Second // the time limit for reading the body of an answer; only the status decides about success
+	mostRest   = 16 << 10    // how many bytes after the stored ones are read and ignored, so that the connection can be used again
 )
 
-// read returns the beginning of a body as a text, and closes the body. It stops reading a slow or endless body.
+// read returns the first part of a body as a text, and closes the body. It stops reading a slow or endless body.
 func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
 	late, stop := c.cfg.Clock.After(bodyWithin)
 	read := make(chan struct{})

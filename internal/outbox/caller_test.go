@@ -52,7 +52,7 @@ func target(url string) puntuale.WebhookTarget {
 
 var sent = puntuale.Event{Client: 7, Seq: 41, Type: puntuale.EventCampaignDone, At: time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC), Subject: 3, Detail: `{"name":"Natale"}`}
 
-// raw starts a receiver that reads a request and then writes what answer writes.
+// raw starts a receiver that reads a request and then calls answer to write the answer.
 func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,8 +85,8 @@ func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.I
 	return "http://" + l.Addr().String() + "/hook", connections
 }
 
-// TestSignature checks with the published library of Standard Webhooks that signatures are valid. It uses the present
-// secret, and the earlier one while both sign.
+// TestSignature checks signatures with the published library of Standard Webhooks. It checks them with the present
+// secret, and also with the earlier secret until its end.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
@@ -137,14 +137,14 @@ func TestSignature(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	to = target(h.URL)
-	to.Client = 0 // a webhook of a partner: the body names the client
+	to.Client = 0 // a webhook of a partner: the body contains the client
 	c.Call(t.Context(), to, sent)
 	if !strings.Contains(string(body), `"data":{"id_client":"7",`) || headers.Get("webhook-id") != "evt_7_41" {
 		t.Errorf("a partner's: %s", body)
 	}
 }
 
-// TestReceivers calls receivers that fail in different ways.
+// TestReceivers sends to receivers that fail in different ways.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	says := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
@@ -163,7 +163,7 @@ func TestReceivers(t *testing.T) {
 		reason puntuale.ReasonCode
 		done   bool
 		gone   bool
-		text   string // how the stored text of the answer begins
+		text   string // the first part of the stored answer
 	}{
 		"200":          {answer: says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), status: 200, done: true, text: "ok"},
 		"500":          {answer: says("HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nboom"), status: 500, text: "boom"},
@@ -211,7 +211,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// TestRedirects checks that no redirect is followed, above all none to a private address.
+// TestRedirects checks that no redirect is followed, in particular none to a private address.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	victim, reached := raw(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") })
@@ -228,8 +228,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestAddresses checks that private addresses and plain http work only in networks that the operator allows. The
-// result tells a caller nothing about a refused address.
+// TestAddresses checks that private addresses and plain http work only in networks that the operator allows. The result
+// does not show a caller what is at a refused address.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	url, reached := raw(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") })
@@ -258,7 +258,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefuses: what the address alone tells is refused at once. The answer is never stricter than an attempt.
+// TestRefuses: an address is refused at once if its text shows that no attempt is allowed. Refuses never refuses an
+// address that an attempt would accept.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	plain, allowing := newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = nil }), newCaller(func(cfg *outbox.CallerConfig) { cfg.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")} })
@@ -266,7 +267,7 @@ func TestRefuses(t *testing.T) {
 		"https://crm.example/hook":        {},
 		"https://93.184.215.14/hook":      {},
 		"https://[2606:4700:4700::1111]/": {},
-		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // the name may lead into the network
+		"http://crm.example/hook":         {puntuale.FaultWebhookNotHTTPS, ""}, // Refuses cannot know whether the name leads into an allowed network
 		"http://93.184.215.14/hook":       {puntuale.FaultWebhookNotHTTPS, puntuale.FaultWebhookNotHTTPS},
 		"https://10.1.2.3/hook":           {puntuale.FaultWebhookPrivate, ""},
 		"http://10.1.2.3:8080/hook":       {puntuale.FaultWebhookPrivate, ""},

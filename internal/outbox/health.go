@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// taskName is the sender's name in the figures of background tasks.
+// taskName is the sender's name in the metrics of background tasks.
 const taskName = "events"
 
 const (
 	unhealthyAfter = 10 * time.Second
-	failsLong      = time.Hour // after this time a failure is logged as an error, because somebody must act
+	failsLong      = time.Hour // after this time a failure is logged as an error, because a person must act
 )
 
-// health knows which parts of the sender fail, and since when. The parts are names such as "record".
+// health contains the parts of the sender that fail now, and since when. The parts have names such as "record".
 type health struct {
 	cfg *Config
 
@@ -24,7 +24,7 @@ type health struct {
 	fails map[string]failure // the failing parts, by name
 }
 
-// failure describes a part that fails now.
+// failure is the present failure of a part.
 type failure struct {
 	err           error
 	since, logged time.Time
@@ -32,8 +32,8 @@ type failure struct {
 
 func newHealth(cfg *Config) *health { return &health{cfg: cfg, fails: map[string]failure{}} }
 
-// note takes the result of a part's call of the store. It logs when a failure begins, again every hour, and when the
-// part works again.
+// note records the result of a part's call of the store. It logs the beginning of a failure, logs the failure again
+// every hour, and logs its end.
 func (h *health) note(part string, err error) {
 	now := h.cfg.Clock.Now()
 	h.mu.Lock()

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	numberPoll  = 100 * time.Millisecond // time between searches for facts, if no wakeup comes
-	numberAgain = time.Second            // wait after a failure
-	callWithin  = 15 * time.Second       // longest time for one call of the store
+	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
+	numberAgain = time.Second            // the wait after a failure
+	callWithin  = 15 * time.Second       // the time limit of one call of the store
 )
 
 // number gives events their numbers until ctx ends. Every sending node runs it. For each client, the store lets only
-// one node do it at a time.
+// one node number events at a time.
 func (s *Sender) number(ctx context.Context) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, callWithin)

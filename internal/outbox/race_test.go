@@ -2,5 +2,5 @@
 
 package outbox_test
 
-// raced says that the race detector is on, which makes everything slower.
+// raced says that the race detector is on. It makes everything slower.
 const raced = true

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	longAttempt = time.Second // an attempt that takes longer counts in the pool of slow receivers
+	longAttempt = time.Second // a receiver with a longer attempt counts as slow
 	quickAnswer = 50 * time.Millisecond
-	fullQueue   = 128 // most deliveries of one receiver in memory
-	slowQueue   = 8   // most deliveries of one slow receiver in memory
+	fullQueue   = 128 // the most deliveries of one receiver in memory
+	slowQueue   = 8   // the most deliveries of one slow receiver in memory
 )
 
-// receiver is what the scheduler knows about one webhook that this node owns. Only the scheduler's goroutine uses it.
+// receiver is the scheduler's state of one webhook that this node owns. Only the scheduler's goroutine uses it.
 type receiver struct {
 	target   puntuale.WebhookTarget
 	account  *account
 	queue    fairQueue
 	begun    []time.Time // when the attempts in flight began, oldest first
-	proven   bool        // the receiver accepted an event, and has not kept failing since then
+	proven   bool        // the receiver accepted an event, and has not failed patientFor times in a row since then
 	failures int         // failures since the last success
-	resting  time.Time   // no attempt begins before this moment
+	resting  time.Time   // no attempt begins before this time
 	average  time.Duration
-	listed   bool // the last answer of OwnWebhooks had this webhook
+	listed   bool // the last answer of OwnWebhooks contained this webhook
 }
 
-// slow reports whether the receiver may hang. Its attempts then use the slow pool, so that they do not block other
-// receivers.
+// slow reports whether the receiver may hang. Attempts of a slow receiver use the slow pool, so that they do not block
+// other receivers.
 func (r *receiver) slow(now time.Time) bool {
 	return !r.proven || r.failures >= patientFor || r.average > longAttempt || len(r.begun) > 0 && now.Sub(r.begun[0]) > longAttempt
 }
@@ -38,7 +38,7 @@ func (r *receiver) inFlightLimit() int {
 	switch {
 	case !r.proven || r.failures >= patientFor:
 		return 1
-	case r.target.Chatwoot.Inbox != 0: // messages of one conversation must not overtake each other
+	case r.target.Chatwoot.Inbox != 0: // so that messages of one conversation stay in order
 		return 1
 	case r.average > 0 && r.average < quickAnswer:
 		return 2 * puntuale.WebhookAtOnce
@@ -57,7 +57,7 @@ func (r *receiver) capacity(now time.Time) int {
 	return slowQueue
 }
 
-// end notes the answer to an attempt. random (0 to 1) makes the rests of receivers differ.
+// end records the answer to an attempt. random, from 0 to 1, varies the waits of different receivers.
 func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64) {
 	if i := slices.Index(r.begun, begun); i >= 0 {
 		r.begun = slices.Delete(r.begun, i, i+1)
@@ -81,10 +81,10 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 	}
 }
 
-// fairQueue has the deliveries of one webhook, and takes them from its clients in turn. A partner's webhook has many
-// clients. A client's webhook has one.
+// fairQueue contains the deliveries of one webhook. pop takes one delivery from each client in turn. A partner's
+// webhook has many clients, and a client's webhook has one.
 type fairQueue struct {
-	clients []puntuale.ClientID // clients with deliveries; the next client comes first
+	clients []puntuale.ClientID // clients with deliveries; pop takes from the first
 	waiting map[puntuale.ClientID][]puntuale.DueDelivery
 	size    int
 }
@@ -117,7 +117,7 @@ func (q *fairQueue) pop() puntuale.DueDelivery {
 	return first
 }
 
-// cut removes the deliveries beyond the first size ones, and returns them.
+// cut keeps as many deliveries as size, in the order of pop. It removes and returns the others.
 func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	var keep []puntuale.DueDelivery
 	for q.size > 0 {
@@ -133,15 +133,15 @@ func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	return rest
 }
 
-// account is a unit of fairness for the scheduler: all webhooks of one client, or one webhook of a partner.
+// account is what the scheduler gives turns to: all webhooks of one client, or one webhook of a partner.
 type account struct {
 	receivers []*receiver
 	next      int
-	active    bool // the account is in the scheduler's list active
+	active    bool // the account is in scheduler.active
 }
 
-// pick returns the account's next receiver for which may is true, or nil if there is none. empty reports that none of
-// its receivers has a delivery.
+// pick returns the account's next receiver that has a delivery and that allowed accepts, or nil if there is none. empty
+// means that no receiver of the account has a delivery.
 func (a *account) pick(allowed func(*receiver) bool) (picked *receiver, empty bool) {
 	empty = true
 	for range a.receivers {

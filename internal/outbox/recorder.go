@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	mostRecorded = 256 // most results in one call of the store
+	mostRecorded = 256 // the most results in one call of the store
 	recordAgain  = 200 * time.Millisecond
 )
 
-// recorder writes results in batches. The results that come during one write are the next batch.
+// recorder writes results in batches. All results that come during one write are in the next batch.
 type recorder struct {
 	sender *Sender
 	done   chan []puntuale.DeliveryResult // batches that are on disk
 
 	mu      sync.Mutex
 	waiting []puntuale.DeliveryResult
-	more    chan struct{} // has room for one signal that results wait
-	closed  bool          // no further result comes
+	more    chan struct{} // has room for one signal, which says that results wait
+	closed  bool          // no more results will come
 	failing bool          // the last attempt to write a batch failed
 }
 
@@ -36,7 +36,7 @@ func (r *recorder) add(result puntuale.DeliveryResult) {
 	signal(r.more)
 }
 
-// close tells the recorder that no further result comes.
+// close says that no more results will come.
 func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -88,7 +88,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// write tries to write a batch until it is on disk (true), or until ctx ends (false).
+// write repeats writing a batch until the batch is on disk, and returns true. If ctx ends first, it returns false.
 func (r *recorder) write(ctx context.Context, batch []puntuale.DeliveryResult) bool {
 	s := r.sender
 	for {

@@ -12,14 +12,14 @@ import (
 const (
 	jitter      = 0.2            // the longest random part of a wait, as a share of the wait
 	mostAsked   = 24 * time.Hour // the longest Retry-After that this server obeys
-	firstRest   = time.Second    // first wait of a receiver that keeps failing, before the next attempt for any of its deliveries
+	firstRest   = time.Second    // the first wait of a receiver that keeps failing, for all of its deliveries
 	longestRest = time.Minute
 	askedRest   = 10 * time.Minute // the longest Retry-After that delays all deliveries of a receiver
-	patientFor  = 3                // after this many failures in a row, a receiver counts as one that keeps failing
+	patientFor  = 3                // a receiver with this many failures in a row counts as one that keeps failing
 )
 
-// ending returns the state of a delivery after an attempt, and the moment of the next attempt. attempts is the number
-// of earlier attempts.
+// ending returns the state of a delivery after an attempt, and the time of the next attempt. attempts is the number of
+// earlier attempts.
 func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.DeliveryState, time.Time) {
 	switch {
 	case a.taken():
@@ -32,8 +32,8 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 	return puntuale.DeliveryWaiting, now.Add(max(wait, a.retryAfter))
 }
 
-// retryWait returns how long a receiver gets no attempt, after a number of failures in a row. requested is the wait that the
-// receiver asked for.
+// retryWait returns how long a receiver gets no attempt, after a number of failures in a row. requested is the wait
+// that the receiver requested.
 func retryWait(failures int, requested time.Duration, random float64) time.Duration {
 	requested = min(requested, askedRest)
 	if failures < patientFor {
@@ -46,7 +46,7 @@ func retryWait(failures int, requested time.Duration, random float64) time.Durat
 	return max(requested, wait+time.Duration(float64(wait)*jitter*random))
 }
 
-// retryAfter reads the header Retry-After: seconds, or a moment (RFC 9110, 10.2.3). It returns how long to wait.
+// retryAfter parses the header Retry-After: seconds, or a time (RFC 9110, 10.2.3). It returns how long to wait.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {

@@ -9,8 +9,8 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestRetries follows a delivery that always fails. Its waits add up to about 75 hours. The attempt after the last
-// wait ends it.
+// TestRetries follows a delivery whose attempts all fail. Its waits are about 75 hours in total. After the attempt that
+// follows the last wait, the delivery is given up.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, random := range []float64{0, 0.5, 1} {
@@ -59,8 +59,8 @@ func TestAskedWaits(t *testing.T) {
 	}
 }
 
-// TestRests checks that one failure does not delay other deliveries of the receiver. A receiver that keeps failing
-// gets fewer and fewer attempts, in the end one a minute.
+// TestRests checks that one failure does not delay other deliveries of the receiver. A receiver that keeps failing gets
+// fewer and fewer attempts: at the end, one a minute.
 func TestRests(t *testing.T) {
 	t.Parallel()
 	var before time.Duration

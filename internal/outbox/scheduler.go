@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// scheduler has the sender's queues and decides which attempts begin. One goroutine owns all its fields.
+// scheduler contains the sender's queues, and decides which attempts begin. One goroutine owns all its fields.
 type scheduler struct {
 	sender   *Sender
 	recorder *recorder
@@ -22,8 +22,8 @@ type scheduler struct {
 	busy      map[*receiver]struct{} // receivers with attempts in flight
 	active    []*account             // accounts with deliveries in memory, which get attempts in turn
 	turn      int
-	// held has the deliveries in memory: waiting, in flight, or with a result that is not on disk yet. It does not
-	// change while a read is running.
+	// held contains the deliveries in memory: those that wait, those in flight, and those whose result is not on disk
+	// yet. It does not change while a read is running.
 	held     map[deliveryKey]struct{}
 	released []deliveryKey // deliveries to remove from held when the running read ends
 	queued   int
@@ -32,12 +32,12 @@ type scheduler struct {
 
 	reading  bool
 	slowRead bool      // the next read is for slow receivers
-	ownedAt  time.Time // when the store last said which webhooks this node owns; zero: the node owns none
-	ownAgain time.Time // when to ask the store again which webhooks this node owns
+	ownedAt  time.Time // when the store last returned the webhooks of this node; zero: the node owns none
+	ownAgain time.Time // when to read again which webhooks this node owns
 	looked   time.Time // when look last marked some or all receivers
 	atAll    time.Time // when look last marked all receivers
 	rotation []*receiver
-	pending  bool // new deliveries exist, so look must mark all receivers
+	pending  bool // new deliveries were made, so look must mark all receivers
 }
 
 func newScheduler(s *Sender, r *recorder, attempts context.Context) *scheduler {
@@ -60,7 +60,7 @@ func (l *scheduler) run(ctx context.Context) {
 		case <-fired:
 		case <-l.sender.numbered:
 			l.pending = true
-			if soon := now.Add(ownSoon); soon.Before(l.ownAgain) { // the deliveries may belong to a webhook that no node owns yet
+			if soon := now.Add(ownSoon); soon.Before(l.ownAgain) { // the new deliveries may belong to a webhook that no node owns yet
 				l.ownAgain = soon
 			}
 		case e := <-l.sender.ended:
@@ -86,7 +86,7 @@ func (l *scheduler) run(ctx context.Context) {
 	}
 }
 
-// drain takes the results that are already there, so that the loop of run handles many of them at once.
+// drain handles the results that are already there, so that each round of run handles many of them.
 func (l *scheduler) drain() {
 	for range mostAtOnce {
 		select {
@@ -100,9 +100,9 @@ func (l *scheduler) drain() {
 	}
 }
 
-// look marks receivers as stale, so that the next reads ask the store for their deliveries. After new deliveries were
-// made it marks all receivers. Otherwise it marks some, in turn. With many receivers it marks all less often, so that
-// its cost stays the same.
+// look marks receivers as stale, so that the next reads ask the store for their deliveries. If new deliveries were
+// made, look marks all receivers, but less often if there are many, to limit the cost. Otherwise look marks a part of
+// the receivers, and another part next time.
 func (l *scheduler) look(now time.Time) {
 	since := now.Sub(l.looked)
 	switch {
@@ -128,10 +128,10 @@ func (l *scheduler) look(now time.Time) {
 	l.looked = now
 }
 
-// begin starts the attempts that may begin now. It goes through the accounts in turn, one attempt each.
+// begin starts the attempts that may begin now. It starts one attempt for each account in turn.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept || l.recorder.fails() {
-		return // an attempt whose result is not recorded would be made a second time
+		return // if a result cannot be recorded, the event would be sent a second time
 	}
 	var quick, slow int
 	for r := range l.busy {
@@ -178,13 +178,13 @@ func (l *scheduler) begin(now time.Time) {
 	}
 }
 
-// end takes the result of an attempt. The delivery stays in held until the result is on disk.
+// end handles the result of an attempt. The delivery stays in held until the result is on disk.
 func (l *scheduler) end(e *endedAttempt) {
 	cfg := &l.sender.cfg
 	l.inFlight--
 	now, d, a := cfg.Clock.Now(), &e.delivery, &e.answer
 	r := l.receivers[d.Webhook]
-	if e.cut { // a stop ended the attempt; the next owner makes it again
+	if e.cut { // a stop ended the attempt, so the next owner makes it again
 		return
 	}
 	if r != nil {
@@ -202,7 +202,7 @@ func (l *scheduler) end(e *endedAttempt) {
 	l.recorder.add(result)
 }
 
-// word returns the name of a result in figures.
+// word returns the name of a result in the metrics.
 func word(r *puntuale.DeliveryResult) string {
 	switch {
 	case r.State == puntuale.DeliveryDone:
@@ -215,7 +215,7 @@ func word(r *puntuale.DeliveryResult) string {
 	return "failed"
 }
 
-// cut removes deliveries from memory that a receiver will not get soon. They stay due in the store.
+// cut removes from memory the deliveries that will not be sent soon. They stay due in the store.
 func (l *scheduler) cut(r *receiver, now time.Time) {
 	size := r.capacity(now)
 	if r.queue.size <= size {
@@ -235,8 +235,8 @@ func (l *scheduler) recorded(batch []puntuale.DeliveryResult) {
 	}
 }
 
-// release allows later reads to take a delivery again. While a read is running, the delivery stays in held until the
-// end of the read. Otherwise a read that saw the delivery before its result was on disk could take it.
+// release removes a delivery from held, so that later reads may return it. While a read is running, the delivery stays in
+// held until the read ends. Otherwise a read that began before the result was on disk would return the delivery again.
 func (l *scheduler) release(k deliveryKey) {
 	if l.reading {
 		l.released = append(l.released, k)
@@ -245,19 +245,19 @@ func (l *scheduler) release(k deliveryKey) {
 	delete(l.held, k)
 }
 
-// reading is the answer of the store to one call of ask.
+// reading is the result of one call of ask.
 type reading struct {
-	at       time.Time // when the store was asked
+	at       time.Time // when the read began
 	owned    []puntuale.WebhookTarget
-	asked    bool // the last ask also read which webhooks this node owns
+	asked    bool // the read also included the webhooks that this node owns
 	ownError error
 	due      []puntuale.DueDelivery
 	limit    int
-	webhooks []puntuale.WebhookID // the webhooks whose deliveries were asked for
+	webhooks []puntuale.WebhookID // the webhooks whose deliveries were read
 	err      error
 }
 
-// read asks the store which webhooks this node owns, or which deliveries are due, or both. It does so in another
+// read reads from the store the webhooks that this node owns, or the due deliveries, or both. It reads in another
 // goroutine. At most one read runs at a time.
 func (l *scheduler) read(ctx context.Context, now time.Time) {
 	if l.reading {
@@ -275,8 +275,8 @@ func (l *scheduler) read(ctx context.Context, now time.Time) {
 	go func() { l.sender.found <- l.ask(ctx, now, own, webhooks, limit) }()
 }
 
-// wanted returns receivers that need more deliveries, and how many deliveries each may get. One read is either for
-// slow receivers or for the others, in turn, because all receivers of a read have the same limit.
+// wanted returns receivers that need more deliveries, and how many deliveries each may get. All receivers of one read
+// have the same limit. So a read is either for slow receivers or for the others, in turn.
 func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
 	if l.ownedAt.IsZero() {
 		return nil, 0
@@ -317,7 +317,7 @@ func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.Webho
 	return webhooks
 }
 
-// ask calls the store. It runs in another goroutine than the scheduler and reads held, which does not change
+// ask reads from the store. It does not run in the scheduler's goroutine. It uses held, which does not change
 // meanwhile.
 func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks []puntuale.WebhookID, limit int) reading {
 	s := l.sender
@@ -340,7 +340,7 @@ func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks [
 	return f
 }
 
-// take takes the answer of a read.
+// take handles the result of a read.
 func (l *scheduler) take(f *reading) {
 	l.reading = false
 	if f.asked {
@@ -372,7 +372,7 @@ func (l *scheduler) takeOwned(f *reading) {
 	l.listed(f.owned)
 }
 
-// listed replaces the receivers with those in the list.
+// listed changes the receivers to those in the list.
 func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	changed := false
 	for _, r := range l.receivers {
@@ -384,7 +384,7 @@ func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 			r = &receiver{proven: !t.LastSuccess.IsZero() && t.FailingFrom.IsZero()}
 			l.receivers[t.ID], l.stale[r], changed = r, struct{}{}, true
 		}
-		if r.target.URL != "" && r.target.URL != t.URL { // a webhook with another address is a new receiver
+		if r.target.URL != "" && r.target.URL != t.URL { // with another address, the webhook counts as a new receiver
 			r.proven, r.failures, r.resting, r.average = false, 0, time.Time{}, 0
 		}
 		r.target, r.listed = t, true

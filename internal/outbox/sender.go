@@ -19,31 +19,31 @@ type Config struct {
 	Node   func() puntuale.NodeID // 0: the node has no lease
 	Clock  clock.Clock            // nil: the system's clock
 	Logger *slog.Logger           // nil: slog.Default
-	Meter  Meter                  // nil: figures are ignored
+	Meter  Meter                  // nil: nothing is counted
 	Random func() float64         // returns a number from 0 to 1 for jitter; nil: rand.Float64
 }
 
-// Meter gets the sender's figures.
+// Meter counts the sender's results.
 type Meter interface {
 	Attempted(result string) // result is delivered, failed (another attempt will come), given_up or gone
 	TaskDone(name string, at time.Time)
 	TaskFailed(name string)
 }
 
-// Limits of what one node does at once.
+// Limits of one node.
 const (
 	poolSize     = 256  // attempts to receivers that answer; slow receivers have another pool of the same size
-	mostAtOnce   = 768  // all attempts; more than both pools, because a receiver may begin to hang while its attempts are in flight
-	perFree      = 16   // a receiver gets at most one of 16 free places in its pool, and at least one
+	mostAtOnce   = 768  // all attempts; more than both pools, because receivers may become slow during their attempts
+	perFree      = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
 	mostQueued   = 8192 // deliveries in memory
-	mostUnkept   = 256  // results that are not on disk yet; after a crash these deliveries are attempted again
+	mostUnkept   = 256  // results that are not on disk yet; after a crash their events are sent again
 	mostRead     = 256  // webhooks in one read
-	mostLook     = 512  // receivers that look marks at once, when no new deliveries were made
+	mostLook     = 512  // receivers that look marks in one call, if no new deliveries were made
 	perLook      = 200 * time.Microsecond
 	ownEvery     = time.Second
 	lookPoll     = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
 	ownSoon      = lookPoll
-	ownedFor     = 3 * time.Second // how long the answer of OwnWebhooks is valid; after that no attempt begins
+	ownedFor     = 3 * time.Second // how long the answer of OwnWebhooks is valid; without a newer answer no attempt begins
 	stopLongest  = 5 * time.Second // how long Stop waits for attempts in flight
 	recordWithin = 2 * time.Second // how long Stop then waits until the last results are on disk
 )
@@ -53,7 +53,7 @@ type Sender struct {
 	cfg    Config
 	health *health
 
-	wake     chan struct{} // signals that facts were written
+	wake     chan struct{} // signals that facts may have been written
 	numbered chan struct{} // signals that deliveries were made
 	ended    chan endedAttempt
 	found    chan reading
@@ -63,7 +63,7 @@ type Sender struct {
 	stopped bool
 }
 
-// New returns a sender. It does nothing before Start.
+// New returns a sender. The sender starts no work before Start.
 func New(cfg Config) *Sender {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -88,12 +88,12 @@ func (noMeter) Attempted(string)           {}
 func (noMeter) TaskDone(string, time.Time) {}
 func (noMeter) TaskFailed(string)          {}
 
-// Wake tells the sender that events may have been written. It may be called at any time and never blocks. Without
-// calls of Wake, the sender looks for events regularly.
+// Wake says that events may have been written. It may be called at any time and never blocks. Without calls of Wake,
+// the sender looks for events regularly.
 func (s *Sender) Wake() { signal(s.wake) }
 
-// Healthy returns nil while the sender's calls of the store succeed. The error describes calls that have failed for a
-// while.
+// Healthy returns nil while the sender's calls of the store succeed. The error describes calls that have failed for at
+// least unhealthyAfter.
 func (s *Sender) Healthy() error { return s.health.err() }
 
 // Start begins to number events and to send them.
@@ -113,7 +113,7 @@ func (s *Sender) Start() {
 	parts.Go(func() {
 		newScheduler(s, recorder, attempts).run(running)
 		recorder.close()
-		for range recorder.done { // waits until the last results are on disk
+		for range recorder.done { // wait until the last results are on disk
 		}
 	})
 	s.stop = func(ctx context.Context) error {
@@ -135,7 +135,7 @@ func (s *Sender) Start() {
 	}
 }
 
-// The method within waits until ended is closed, but not longer than maxWait. It reports whether ended was closed.
+// The method within waits until ended is closed, but at most maxWait. It reports whether ended was closed.
 func (s *Sender) within(ctx context.Context, ended <-chan struct{}, maxWait time.Duration) bool {
 	late, release := s.cfg.Clock.After(maxWait)
 	defer release()
@@ -148,8 +148,8 @@ func (s *Sender) within(ctx context.Context, ended <-chan struct{}, maxWait time
 	return false
 }
 
-// Stop begins no new attempts, waits a while for those in flight, and records their results. It aborts attempts that
-// take longer; the next owner makes them again.
+// Stop begins no new attempts, waits a while for those in flight, and records their results. Then it cancels the
+// attempts that are still in flight. The next owner makes them again.
 func (s *Sender) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Sender) Stop(ctx context.Context) error {
 	return stop(ctx)
 }
 
-// deliveryKey names a delivery.
+// deliveryKey identifies a delivery.
 type deliveryKey struct {
 	webhook puntuale.WebhookID
 	client  puntuale.ClientID
@@ -176,7 +176,7 @@ type endedAttempt struct {
 	delivery puntuale.Delivery
 	begun    time.Time
 	answer   answer
-	cut      bool // a stop ended the attempt early
+	cut      bool // a stop ended the attempt
 }
 
 // attempt makes one attempt and sends its result to the scheduler. It runs in its own goroutine.

@@ -29,7 +29,7 @@ func TestDelivers(t *testing.T) {
 		began := time.Now()
 		l.has(1, 10*time.Second)
 		t.Logf("the first came after %v", time.Since(began))
-		for n := 2; n <= 5; n++ { // sends one event at a time, so that the machine is idle
+		for n := 2; n <= 5; n++ { // one event at a time, so that the machine is idle
 			began := time.Now()
 			w.emit(c.ID, 1)
 			l.has(n, 10*time.Second)
@@ -50,7 +50,7 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
-// TestHanging has many receivers, some of which never answer. The events of the others must arrive within a second.
+// TestHanging has many receivers, and some of them never answer. The events of the others must arrive within a second.
 func TestHanging(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		receivers, hanging, events := 100, 30, 20
@@ -67,7 +67,7 @@ func TestHanging(t *testing.T) {
 		}
 		var all []*receiver
 		var clients []*storetest.Client
-		proven := func(i int) bool { return i%2 == 0 } // half of the hanging receivers accepted an event before
+		proven := func(i int) bool { return i%2 == 0 } // half of the hanging receivers accepted an event earlier
 		var hangs atomic.Bool
 		for i := range receivers {
 			var answer func(http.ResponseWriter, *http.Request, int)
@@ -92,7 +92,7 @@ func TestHanging(t *testing.T) {
 			l.has(1, 20*time.Second)
 		}
 		hangs.Store(true)
-		for i := range hanging { // enough events to use all places of a pool
+		for i := range hanging { // enough events to fill a pool
 			w.emit(clients[i].ID, 50)
 		}
 		emitted := map[string]time.Time{}
@@ -179,7 +179,7 @@ func TestFailures(t *testing.T) {
 			}
 		}
 		broken.Store(false)
-		w.clock.jump(7 * time.Second) // the first wait has ended, but no second wait has
+		w.clock.jump(7 * time.Second) // the first wait has ended, but the second has not
 		w.settled(2 * len(ways))
 		for name, l := range all {
 			l.exactly(clients[name].ID, 2, 2)
@@ -190,7 +190,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestGone checks that the answer 410 disables the webhook, and that its waiting deliveries are not sent.
+// TestGone checks that the answer 410 disables the webhook. The webhook's waiting deliveries are not sent.
 func TestGone(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -247,8 +247,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries use up none of their
-// retries, and are sent at once when the receiver works again.
+// TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries lose no retries. They are sent
+// at once when the receiver works again.
 func TestDown(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -325,13 +325,13 @@ func TestTwoNodes(t *testing.T) {
 			l.exactly(clients[i].ID, events, 1)
 		}
 		w.settled(webhooks * events)
-		for i, l := range all { // no event comes twice later, when everything is recorded
+		for i, l := range all { // also later, when everything is recorded, no event comes twice
 			l.exactly(clients[i].ID, events, 1)
 		}
 	})
 }
 
-// dyingStore stops answering after its node died.
+// dyingStore is a store that no longer answers after its node died.
 type dyingStore struct {
 	puntuale.OutboxStore
 	dead atomic.Bool
@@ -367,8 +367,8 @@ func (s *dyingStore) DueDeliveries(ctx context.Context, webhooks []puntuale.Webh
 	return s.OutboxStore.DueDeliveries(ctx, webhooks, now, limit, skip)
 }
 
-// TestTakeover kills a node while it sends. Another node delivers the rest. It also repeats, with the same ids, the
-// events whose results the dead node did not record.
+// TestTakeover kills a node while it sends. Another node delivers the other events. It also sends again, with the same
+// ids, the events whose results the dead node did not record.
 func TestTakeover(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		const events = 300
@@ -387,7 +387,7 @@ func TestTakeover(t *testing.T) {
 		w.emit(c.ID, events)
 		l.has(events/2, 20*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // aborts Stop at once
+		cancel() // Stop must not wait
 		if err := dead.Stop(ctx); err == nil {
 			t.Log("nothing was under way")
 		}
@@ -405,14 +405,14 @@ func TestTakeover(t *testing.T) {
 		}
 		t.Logf("%d of %d came twice", twice, len(got))
 		l.exactly(c.ID, events, 2)
-		if twice > 100 && !raced { // events in flight, or in batches that were not recorded
+		if twice > 100 && !raced { // more than the events in flight and the unrecorded results can be
 			t.Errorf("%d came twice", twice)
 		}
 	})
 }
 
-// TestStop checks that Stop waits for the attempts in flight and records them. It does not wait long for a receiver
-// that hangs.
+// TestStop checks that Stop waits for the attempts in flight and records their results. It does not wait long for a
+// receiver that hangs.
 func TestStop(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -442,7 +442,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStoreAway checks that no event is sent again while the store takes no results. The log must report the failure
+// TestStoreAway checks that no event is sent again while the store accepts no results. The log must contain the failure
 // once.
 func TestStoreAway(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
@@ -468,8 +468,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestPartners checks that a partner's webhook gets the events of all its clients, and that each body names the
-// client.
+// TestPartners checks that a partner's webhook gets the events of all its clients. Each body must contain the client.
 func TestPartners(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		first, second := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

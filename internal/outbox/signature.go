@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// signature signs a body as Standard Webhooks 1.0.0 says, once with each secret. A receiver accepts the body if it
-// knows one of the secrets.
+// signature signs a body according to Standard Webhooks 1.0.0, once with each secret. A receiver accepts the body if it
+// has one of the secrets.
 func signature(secrets [][]byte, id string, at time.Time, body []byte) string {
 	signed := make([]string, len(secrets))
 	for i, secret := range secrets {

@@ -23,7 +23,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// jumpingClock is the machine's clock, set forward by some time.
+// jumpingClock is the machine's clock, moved forward by ahead.
 type jumpingClock struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -32,7 +32,7 @@ type jumpingClock struct {
 func (c *jumpingClock) Now() time.Time       { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *jumpingClock) jump(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// world is a database with clients, whose events go to receivers of the test.
+// world is a database with clients. Their events go to receivers of the test.
 type world struct {
 	*storetest.World
 	t     testing.TB
@@ -66,7 +66,7 @@ func (w *world) webhook(c *storetest.Client, url string) puntuale.WebhookID {
 	return id
 }
 
-// emit writes n facts of a client, as transactions do that make facts.
+// emit writes n facts of a client, like the transactions that make facts.
 func (w *world) emit(client puntuale.ClientID, n int) {
 	w.t.Helper()
 	if _, err := w.DB.SQL.ExecContext(w.t.Context(), `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
@@ -78,13 +78,13 @@ func (w *world) emit(client puntuale.ClientID, n int) {
 
 func (w *world) int(query string, args ...any) int64 { return w.Int(query, args...) }
 
-// node is the sender of one node.
+// node contains the sender of one node.
 type node struct {
 	*outbox.Sender
 	id puntuale.NodeID
 }
 
-// start starts the sender of a new node with a lease of this length.
+// start starts the sender of a new node. lease is the length of the node's lease.
 func (w *world) start(st *store.Store, lease time.Duration, set func(*outbox.Config, *outbox.CallerConfig)) *node {
 	w.t.Helper()
 	id, err := st.Join(w.t.Context(), lease)
@@ -117,7 +117,7 @@ const longLease = 1000 * time.Hour
 type receiver struct {
 	*httptest.Server
 	t      testing.TB
-	answer func(w http.ResponseWriter, r *http.Request, times int) // writes the answer; nil: the answer is 204
+	answer func(w http.ResponseWriter, r *http.Request, times int) // writes the answer; nil: the answer is status 204
 
 	mu     sync.Mutex
 	times  map[string]int
@@ -198,7 +198,7 @@ func (l *receiver) has(n int, within time.Duration) {
 	eventually(l.t, within, fmt.Sprintf("%d events at a receiver", n), func() bool { return len(l.ledger()) >= n })
 }
 
-// exactly checks that the client's events from 1 to n came, each at least once. limit is how often each may come.
+// exactly checks that the client's events from 1 to n came, each at least once and at most limit times.
 func (l *receiver) exactly(client puntuale.ClientID, n, limit int) {
 	l.t.Helper()
 	got := l.ledger()
@@ -219,7 +219,7 @@ func (l *receiver) exactly(client puntuale.ClientID, n, limit int) {
 	}
 }
 
-// settled waits until done deliveries are recorded and no delivery waits.
+// settled waits until that many deliveries are recorded and no delivery waits.
 func (w *world) settled(done int) {
 	w.t.Helper()
 	eventually(w.t, 20*time.Second, fmt.Sprintf("%d deliveries are recorded", done), func() bool {

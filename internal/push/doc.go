@@ -1,3 +1,3 @@
-// Package push tells people's devices by Web Push (RFC 8030, 8291 and 8292) that messages are due. A push says which session
-// has some, and nothing else: no number and no text leaves the service.
+// Package push sends Web Push messages (RFC 8030, 8291 and 8292) to people's devices when messages are due. A push
+// contains only the session with due messages. It contains no number and no text.
 package push

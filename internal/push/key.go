@@ -10,25 +10,25 @@ import (
 	"puntuale"
 )
 
-// The store keeps the sealed private key under this name, which is also the purpose and the place of the seal.
+// keyName is the name of the sealed private key in the store, and also the purpose and the place of the seal.
 const keyName = "push key"
 
-// Key is the pair that signs the installation's pushes (VAPID). Browsers are given the public half when they subscribe, and their push
-// services refuse pushes with any other key.
+// Key is the key pair that signs the installation's pushes (VAPID). Browsers get the public key when they subscribe.
+// Their push services refuse pushes with any other key.
 type Key struct{ private *ecdh.PrivateKey }
 
-// Public is the public half, an uncompressed point of P-256 as base64url.
+// Public returns the public key: an uncompressed point of P-256 as base64url.
 func (k Key) Public() string { return encode(k.private.PublicKey().Bytes()) }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// Sealer keeps secrets from people who read the database.
+// Sealer encrypts secrets, so that people who read the database cannot read them.
 type Sealer interface {
 	Seal(purpose, place string, plain []byte) []byte
 	Open(purpose, place string, sealed []byte) ([]byte, error)
 }
 
-// OpenKey returns the installation's key, making it at the first start. Any number of nodes may do this at once.
+// OpenKey returns the installation's key, and makes it at the first start. Several nodes may call it at once.
 func OpenKey(ctx context.Context, secrets puntuale.SecretStore, vault Sealer) (Key, error) {
 	for {
 		kept, err := secrets.Secret(ctx, keyName)
@@ -42,7 +42,7 @@ func OpenKey(ctx context.Context, secrets puntuale.SecretStore, vault Sealer) (K
 		if err != nil {
 			return Key{}, fmt.Errorf("make the key of pushes: %w", err)
 		}
-		// Another node may do the same at this moment. Each node reads the key that was stored first.
+		// Another node may store a key at the same time. Then both nodes read the key that was stored first.
 		if _, err := secrets.SetSecret(ctx, keyName, nil, vault.Seal(keyName, keyName, fresh.Bytes())); err != nil {
 			return Key{}, fmt.Errorf("store the key of pushes: %w", err)
 		}

@@ -21,38 +21,39 @@ import (
 
 const (
 	claimed  = 64               // devices of one claim
-	atOnce   = 16               // calls to push services
-	within   = 10 * time.Second // the time limit of each call
-	endWrite = 5 * time.Second  // the time to record the result, also while the server stops
+	atOnce   = 16               // requests to push services at once
+	within   = 10 * time.Second // the time limit of each request
+	endWrite = 5 * time.Second  // the time limit for recording the result, also while the server stops
 
-	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
-	longest   = time.Hour // the longest wait between two tries
-	maxAnswer = 4 << 10   // bytes that are read of one answer
+	keptFor   = time.Hour // how long the push service stores a push for a device that is off
+	longest   = time.Hour // the longest wait between two attempts
+	maxAnswer = 4 << 10   // the most bytes that are read of an answer
 )
 
-// topic makes a push service keep only the last of the pushes that a device has not received.
+// topic is the same in all pushes. So a push service stores only the latest push for a device that is off.
 const topic = "due"
 
-// Results of pushes, for figures.
+// Results of pushes, for the metrics.
 const (
 	Arrived = "arrived"
 	Gone    = "gone"
 	Failed  = "failed"
 )
 
-// Config is what a [Notifier] needs.
+// Config is the configuration of a [Notifier].
 type Config struct {
 	Store     puntuale.PushStore
 	Key       Key
-	Sender    string // an https address of the sender, for the people who run push services
+	Sender    string // an https address at which people who run push services can reach the sender
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)
-	Transport http.RoundTripper // the way to push services; it must lead to public addresses only
+	Transport http.RoundTripper // must lead only to public addresses
 	Observe   func(result string)
 	Clock     clock.Clock
 	Logger    *slog.Logger
 }
 
-// Notifier tells devices. It may be used by many goroutines and on many nodes at once: only one node sends each push.
+// Notifier sends pushes to devices. Many goroutines and nodes may use it at once, because only one node sends each
+// push.
 type Notifier struct {
 	cfg  Config
 	http *http.Client
@@ -66,8 +67,8 @@ func New(cfg Config) *Notifier {
 	}}
 }
 
-// Round sends the pushes that are due now. A failed push is no error, because it is tried again later. Each push is sent at most once; a
-// crash may lose it.
+// Round sends the pushes that are due now. A failed push is not an error, because it is sent again later. A crash may
+// lose a push, but never repeats one.
 func (n *Notifier) Round(ctx context.Context) error {
 	for {
 		all, err := n.cfg.Store.ClaimPushes(ctx, n.cfg.Clock.Now(), claimed)
@@ -82,7 +83,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 	}
 }
 
-// sendPush sends one push and records how it ended.
+// sendPush sends one push and records the result.
 func (n *Notifier) sendPush(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
 	retryAt := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
@@ -96,11 +97,11 @@ func (n *Notifier) sendPush(ctx context.Context, p puntuale.Push) error {
 	return n.cfg.Store.EndPush(ctx, p, end, retryAt)
 }
 
-// send makes one try to send a push. It returns the result, and how long the push service asks to wait.
+// send makes one attempt. It returns the result, and how long the push service requests to wait.
 func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {
-		return puntuale.PushUnsubscribed, 0, err // nobody can read it any more
+		return puntuale.PushUnsubscribed, 0, err // the subscription can never be decrypted again
 	}
 	var target struct {
 		Endpoint string `json:"endpoint"`
@@ -134,7 +135,7 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 	return puntuale.PushFailed, n.retryAfter(answer.Header.Get("Retry-After")), fmt.Errorf("the push service answered %s", answer.Status)
 }
 
-// retryAfter reads how long a push service asks to wait.
+// retryAfter parses how long a push service requests to wait.
 func (n *Notifier) retryAfter(text string) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		return time.Duration(min(max(seconds, 0), int(longest/time.Second))) * time.Second
@@ -145,7 +146,7 @@ func (n *Notifier) retryAfter(text string) time.Duration {
 	return 0
 }
 
-// withoutAddress removes the address from an error, because anybody who knows the address can send to the device.
+// withoutAddress removes the address from an error, because anyone with the address can send to the device.
 func withoutAddress(err error) error {
 	if called, ok := errors.AsType[*url.Error](err); ok {
 		return called.Err

@@ -43,7 +43,7 @@ func (s *secrets) SetSecret(_ context.Context, name string, old, value []byte) (
 	return true, nil
 }
 
-// world is a notifier with devices to tell. It is the notifier's store, too.
+// world contains a notifier and its devices. It is also the notifier's store.
 type world struct {
 	*push.Notifier
 	*pushtest.Service
@@ -102,7 +102,7 @@ func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOut
 	return nil
 }
 
-// subscribe subscribes a browser's device, for which messages are due.
+// subscribe adds a browser's device with due messages.
 func (w *world) subscribe(t *testing.T, id puntuale.DeviceID, failures int, change ...func(*pushtest.Browser)) {
 	t.Helper()
 	b := w.Subscribe(w.key.Public())
@@ -126,11 +126,11 @@ func (w *world) round(t *testing.T) {
 
 func direct(w *world) http.RoundTripper { return w.Transport() }
 
-// TestPush: a strict push service takes each push. The text that the browser decrypts names only the session.
+// TestPush: a strict push service accepts each push. The decrypted text contains only the session.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, direct)
-	const devices = 150 // more than one claim
+	const devices = 150 // more than one claim contains
 	for id := range puntuale.DeviceID(devices) {
 		w.subscribe(t, id, 0)
 	}
@@ -147,8 +147,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushIsRefused: a subscription that is gone is forgotten. After a temporary failure the waits between the tries
-// grow, and no try comes before the service allows it.
+// TestPushIsRefused: a subscription that no longer exists is deleted. After a temporary failure the waits between
+// attempts grow, and no attempt comes before the time that the service requests.
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -182,12 +182,12 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileTargets: an unknown caller may write any target. No target leads into our network or stops another push, and no
+// TestHostileTargets: any caller may store any target. No target leads into our network or delays other pushes, and no
 // address is logged.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) http.RoundTripper { return media.Transport(nil) })
-	w.subscribe(t, 1, 0) // its address is on 127.0.0.1
+	w.subscribe(t, 1, 0) // its address is on 127.0.0.1, which is refused
 	w.subscribe(t, 2, 0, func(b *pushtest.Browser) { b.Endpoint = "http://169.254.169.254/latest" })
 	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // not a point of the curve
 	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })
@@ -205,7 +205,7 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// TestStop: a push that a stop breaks off counts as failed, so that another node tells the device.
+// TestStop: if a stop ends a push, the push counts as failed, so that another node sends it.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, direct)
@@ -220,7 +220,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestKey: nodes that start at once have one key, which is sealed and stays.
+// TestKey: nodes that start at once get the same key. The key is sealed and does not change.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	vault, err := auth.NewVault(make([]byte, auth.DataKeySize))

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). If there are too many,
-// a further page, or part of a page, is refused with a time to retry. The status is 429 if this caller has too many
-// calls, and otherwise 503.
+// TestPagesKeepToTheLimit: the server limits how many requests it works on at the same time (--calls). Page requests
+// are included in this limit. If there are too many, a further page, or part of a page, is refused with a time for the
+// next try. The status is 429 if this caller has too many requests, and otherwise 503.
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,8 +65,8 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 }
 
 // TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second
-// (--anonymous-rate). If it asks for more, the answer says when to retry. Pages of signed-in users do not count. The
-// files of a sign-in page do not count either.
+// (--anonymous-rate). A refusal says when to try again. Pages of signed-in users are not counted. Neither are the files
+// of a sign-in page.
 func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,8 +98,8 @@ func TestPagesForUnknownCallers(t *testing.T) {
 	}
 }
 
-// TestImportOfEmptySteps: a file with very many empty steps is refused before the server makes objects of them. The
-// test runs alone, because it measures the memory of the whole process.
+// TestImportOfEmptySteps: a file with very many empty steps is refused before the server creates objects for the steps.
+// The test does not run in parallel, because it measures the memory of the whole process.
 func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
@@ -107,9 +107,9 @@ func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 		steps, status int
 		says          string
 	}{
-		{2, http.StatusOK, ""}, // the first page of all takes memory that does not come from the steps
+		{2, http.StatusOK, ""}, // the first page of all uses memory that has nothing to do with steps
 		{300_000, http.StatusUnprocessableEntity, "non è una sequenza"},
-		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor opens with the first steps of the file
+		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor opens with the file's first steps
 	} {
 		var body strings.Builder
 		form := multipart.NewWriter(&body)

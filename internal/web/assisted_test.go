@@ -30,21 +30,21 @@ import (
 	"puntuale/internal/httpapi"
 )
 
-// desk is a session whose messages are sent by phones, with the data that a test needs.
+// desk is a session whose messages are sent by phones, with the data for a test.
 type desk struct {
 	w       *world
 	session control.Session
 	page    string
-	deaf    atomic.Pointer[string] // the path of calls whose answers are lost after the server carried them out; nil: none
-	unheard chan string            // the path of each answer that was lost
+	deaf    atomic.Pointer[string] // for this path, the server carries out calls but their answers are lost; nil: no answers are lost
+	unheard chan string            // receives the path of each lost answer
 }
 
-// newWebhooks gives the world's client a session whose messages phones send. It also serves the API at the address of
-// the pages.
+// newWebhooks creates a session whose messages are sent by phones, for the world's client. It also serves the API at
+// the address of the pages.
 func (w *world) newWebhooks() *desk {
 	w.t.Helper()
 	ctx := context.Background()
-	_, err := w.store.Join(ctx, 24*time.Hour) // a device can take messages only while a server holds the lease
+	_, err := w.store.Join(ctx, 24*time.Hour) // a device can take messages only while a server has the lease
 	w.must(err)
 	d := &desk{w: w, unheard: make(chan string, 100)}
 	simulated := false
@@ -64,14 +64,14 @@ func (w *world) newWebhooks() *desk {
 	return d
 }
 
-// discard is the ResponseWriter of a caller that ignores the answer.
+// discard is a ResponseWriter that drops the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// code makes a one-time code that links a phone.
+// code returns a new one-time code that links a phone.
 func (d *desk) code() string {
 	d.w.t.Helper()
 	s, err := d.w.Client().Pair(context.Background(), d.session.ID.String(), control.Pairing{})
@@ -79,7 +79,7 @@ func (d *desk) code() string {
 	return s.Code.Text
 }
 
-// due makes a message that is due now.
+// due creates a message that is due now, and returns its id.
 func (d *desk) due(phone, text string) string {
 	d.w.t.Helper()
 	words, err := json.Marshal(text)
@@ -89,7 +89,7 @@ func (d *desk) due(phone, text string) string {
 	return started.IDs[0].String()
 }
 
-// stands returns a message's state with its detail.
+// stands returns a message's state and detail.
 func (d *desk) stands(id string) string {
 	d.w.t.Helper()
 	found, err := d.w.Client().Details(context.Background(), []string{id})
@@ -100,8 +100,8 @@ func (d *desk) stands(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Sentence(found[0].Detail)))
 }
 
-// becomes waits until a message's detail begins with these words. It must wait, because the app shows the person's
-// answer before it has reported the answer to the server.
+// becomes waits until a message's detail begins with these words. The wait is necessary because the app shows the
+// person's answer before it reports the answer to the server.
 func (d *desk) becomes(id, words string) {
 	d.w.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -114,8 +114,8 @@ func (d *desk) becomes(id, words string) {
 	}
 }
 
-// windows returns a function that gives the address of each window that the page opens. Tests cannot reach these
-// addresses.
+// windows records the windows that the page opens. The returned function returns their addresses. The test's browser
+// cannot load these addresses.
 func (b *browser) windows() func() string {
 	b.t.Helper()
 	opened := make(chan string, 10)
@@ -136,7 +136,7 @@ func (b *browser) windows() func() string {
 	}
 }
 
-// offline takes the network away from the page and its service worker, as happens in a lift, or gives it back.
+// offline disconnects the page and its service worker from the network, as in a lift, or reconnects them.
 func (b *browser) offline(away bool) {
 	b.t.Helper()
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
@@ -145,10 +145,11 @@ func (b *browser) offline(away bool) {
 	b.until(fmt.Sprintf(reached, !away))
 }
 
-// reached asks whether the page reaches its server. The browser's network service learns of the change a little later than the page.
+// reached is a script that checks whether the page can reach its server. The browser's network service learns of a
+// change a little later than the page.
 const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`
 
-// links links the browser to the session as one of its phones.
+// links links the browser to the session as a phone.
 func (b *browser) links(d *desk) {
 	b.t.Helper()
 	b.open("/phone#code=" + d.code())
@@ -157,12 +158,12 @@ func (b *browser) links(d *desk) {
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
 }
 
-// onCard returns a script that finds the card of a number, and in the card the element of the selector.
+// onCard returns a script that finds the card of a number, and on this card the element of the selector.
 func onCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// onCard presses a button on the card of a number.
+// onCard clicks an element on the card of a number.
 func (b *browser) onCard(phone, selector string) {
 	b.t.Helper()
 	b.until(onCard(phone, selector))
@@ -172,22 +173,22 @@ func (b *browser) onCard(phone, selector string) {
 		e.scrollIntoView({block: "center"});
 		return true;
 	})(`+onCard(phone, selector)+`)`)
-	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real click: otherwise the browser opens no window
+	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real click, because the browser opens no window for a simulated one
 }
 
-// Selectors of the buttons with which a person answers, by their position.
+// Selectors of the buttons with which a person answers, by the buttons' positions.
 const (
 	saysSent    = ".assisted-answers .btn:nth-child(1)"
 	saysSkipped = ".assisted-answers .btn:nth-child(2)"
 	saysLater   = ".assisted-answers .btn:nth-child(4)"
 )
 
-// oddText holds characters that have a meaning in an address.
+// oddText contains characters with a special meaning in an address.
 const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
 
-// TestAssisted: a code in the page's address links a phone. Four messages are due. One is sent, one is skipped, one is
-// cancelled before the person taps it, and one is put back. A report that was made without a connection arrives once,
-// even if the page is opened again.
+// TestAssisted: a code in the page's address links a phone. Four messages are due. The person sends the first, skips
+// the second, and puts another one back. One is cancelled before the person taps it. A report that was made without a
+// network arrives once, even if the page is opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newWebhooks()
@@ -251,9 +252,9 @@ func TestAssisted(t *testing.T) {
 	})
 }
 
-// TestAssistedOnce: if an answer is lost, the message is still taken once and its report counts once. A group is
-// refused with its reason. A phone that was unlinked says so, and keeps its unsent reports until the person deletes
-// them.
+// TestAssistedOnce: if an answer is lost, the message is still taken only once, and its report is counted only once. A
+// group is refused with its reason. An unlinked phone shows that it is unlinked, and stores its unsent reports until
+// the person deletes them.
 func TestAssistedOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -301,8 +302,8 @@ func TestAssistedOnce(t *testing.T) {
 	}
 }
 
-// deafTo runs do while the answers of calls to a path are lost, and waits until the page notices. Then it lets answers
-// through again.
+// deafTo runs do while answers to calls of a path are lost. It waits until the page shows the problem, and then stops
+// losing answers.
 func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.t.Helper()
 	d.deaf.Store(&path)
@@ -317,8 +318,8 @@ func (b *browser) deafTo(d *desk, path string, do func()) {
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
 }
 
-// TestAssistedPush: the browser would offer to install the app. A phone subscribes to notices, and unsubscribes. When a
-// push arrives, an open page looks for messages. If no page is open, a notice without number and text appears.
+// TestAssistedPush: the browser can install the app. A phone subscribes to notices, and unsubscribes. When a push
+// arrives, an open page looks for messages. If no page is open, a notice without number and text is shown.
 func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -327,7 +328,7 @@ func TestAssistedPush(t *testing.T) {
 	b := newBrowser(t, w, screen{390, 844, "light", "it"})
 	registered := b.registrations()
 	command(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
-	// A test cannot reach a push service, so this script replaces the browser's subscription.
+	// A test cannot use a real push service, so this script replaces the browser's subscription.
 	service := `PushManager.prototype.subscribe = async () => ({ toJSON: () => ({ endpoint: "https://push.example/1", keys: { p256dh: "` + pushKey + `", auth: "AAAAAAAAAAAAAAAAAAAAAA" } }) });
 		Notification.requestPermission = async () => "granted";`
 	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: service})
@@ -362,11 +363,11 @@ func TestAssistedPush(t *testing.T) {
 		t.Error("the browser would install any page")
 	}
 	if !slices.Contains(faults, "no-manifest") {
-		return // Chromium's headless shell shows no notices; Chromium itself does
+		return // only Chromium shows notices; its headless shell does not
 	}
 	const script = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
 	var got []string
-	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first, the worker still sees the previous page
+	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first, the worker still has the previous page in its list
 		b.push(registered())
 		got = evaluate[[]string](b, script)
 	}
@@ -375,8 +376,8 @@ func TestAssistedPush(t *testing.T) {
 	}
 }
 
-// notInstallable are the browser's reasons not to install a page as an app. A test's tab is private, so this reason
-// does not count. Chromium's headless shell only finds faults of the manifest.
+// notInstallable returns the browser's reasons not to install a page as an app. It ignores the reason that the test's
+// tab is private. Chromium's headless shell only finds faults of the manifest.
 func (b *browser) notInstallable() (faults []string) {
 	b.t.Helper()
 	manifest, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
@@ -397,7 +398,7 @@ func (b *browser) notInstallable() (faults []string) {
 	return faults
 }
 
-// registrations returns a function that gives the id of the app's worker when it exists.
+// registrations returns a function that returns the id of the app's worker, when the worker exists.
 func (b *browser) registrations() func() string {
 	b.t.Helper()
 	ids := make(chan string, 100)
@@ -432,8 +433,8 @@ func (b *browser) push(registration string) {
 	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})
 }
 
-// TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker keeps only
-// the page's files. A changed page gets a new worker.
+// TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker stores
+// only the page's files. A changed page gets a new worker.
 func TestAssistedParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -495,7 +496,7 @@ func TestAssistedParts(t *testing.T) {
 	}
 }
 
-// picture is a red PNG.
+// picture returns a red PNG of this size.
 func picture(t *testing.T, width, height int) []byte {
 	t.Helper()
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))

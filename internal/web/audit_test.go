@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// TestAuditNames: the log says who changed which thing. It shows the present names of things, and keeps their
-// identifiers. For a deleted thing it shows the identifier, or the name at that time.
+// TestAuditNames: the log shows who changed which thing. It shows the present names of things, and also their
+// identifiers. For a deleted thing it shows the last name, or only the identifier.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,8 @@ func TestAuditNames(t *testing.T) {
 		}
 	}
 
-	// A thing that was deleted in another way is shown by its identifier. Another client's thing is not shown at all.
+	// A thing that was not deleted in a dashboard is shown by its identifier. Another client's thing is not shown at
+	// all.
 	person := w.person(w.clients[puntuale.Owner])
 	c, err := person.Client(context.Background(), id)
 	w.must(err)
@@ -97,7 +98,7 @@ func TestAuditNames(t *testing.T) {
 	}
 }
 
-// TestAuditOfDeleted: the log keeps the name of a thing that was deleted in a dashboard.
+// TestAuditOfDeleted: the log shows the name of a thing that was deleted in a dashboard.
 func TestAuditOfDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +117,8 @@ func mailOf(w *world, user puntuale.LoginID) string {
 	return p.User().Email
 }
 
-// TestFailedSignIns: the log shows failed attempts with their address, and only to the dashboard's owners and their
-// partner. Even very many attempts make a bounded number of entries.
+// TestFailedSignIns: the log shows failed attempts with their address. Only the dashboard's owners and their partner
+// see these entries. Even very many attempts make a bounded number of entries.
 func TestFailedSignIns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -149,7 +150,7 @@ func TestFailedSignIns(t *testing.T) {
 			t.Errorf("a stranger reads it at %s", path)
 		}
 	}
-	w.clock.Advance(2 * puntuale.ForgetTries) // another day
+	w.clock.Advance(2 * puntuale.ForgetTries) // on another day
 	u, _, err := w.store.UserByID(context.Background(), w.clients[puntuale.Owner])
 	w.must(err)
 	for i := range 100 {

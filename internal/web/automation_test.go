@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/automation"
 )
 
-// TestAutomationStory: somebody makes a rule from an example in one click, breaks it and mends it, and tries it. Then the list turns it off
-// and on.
+// TestAutomationStory: somebody creates a rule from an example with one click. The person makes a mistake in it,
+// corrects the mistake and tries the rule. Then the person turns the rule off and on in the list.
 func TestAutomationStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
@@ -62,8 +62,8 @@ func TestAutomationStory(t *testing.T) {
 	})
 }
 
-// TestAutomationTrial: the panel shows the moments of the first messages, what they would meet, and what keeps the rule from acting. A reader of the
-// page sees no markup of a name or a text.
+// TestAutomationTrial: the panel shows the due times of the first messages, the problems that the messages would have,
+// and what prevents the rule from acting. Markup in a name or a text is shown as text.
 func TestAutomationTrial(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,7 +100,8 @@ func TestAutomationTrial(t *testing.T) {
 	}
 }
 
-// TestAutomationExamples: each example leads to an editor that shows no fault before somebody saves, and reads as a sentence.
+// TestAutomationExamples: each example opens an editor that reads as a sentence. It shows no fault before somebody
+// saves.
 func TestAutomationExamples(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -112,7 +113,8 @@ func TestAutomationExamples(t *testing.T) {
 	})
 }
 
-// TestAutomationHook: the editor of a hook offers the paths of the last payload, and tries it. A new address replaces the former one.
+// TestAutomationHook: the editor of a hook offers the paths of the last payload, and tries this payload. A new address
+// replaces the previous address.
 func TestAutomationHook(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		rules := w.rules.Of(w.Client(), "")
@@ -154,8 +156,8 @@ func TestAutomationHook(t *testing.T) {
 	})
 }
 
-// TestAutomationPages: readers see rules without their addresses, and change nothing. A rule that somebody else changed meanwhile is not
-// overwritten. Another client finds nothing.
+// TestAutomationPages: readers see rules without their addresses, and cannot change rules. Saving does not overwrite a
+// change that somebody else made since the form was opened. Another client finds nothing.
 func TestAutomationPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

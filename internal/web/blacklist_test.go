@@ -28,7 +28,7 @@ func (w *world) listed() (phones []string) {
 	return phones
 }
 
-// upload sends a file.
+// upload sends a file in the field of a form.
 func (v *visitor) upload(path, field string, content []byte) answer {
 	v.w.t.Helper()
 	var body bytes.Buffer
@@ -52,8 +52,8 @@ func (v *visitor) upload(path, field string, content []byte) answer {
 	return answer{response.StatusCode, text.String(), response.Header}
 }
 
-// TestBlacklist adds a number and undoes that. It imports a list after correcting a wrong line, and finds and removes a
-// number.
+// TestBlacklist adds a number and undoes this. It corrects a wrong line of a list and imports the list. Then it finds
+// and removes a number.
 func TestBlacklist(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.must(w.prefers("+393339999999"))
@@ -91,15 +91,15 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// prefers puts a number on the blacklist, in the form in which an earlier version stored a preference at the network.
+// prefers adds a number to the blacklist, in the form in which an earlier version stored a preference in WhatsApp.
 func (w *world) prefers(phone string) error {
 	return w.store.Uncounted(w.client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{
 		Phone: phone, Reason: puntuale.PreferenceReason + "codice Meta 131050, 2026-11-20T09:00:00Z", Added: w.clock.Now(),
 	}, puntuale.DateOf(w.clock.Now()), nil)
 }
 
-// TestBlacklistFiles: a list can be read in each form in which spreadsheets save it. If a line is wrong, the page names
-// the line, and nothing is stored.
+// TestBlacklistFiles: a list can be read in every form in which spreadsheets save it. If a line is wrong, the page
+// shows the line, and nothing is stored.
 func TestBlacklistFiles(t *testing.T) {
 	t.Parallel()
 	utf16 := func(text string) []byte {
@@ -163,7 +163,7 @@ func TestBlacklistFiles(t *testing.T) {
 	})
 }
 
-// TestBlacklistExport: no cell of the list is a formula, and an import restores the list.
+// TestBlacklistExport: no cell of the list is a formula, and an import of the file restores the list.
 func TestBlacklistExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,8 +197,8 @@ func TestBlacklistExport(t *testing.T) {
 	}
 }
 
-// TestBlacklistPages: a person can remove a number that the network put on the list, after the page has explained what
-// that means. A reader sees the list without buttons.
+// TestBlacklistPages: a person can remove a number that the network added to the list. The page first explains what
+// this means. A reader sees the list without buttons.
 func TestBlacklistPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -35,16 +35,16 @@ type screen struct {
 
 func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
 
-// screens returns the screens on which a test is tried. Each test has a pair: a phone screen and a desk screen that
-// differ in size, colours and language. The pair depends on the test's name, so that all tests together use all eight
-// screens. "make test" tries one screen of the pair, and "make pages" the other (PUNTUALE_SCREENS=other). With
-// PUNTUALE_SCREENS=all, each test tries all eight.
+// screens returns the screens on which a test runs. Each test has a pair of screens: a phone and a desktop that differ
+// in size, colours and language. The pair depends on the test's name, so that all tests together use all eight screens.
+// "make test" uses one screen of the pair, and "make pages" the other (PUNTUALE_SCREENS=other). With
+// PUNTUALE_SCREENS=all, each test uses all eight screens.
 func screens(t *testing.T) []screen {
 	t.Helper()
 	phones := []screen{{390, 844, "light", "it"}, {390, 844, "dark", "en"}, {390, 844, "dark", "it"}, {390, 844, "light", "en"}}
 	desks := []screen{{1280, 900, "dark", "en"}, {1280, 900, "light", "it"}, {1280, 900, "light", "en"}, {1280, 900, "dark", "it"}}
 	name := fnv.New32a()
-	_, _ = name.Write([]byte(t.Name())) // never fails
+	_, _ = name.Write([]byte(t.Name())) // this cannot fail
 	hash := name.Sum32()
 	pair := []screen{phones[hash%4], desks[hash%4]}
 	if hash/4%2 == 1 {
@@ -63,13 +63,13 @@ func screens(t *testing.T) []screen {
 	}
 }
 
-// chromium is one browser process for all tests of the package. The first test that needs it starts it, and TestMain
-// ends it.
+// chromium is one browser process for all tests of the package. The first test with a browser starts the process, and
+// TestMain ends it.
 var chromium struct {
 	sync.Mutex
 	ctx   context.Context
 	stops []func()
-	tabs  chan struct{} // at most three tabs are open at once, because more would only wait for each other
+	tabs  chan struct{} // at most three tabs are open at the same time, because more would only wait for each other
 }
 
 func TestMain(m *testing.M) {
@@ -77,8 +77,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	// With two stories at once, the two processors are idle for a third of the time, because stories wait for the
-	// browser. So three run at once.
+	// With two stories at the same time, two processors are idle for a third of the time, because stories wait for the
+	// browser. So three stories run at the same time.
 	if at := flag.Lookup("test.parallel"); !asked && at.Value.String() == "2" {
 		_ = at.Value.Set("3")
 	}
@@ -126,22 +126,22 @@ func startChromium(t testing.TB) context.Context {
 	return first
 }
 
-// browser is a tab with its own cookies. It notes what its pages do. When its test ends,
-// no page may have broken its policy, asked another server, or written an error to the console.
+// browser is a tab with its own cookies. It records what its pages do. The test fails if a page broke its policy, sent
+// a request to another server, or wrote an error to the console.
 type browser struct {
 	t    *testing.T
 	w    *world
 	ctx  context.Context
 	look screen
 
-	taps, typed int // how many clicks and filled fields a person would have needed
+	taps, typed int // how many clicks and filled fields a person would need
 
 	mu       sync.Mutex
 	requests []*network.Request
 	said     []string // lines on the console, and exceptions
 }
 
-// newBrowser opens a tab.
+// newBrowser opens a tab with this screen.
 func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // it is what a test has
 	t.Helper()
 	process := startChromium(t)
@@ -167,7 +167,7 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	return b
 }
 
-// listen receives all events of the tab.
+// listen calls hear for every event of the tab.
 func (b *browser) listen(hear func(event any)) {
 	b.t.Helper()
 	if err := chromedp.Listen(b.ctx, hear); err != nil {
@@ -183,7 +183,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn changes the tab's screen. It also sets the language for readers who have not stored one.
+// turn changes the tab's screen. It also sets the language that pages use for readers without a stored language.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -193,7 +193,7 @@ func (b *browser) turn(look screen) {
 	b.do(chromedp.EmulateViewport(look.width, look.height))
 }
 
-// note keeps an event. It runs in the browser's event loop.
+// note stores an event. It runs in the browser's event loop.
 func (b *browser) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,10 +214,10 @@ func (b *browser) note(event any) {
 	}
 }
 
-// within bounds the time of a step. It is long, because the machine may be busy.
+// within is the time limit of a step. It is long, because the machine may be busy.
 const within = time.Minute
 
-// do carries out steps. Each must succeed.
+// do runs steps. The test fails if a step fails.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -231,7 +231,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns the result of a script in the page. It waits for a promise.
+// evaluate returns the result of a script in the page. If the script returns a promise, evaluate waits for it.
 func evaluate[T any](b *browser, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, within)
@@ -244,28 +244,29 @@ func evaluate[T any](b *browser, script string) T {
 	return value
 }
 
-// open goes to a page, and waits until it is ready.
+// open opens a page, and waits until the page is ready.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.w.base + path))
 	b.until(`document.readyState === "complete"`)
 }
 
-// signIn signs a user in. The browser is then on the user's first page.
+// signIn signs a user in. The browser then shows the user's first page.
 func (b *browser) signIn(user puntuale.LoginID) {
 	b.t.Helper()
 	b.open("/ticket?t=" + b.w.ticket(user))
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
-// holds runs a script once, and reports whether it returned true. It fails while the browser loads another page.
+// holds runs a script once, and reports whether the script returned true. It fails while the browser loads another
+// page.
 func (b *browser) holds(script string) (bool, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 }
 
-// The method until waits until a script returns true.
+// The method until repeats a script until the script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -283,17 +284,17 @@ func (b *browser) until(script string) {
 	}
 }
 
-// click waits for the element of the selector, and clicks on it.
+// click waits for the element of the selector, and clicks on the element.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
 	b.taps++
-	// The element is scrolled to the middle first, because the bar of a phone covers the bottom of the page.
+	// Scroll the element to the middle first, because the bar on a phone covers the bottom of the page.
 	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// press clicks on the visible button or link that has these words.
+// press clicks on the visible button or link with these words.
 func (b *browser) press(words string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] :is(button, a, summary), :is(button, a, summary)")].find(e => e.checkVisibility() && (e.innerText.trim() === %[1]q || e.ariaLabel === %[1]q))`, words)
@@ -301,8 +302,8 @@ func (b *browser) press(words string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// fill types into fields, which are named, and then leaves each field. It looks in the open dialog, or else in the
-// page.
+// fill types into fields, and leaves each field afterwards. pairs are names of fields and texts. fill looks for the
+// fields in the open dialog, or else in the page.
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -353,18 +354,18 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// axe is a script that defines loadAxe. The browser gives it to every page, and keeps it compiled. If the script were
-// sent for each check, this would take a third of the check's time.
+// axe is a script that defines loadAxe. The browser adds the script to every page, and stores it compiled. Sending the
+// script for each check would take a third of the check's time.
 var axe = sync.OnceValues(func() (string, error) {
 	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
 	return "globalThis.loadAxe = () => {" + string(content) + "}", err
 })
 
-// check checks the page as it is now. The page must break no rule of accessibility. No element may be wider than the
-// screen or its card. No text may be missing. check also keeps a picture of the page.
+// check checks the present page. The page must break no rule of accessibility. No element may be wider than the screen
+// or its card. No text may be missing. check also stores a picture of the page.
 func (b *browser) check(name string) {
 	b.t.Helper()
-	b.until(`document.readyState === "complete"`) // a page that is still loading lacks parts
+	b.until(`document.readyState === "complete"`) // a page that is still loading is not complete
 	b.picture(name)
 	found := evaluate[[]string](b, `loadAxe(), axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
 		v.nodes.map(n => v.id + " (" + v.impact + "): " + n.html.slice(0, 160) + " — " + n.failureSummary.replace(/\s+/g, " ").slice(0, 240))))`)
@@ -382,7 +383,7 @@ func (b *browser) check(name string) {
 	}
 }
 
-// beyond is a script that lists elements which reach beyond the page's right edge, and so make the page wider.
+// beyond is a script that returns the elements that reach beyond the page's right edge and make the page wider.
 const beyond = `(() => {
 	const page = document.documentElement;
 	if (page.scrollWidth <= page.clientWidth) return [];
@@ -409,7 +410,7 @@ func (b *browser) keepsToItself() {
 	}
 }
 
-// onScreens runs a story on each screen of the test. Each run has a tab and a world of its own.
+// onScreens runs a story on each screen of the test. Each run has its own tab and its own world.
 func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
 	t.Helper()
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestCalendarStory drags a message to another day, undoes that, and moves one by its form.
+// TestCalendarStory drags a message to another day, undoes this, and moves a message with its form.
 func TestCalendarStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -58,7 +58,7 @@ func TestCalendarStory(t *testing.T) {
 	})
 }
 
-// refusesPast drops a message on a past moment. The message must stay where it was, and the page must say why.
+// refusesPast drops a message on a time in the past. The message must not move, and the page must give the reason.
 func (b *browser) refusesPast(message, past string) {
 	b.t.Helper()
 	was := evaluate[string](b, `location.href`)
@@ -73,7 +73,7 @@ func (b *browser) refusesPast(message, past string) {
 	}
 }
 
-// drag sends the page the mouse events of a drag.
+// drag simulates the mouse events of a drag in the page.
 func drag(b *browser, from, to string) {
 	b.t.Helper()
 	b.until(`document.querySelector(` + quote(from) + `)`)
@@ -98,8 +98,8 @@ func TestCalendarPages(t *testing.T) {
 			t.Errorf("day %q: %d", day, r.status)
 		}
 	}
-	// After a drag the browser returns to the calendar, also if the message cannot be moved. The form accepts no other
-	// address to return to.
+	// After a drag the browser returns to the calendar, even if the message cannot be moved. The form accepts no other
+	// return address.
 	next := w.pages + "/calendar?day=2026-11-20"
 	form := url.Values{"date": {"2026-11-22"}, "time": {"10:47"}, "dragged": {"yes"}, "next": {next}}
 	if r := v.post(w.pages+"/messages/"+pending.String()+"/move", form); r.status != http.StatusSeeOther || r.to() != next {
@@ -120,8 +120,8 @@ func TestCalendarPages(t *testing.T) {
 	}
 }
 
-// TestCalendarWeek: a week shows seven days, beginning with the requested day, even if that is a Sunday. Without a day
-// it begins today. A message cannot be dropped on past days, and today is marked.
+// TestCalendarWeek: a week shows seven days, beginning with the requested day, even if this day is a Sunday. Without a
+// requested day it begins today. A message cannot be dropped on past days, and today is marked.
 func TestCalendarWeek(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

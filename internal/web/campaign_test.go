@@ -22,12 +22,12 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// list is a file as Excel typically exports it. The check refuses two of its rows.
+// list is a file in the usual form of Excel's export. The check refuses two of its rows.
 const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
 
-// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and
-// cancels it. From the empty list to the start, it takes a person less than a minute of thinking and typing, including
-// two detours.
+// TestCampaignWizard: somebody who never saw the pages creates a campaign and reloads the page at each step. The person
+// starts, pauses and cancels the campaign. From the empty list to the start, a person needs less than a minute of
+// thinking and typing, including two detours.
 func TestCampaignWizard(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -35,12 +35,12 @@ func TestCampaignWizard(t *testing.T) {
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/campaigns")
 		b.check("campaigns_empty")
-		b.taps, b.typed = 2, 0 // a person needs two clicks to choose the file
+		b.taps, b.typed = 2, 0 // choosing the file needs two clicks of a person
 		b.click(`main a[href$="/campaigns/new"]`)
 		b.until(`document.querySelector("#f-name")`)
 		b.fill("name", "Auguri", "text", "Auguri, {{nome}}! Scrivi STOP per non riceverne più.")
 		b.click(`main form[action$="/campaigns"] [type=submit]`)
-		b.until(`document.querySelector(".fault")`) // the page does not choose a purpose, so this is a fault
+		b.until(`document.querySelector(".fault")`) // the page does not preselect a purpose, so the purpose is missing
 		b.check("campaign_what_fault")
 		b.click(`[name=purpose][value=marketing]`)
 		b.click(`main form[action$="/campaigns"] [type=submit]`)
@@ -51,7 +51,7 @@ func TestCampaignWizard(t *testing.T) {
 		b.click(`form[action$="/people"] [type=submit]`)
 		b.until(`document.querySelector("#columns table tbody tr")`)
 		b.reads("333 7654321")
-		b.open(at) // after a reload, or on another day, the wizard goes on at the same step
+		b.open(at) // after a reload, or on another day, the wizard continues at the same step
 		b.until(`location.pathname.endsWith("/check") && document.querySelector(".stats")`)
 		b.open(at + "/people")
 		b.check("campaign_columns")
@@ -88,7 +88,8 @@ func TestCampaignWizard(t *testing.T) {
 	})
 }
 
-// TestCampaignFromContacts: the contacts that have one of two tags become a campaign's recipients, with their names and fields.
+// TestCampaignFromContacts: the contacts with one of two tags become a campaign's recipients, with their names and
+// fields.
 func TestCampaignFromContacts(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		for _, n := range []control.NewContact{
@@ -121,8 +122,9 @@ func TestCampaignFromContacts(t *testing.T) {
 	})
 }
 
-// TestCampaignBill: the page of a campaign on an Official number shows what the check estimated beside what Meta billed
-// so far. It shows both by country and category. These parts of the page renew themselves until the campaign has ended.
+// TestCampaignBill: the page of a campaign on an Official number shows the check's estimate beside the cost that Meta
+// billed so far. It shows both by country and category. These parts of the page update themselves until the campaign
+// has ended.
 func TestCampaignBill(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o, c := w.own(t), w.Client()
@@ -180,7 +182,7 @@ func TestCampaignBill(t *testing.T) {
 	})
 }
 
-// TestCampaignRoles: staff may prepare and stop a campaign. Only an owner may start it, resume it and export its list.
+// TestCampaignRoles: staff may prepare and stop a campaign. Only an owner may start or resume it, and export its list.
 func TestCampaignRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,7 +243,8 @@ func TestCampaignRoles(t *testing.T) {
 	}
 }
 
-// workbook makes an XLSX file with one sheet. The sheet has a header of three columns, and one row with these cells.
+// workbook returns an XLSX file with one sheet. The sheet contains a header of three columns, and one row with these
+// cells.
 func workbook(t *testing.T, header [3]string, cells string) []byte {
 	t.Helper()
 	row := "<row>"
@@ -271,9 +274,9 @@ func workbook(t *testing.T, header [3]string, cells string) []byte {
 	return file.Bytes()
 }
 
-// TestCampaignCells: the list is refused for a cell that cannot be read only if a field takes the cell's column. This
-// may be at once, or later when somebody maps the column to a field. The test tries a workbook, CSV, and JSON, where
-// each member is a field.
+// TestCampaignCells: a cell that cannot be read is a fault only if a field uses the cell's column. The list is then
+// refused immediately, or later, when somebody maps the column to a field. The test uses a workbook, CSV, and JSON,
+// where each member is a field.
 func TestCampaignCells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,7 +338,7 @@ func TestCampaignCells(t *testing.T) {
 	}
 }
 
-// TestCampaignFile: a file with faults changes nothing, and the page names the lines.
+// TestCampaignFile: a file with faults changes nothing, and the page shows the lines with faults.
 func TestCampaignFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -371,8 +374,8 @@ func TestCampaignFile(t *testing.T) {
 	}
 }
 
-// TestCampaignListRenewsItself: the list of recipients renews itself together with the numbers above it, also if the
-// campaign ends meanwhile.
+// TestCampaignListRenewsItself: the list of recipients updates itself together with the numbers above it. This also
+// holds if the campaign ends between two updates.
 func TestCampaignListRenewsItself(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		c := w.Client()

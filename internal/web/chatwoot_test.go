@@ -14,14 +14,14 @@ import (
 	"puntuale/internal/control/webhook"
 )
 
-// chatwootPage makes a simulated session, and returns it with the address of its page about Chatwoot.
+// chatwootPage creates a simulated session, and returns its id and the address of its Chatwoot page.
 func (w *world) chatwootPage() (session, page string) {
 	w.t.Helper()
 	session = w.everything(w.client)["sessions"]
 	return session, w.pages + "/sessions/" + session + "/chatwoot"
 }
 
-// linked returns the session's link, zero if there is none.
+// linked returns the session's link, or a zero link if there is none.
 func (w *world) linked(session string) puntuale.ChatwootLink {
 	w.t.Helper()
 	l, err := w.webhooks.LinksOf(w.Client()).Read(context.Background(), session)
@@ -31,7 +31,8 @@ func (w *world) linked(session string) puntuale.ChatwootLink {
 	return l
 }
 
-// TestChatwootStory links a session in a browser: first with a wrong token, then with the right one. Then it removes the link.
+// TestChatwootStory links a session in a browser, first with a wrong token, then with the right token. Then it removes
+// the link.
 func TestChatwootStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		peer := chatwoottest.New(t)
@@ -76,7 +77,8 @@ func TestChatwootStory(t *testing.T) {
 	})
 }
 
-// TestChatwootFaults: each fault stands at its field, what was typed stays except the token, and nothing is stored before Chatwoot is asked.
+// TestChatwootFaults: each fault is shown at its field. Typed values stay in the form, except the token. Nothing is
+// stored before the page has called Chatwoot.
 func TestChatwootFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,7 +124,8 @@ func TestChatwootFaults(t *testing.T) {
 	}
 }
 
-// TestChatwootStates: everybody sees how the link is. Only owners see how to change it, and nobody sees the token.
+// TestChatwootStates: everybody sees the state of the link. Only owners see the form that changes the link, and nobody
+// sees the token.
 func TestChatwootStates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,7 +179,7 @@ func TestChatwootStates(t *testing.T) {
 	}
 }
 
-// tells ends an attempt to tell Chatwoot a new reply.
+// tells records the result of an attempt to send a new reply to Chatwoot.
 func (w *world) tells(l puntuale.ChatwootLink, r puntuale.DeliveryResult) {
 	w.t.Helper()
 	ctx, name := context.Background(), "told"+strconv.Itoa(int(r.State))

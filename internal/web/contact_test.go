@@ -18,7 +18,7 @@ import (
 )
 
 // TestContactsStory: somebody adds a contact by hand and corrects it. The person checks an import and then imports the
-// list, finds people by name, number and tag, and removes one.
+// list. Then the person finds people by name, number and tag, and removes one contact.
 func TestContactsStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -92,7 +92,8 @@ func TestContactsStory(t *testing.T) {
 	})
 }
 
-// TestContactForm: fields that a person does not change keep their values. A number stays a number.
+// TestContactForm: fields that a person does not change have the same values afterwards. A value of the kind number is
+// still a number.
 func TestContactForm(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// TestDevice: attempts from a browser that signed in before are counted separately. Attempts from other places cannot
-// use them up. After a change of the password this ends.
+// TestDevice: attempts from a browser that signed in before have their own limit. Attempts from other browsers cannot
+// use this limit up. A change of the password ends this.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const signInPage, email, next = "/p/agenzia-aurora", "studio@example.com", "tramonto sul lago" // a page of one partner, so only this partner's logins are compared
+	const signInPage, email, next = "/p/agenzia-aurora", "studio@example.com", "tramonto sul lago" // a page of one partner, so that only this partner's logins are compared
 	known, other := w.visitor(0), w.visitor(0)
 	r := known.post(signInPage, login(email, password))
 	cookie := cookieOf(r, "device")
@@ -47,7 +47,7 @@ func TestDevice(t *testing.T) {
 		t.Fatalf("the owner's device: %d", r.status)
 	}
 
-	// The browser on which the password was changed stays known. Other browsers are no longer known.
+	// The browser on which the password was changed is still a known browser. All other browsers are not.
 	if r := known.post("/me/password", url.Values{"present": {password}, "password": {next}}); r.status != http.StatusSeeOther {
 		t.Fatal(r.status)
 	}
@@ -73,9 +73,9 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestSignInFlood: while unknown callers keep the password queue full, a known device still signs in soon. If the queue
-// has no room for a request, the request is refused with a time to wait. The test runs alone, because the whole process
-// has one queue.
+// TestSignInFlood: while unknown callers fill the queue for passwords, a known browser still signs in soon. If the
+// queue has no room for a request, the request is refused with a time to wait. The test does not run in parallel,
+// because the whole process has one queue.
 func TestSignInFlood(t *testing.T) {
 	w := newWorld(t)
 	good := w.visitor(0)

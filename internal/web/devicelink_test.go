@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestDevicePage: somebody creates a session that sends through phones, and the page shows its code at once, as a
-// picture and as text. The page renews itself until a phone is linked, and lists the phone. Before it unlinks the
-// phone, it says what happens to the phone's messages.
+// TestDevicePage: somebody creates a session that sends through phones. The page immediately shows its code, as a
+// picture and as text. The page updates itself until a phone is linked, and then lists the phone. Before it unlinks the
+// phone, it explains what happens to the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newWebhooks()
@@ -63,8 +63,8 @@ func TestDevicePage(t *testing.T) {
 	})
 }
 
-// TestFirstMinute: an invited person sets a password, adds a number by phone, prepares a message and declares it sent.
-// All of it works on one phone with touch.
+// TestFirstMinute: an invited person sets a password, adds a number that sends by hand, prepares a message and reports
+// it as sent. All of this works on one phone with a touch screen.
 func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	startChromium(t)

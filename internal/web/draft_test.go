@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// TestDraftSurvivesTheSession: after the visit has ended and a new sign-in, the same page offers the unsaved text
-// again.
+// TestDraftSurvivesTheSession: a visit ends while a form has unsaved text. After the next sign-in, the same page offers
+// the unsaved text again.
 func TestDraftSurvivesTheSession(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Auckland"})
@@ -37,7 +37,7 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		b.click("form [type=submit]")
 		b.until(`location.pathname.endsWith("/sequences/new") && document.querySelector(".draft-found:not([hidden])")`)
 		b.check("offered")
-		// The reader may be in another zone. The page still shows the moment in the client's zone, like all moments.
+		// The reader may be in another zone. The page still shows the time in the client's zone, like all times.
 		const script = `document.querySelector("[data-draft-at]").textContent === new Date(JSON.parse(Object.entries({...sessionStorage}).find(([k]) => k.startsWith("puntuale:draft:"))[1]).at).toLocaleString(document.documentElement.lang, {timeZone: `
 		if !evaluate[bool](b, script+`"Europe/Rome"})`) || evaluate[bool](b, script+`"Pacific/Auckland"})`) {
 			b.t.Errorf("the draft is of %s", b.text("[data-draft-at]"))
@@ -63,8 +63,8 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 	})
 }
 
-// TestSignInLeadsBack: after a sign-in, the browser returns to the page of this service where the person was. It never
-// goes to another site.
+// TestSignInLeadsBack: after a sign-in, the browser returns to the page of this service where the person was before. It
+// never opens another site.
 func TestSignInLeadsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/web"
 )
 
-// noPages are the GET routes that do not answer with a page, each with the kind of its answer.
+// noPages are the GET routes that do not answer with a page, each with the kind of their answer.
 var noPages = map[string]string{
 	"/{$}":                                 "leads to where one belongs",
 	"/ticket":                              "is left at once",
@@ -34,19 +34,19 @@ var noPages = map[string]string{
 	"/c/{client}/sessions/{id}/link/live":  "a stream",
 }
 
-// asks are the queries of pages that need a query.
+// asks are the queries of pages that are only shown with a query.
 var asks = map[string]string{
-	"/c/{client}/messages/all":      "?state=PENDING", // if every message is done, this page leads back to the list
+	"/c/{client}/messages/all":      "?state=PENDING", // if no message is left to change, this page redirects to the list
 	"/c/{client}/person":            "?phone=%2B393337654321",
 	"/c/{client}/person/live":       "?phone=%2B393337654321",
 	"/c/{client}/person/erase":      "?phone=%2B393337654321",
 	"/c/{client}/person/everything": "?phone=%2B393337654321",
 }
 
-// mailPages do not exist if the service sends no e-mail, as here. Other tests open them.
+// mailPages do not exist if the service sends no e-mail, as in this test. Other tests open these pages.
 var mailPages = []string{"/forgot", "/p/{slug}/forgot", "/reset"}
 
-// TestEveryPage opens each page of the table of routes, with data in it, and checks the page. So the test also covers
+// TestEveryPage opens and checks each page in the table of routes, with data on it. In this way the test also covers
 // new pages.
 func TestEveryPage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {

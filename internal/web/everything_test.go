@@ -15,10 +15,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things has one id of each noun that paths can name, all of one client. The key is the part of a path before the id.
+// things contains one id for each noun in paths, all of one client. The key is the part of a path before the id.
 type things map[string]string
 
-// everything gives a client one thing of each noun.
+// everything creates one thing of each noun for a client.
 func (w *world) everything(client puntuale.ClientID) things {
 	w.t.Helper()
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	return has
 }
 
-// ownerOf returns a user who may do everything with a client.
+// ownerOf returns a user with the role owner in the client's dashboard.
 func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	switch client {
 	case w.client:
@@ -114,8 +114,8 @@ func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	return w.partners[puntuale.Owner]
 }
 
-// The method of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users take the id
-// "partner-users".
+// The method of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users
+// use the id "partner-users".
 func (has things) of(t testing.TB, path string) string {
 	t.Helper()
 	parts := strings.Split(path, "/")
@@ -146,7 +146,7 @@ func (has things) of(t testing.TB, path string) string {
 	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")
 }
 
-// halfway opens the pages between the password and the dashboard.
+// halfway returns functions that open the pages between the password and the dashboard.
 func halfway(w *world) map[string]func(*browser) {
 	ctx := context.Background()
 	signIn := func(b *browser, email string) {

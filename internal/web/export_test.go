@@ -5,7 +5,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// Row is a row of the table of routes, for tests.
+// Row is a row of the table of routes, for use in tests.
 type Row struct {
 	Method, Path, Side, Audit string
 	Role                      puntuale.Role

@@ -19,17 +19,18 @@ import (
 	"puntuale/internal/web"
 )
 
-// How many times each page is measured, after two times that are not, and the bounds for the median.
+// Each page is measured figureRounds times, after two rounds that are not measured. The other values are bounds for the
+// median.
 const (
 	figureRounds = 20
 	figurePage   = 50 * time.Millisecond
-	figureList   = 100 * time.Millisecond // for lists of messages, with more than 100,000 stored
-	figureSearch = 500 * time.Millisecond // for a search by text, which reads the texts of messages
+	figureList   = 100 * time.Millisecond // for lists of messages, if more than 100,000 messages are stored
+	figureSearch = 500 * time.Millisecond // for a search by text, because it reads the texts of messages
 )
 
-// TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints what it took. One
-// client has 100,000 and then 1,000,000 messages stored. PUNTUALE_MESSAGES sets another number, and PUNTUALE_PAGES
-// selects addresses by a part of them.
+// TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints the times. One client
+// has 100,000 and then 1,000,000 stored messages. PUNTUALE_MESSAGES sets another number, and PUNTUALE_PAGES selects
+// addresses that contain this text.
 //
 //	make figures-pages
 func TestFigurePages(t *testing.T) {
@@ -48,7 +49,7 @@ func TestFigurePages(t *testing.T) {
 	}
 }
 
-// figure is how long one page took.
+// figure is the time that one page needed.
 type figure struct {
 	page          string
 	median, worst time.Duration
@@ -111,7 +112,7 @@ func opened(v *visitor, path string) figure {
 	return f
 }
 
-// figurePages returns the addresses of all pages. Pages about messages come with several filters.
+// figurePages returns the addresses of all pages. Pages about messages are included with several filters.
 func figurePages(t *testing.T, w *world) []string {
 	t.Helper()
 	ids := map[string]string{}
@@ -154,10 +155,10 @@ func figurePages(t *testing.T, w *world) []string {
 	return all
 }
 
-// crowded gives the client messages from runs in the last 60 days. Each run has two messages. The first left within the
-// hour. The second leaves days later, so it may still be pending. Of the messages that ended, 2 in 100 failed, a few
-// met the blacklist, and none was cancelled. The messages are spread over all sessions, phones and sequences, but one
-// sequence has none.
+// crowded creates messages of the client, from runs in the last 60 days. Each run has two messages. The first message
+// left within an hour. The second leaves days later, so it may still be pending. Of the ended messages, 2 in 100 failed
+// and a few were stopped by the blacklist. None was cancelled. The messages are spread over all sessions, phones and
+// sequences, but one sequence has no messages.
 func crowded(t *testing.T, w *world, messages int) {
 	t.Helper()
 	ctx := context.Background()
@@ -216,7 +217,7 @@ func crowded(t *testing.T, w *world, messages int) {
 	do(fmt.Sprintf(`insert into client (id, partner_id, name, email, phone, type, profile, refill, expires_on, expires_at, zone, region, features, closed, created_at)
  select 1000 + i, %d, 'Cliente ' || i, 'c' || i || '@example.com', '+39011', 'full', 'Subscription Mensile', 'Nessuno', 0, 0, 'Europe/Rome', 'IT', '[]', 'null', %d from %s`, w.partner, begin, n(300)))
 	if w.postgres {
-		do("vacuum analyze") // PostgreSQL does this by itself within minutes; SQLite needs no such statement
+		do("vacuum analyze") // PostgreSQL itself does this within minutes, and SQLite does not need it
 	}
 	for range 2 {
 		w.must(w.store.Maintain(ctx, now, time.Time{}))

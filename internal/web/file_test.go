@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/media"
 )
 
-// filesOf returns a fetcher like the service's. It may also fetch from the test's own server.
+// filesOf returns a fetcher like the service's, which may also fetch from the test's own server.
 func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	t.Helper()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,8 @@ func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	return f
 }
 
-// TestFilesAreTried: while a person types an address, the page says what file is there, or why it cannot be sent.
+// TestFilesAreTried: while a person types an address, the page describes the file at this address, or says why it
+// cannot be sent.
 func TestFilesAreTried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// formOf reads the fields of a page's main form as a browser would send them, without its buttons.
+// formOf returns the fields of a page's main form as a browser would send them, without its buttons.
 func formOf(page string) url.Values {
 	values := url.Values{}
 	root, err := html.Parse(strings.NewReader(page))
@@ -24,7 +24,7 @@ func formOf(page string) url.Values {
 	return values
 }
 
-// formTo reads the fields of the form that a page sends to an address.
+// formTo returns the fields of the form that a page sends to an address.
 func formTo(page, address string) url.Values {
 	values := url.Values{}
 	root, err := html.Parse(strings.NewReader(page))
@@ -86,7 +86,7 @@ func has(n *html.Node, name string) bool {
 	return false
 }
 
-// live returns an element or an attribute that a hostile text made in a page; "" if there is none.
+// live returns an element or an attribute that a hostile text created in a page, or "" if there is none.
 func live(page string) string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// TestGateway links a number at a gateway through the pages. The person chooses the kind, gives the keys, scans the
-// code that the gateway draws, and makes a test. Then the keys are replaced. No page shows them.
+// TestGateway links a number at a gateway through the pages. The person chooses the kind, enters the keys, scans the
+// gateway's code, and tests the connection. Then the person replaces the keys. No page shows the keys.
 func TestGateway(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.own(t)
@@ -59,7 +59,8 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// TestGatewayRights: a reader sees no keys and can make no test. Staff cannot replace keys. No page shows a key.
+// TestGatewayRights: a reader sees no keys and cannot test the connection. Staff cannot replace keys. No page shows a
+// key.
 func TestGatewayRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// TestHomePages compares the first page on an empty day, and on a busy day.
+// TestHomePages compares the first page of an empty day and of a busy day with golden files.
 func TestHomePages(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// dns is a DNS resolver with the test's records.
+// dns is a DNS resolver with records that the test sets.
 type dns struct {
 	mu    sync.Mutex
 	texts map[string][]string
@@ -38,13 +38,13 @@ func (d *dns) set(name string, texts ...string) {
 	d.texts = map[string][]string{name: texts}
 }
 
-// The method at requests the sign-in page under a host name.
+// The method at returns the sign-in page under a host name.
 func (w *world) at(host string) string {
 	w.t.Helper()
 	return w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {host}}).body
 }
 
-// TestOwnHost: the service's own host name never belongs to a partner, no matter how it is spelled or what is stored.
+// TestOwnHost: the service's own host name never belongs to a partner, in any spelling and with any stored data.
 func TestOwnHost(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -56,7 +56,7 @@ func TestOwnHost(t *testing.T) {
 			t.Errorf("%q: %d", host, r.status)
 		}
 	}
-	p := w.store.Partner(w.partner) // sets a host name as earlier versions did, which needed no proof
+	p := w.store.Partner(w.partner) // sets a host name as earlier versions did, without a proof
 	w.must(p.SetBrand(context.Background(), puntuale.Brand{Name: "Messaggi Aurora", Host: "app.example"}))
 	w.must(p.ConfirmHost(context.Background(), "app.example"))
 	for _, host := range []string{"app.example", "APP.example.", "app.example:443"} {
@@ -70,8 +70,8 @@ func TestOwnHost(t *testing.T) {
 	}
 }
 
-// TestHostProof: a host name belongs to a partner after DNS or the operator confirms it. Until then any partner may ask
-// for it.
+// TestHostProof: a host name belongs to a partner only after DNS or the operator confirms it. Before that, any partner
+// may enter it.
 func TestHostProof(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -126,8 +126,8 @@ func TestHostProof(t *testing.T) {
 	}
 }
 
-// TestLargeLogo: a logo that is too large is a fault at its field, and the other values that the person typed stay in
-// the form.
+// TestLargeLogo: a logo that is too large is a fault at its field. The other values that the person typed stay in the
+// form.
 func TestLargeLogo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

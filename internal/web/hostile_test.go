@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hostileTexts are 200 texts that would run code if a page did not escape them. Such code sets "hacked" in the page's
-// global scope. Each has at most 190 characters, so it can also be a name.
+// hostileTexts are 200 texts that would run code if a page did not escape them. The code sets "hacked" in the page's
+// global scope. Each text has at most 190 characters, so that it can also be a name.
 func hostileTexts() []string {
 	const run = "globalThis.hacked=1"
 	bare := []string{

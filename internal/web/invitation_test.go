@@ -25,8 +25,8 @@ func linkIn(page string) string {
 	return found[1]
 }
 
-// TestInvitation: an invited person sets a password once, on a page with the partner's brand. A link that was replaced or
-// revoked, or is too old, no longer works. No page shows a password.
+// TestInvitation: an invited person sets a password once, on a page with the partner's brand. A link is refused if it
+// was replaced or revoked, or is too old. No page shows a password.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -91,8 +91,8 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestClientInvitation: a client that is created without a password gets an invitation link. The contract's call still
-// needs a password.
+// TestClientInvitation: if a client is created in the dashboard without a password, its user gets an invitation link.
+// The API call that creates a client still requires a password.
 func TestClientInvitation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -118,8 +118,8 @@ func TestClientInvitation(t *testing.T) {
 	}
 }
 
-// TestFaultsTogether: the form of a client shows all faults at once: faults that the page finds, and faults that the
-// service finds.
+// TestFaultsTogether: the form of a client shows all faults together: the faults that the page finds, and the faults
+// that the service finds.
 func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,7 +185,7 @@ func TestSuspendedClient(t *testing.T) {
 
 var partnerKey = regexp.MustCompile(`pk_[A-Za-z0-9_-]+`)
 
-// TestPartnerKeys: the owner of a partner's account lists, makes, rotates and revokes its keys.
+// TestPartnerKeys: an owner in the partner's dashboard lists, creates, rotates and revokes the partner's keys.
 func TestPartnerKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

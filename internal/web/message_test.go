@@ -27,9 +27,9 @@ func numbered(html string) string {
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 
-// TestMessagesStory shows the usual work with messages. A person finds a failed message and sends it again. Then the
-// person moves a pending message and undoes this, and cancels it and undoes this. At the end the person sends all
-// failed messages again.
+// TestMessagesStory shows the usual work with messages. A person finds a failed message and resends it. Then the person
+// moves a pending message and undoes this, and cancels it and undoes this. At the end the person resends all failed
+// messages.
 func TestMessagesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -116,7 +116,7 @@ func TestMessageFilters(t *testing.T) {
 	}
 }
 
-// TestMessageActions does what buttons do, without scripts.
+// TestMessageActions does the same as the buttons, but without scripts.
 func TestMessageActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,7 +169,7 @@ func idIn(t *testing.T, address string) puntuale.MessageID {
 	return id
 }
 
-// TestBulk sends all failed messages again, part by part. Messages that changed meanwhile are not touched.
+// TestBulk resends all failed messages, part by part. It does not change messages whose state is different by now.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -205,7 +205,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestExport: cells that a spreadsheet could run as formulas are written as text.
+// TestExport: a cell that a spreadsheet could run as a formula is written as text.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,7 +232,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestLiveMessages: an open list is sent again after a change, and not earlier.
+// TestLiveMessages: an open list is sent again after a change, and not before a change.
 func TestLiveMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -275,7 +275,7 @@ func TestLiveMessages(t *testing.T) {
 			return
 		default:
 			w.clock.Advance(time.Second)
-			time.Sleep(5 * time.Millisecond) // between two looks
+			time.Sleep(5 * time.Millisecond) // the time between two tries
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier moment, and no page says
-// that the message was sent.
+// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier due time, and no page
+// says that the message was resent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,8 @@ func TestMovedTwiceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can sign out.
+// TestSuspendedIsToldSo: the owner of a suspended client sees that the client is suspended and who can help. The owner
+// can sign out.
 func TestSuspendedIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +84,7 @@ func TestSuspendedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestDoorIsThePartners: a person who signed in on a partner's sign-in page comes back to the same page for the next
-// sign-in.
+// TestDoorIsThePartners: a person who signed in on a partner's sign-in page gets the same page for the next sign-in.
 func TestDoorIsThePartners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestDoorIsThePartners(t *testing.T) {
 		t.Errorf("the front leads to %q", r.to())
 	}
 	enter(signInPage)
-	w.clock.Advance(25 * time.Hour) // the visit is over
+	w.clock.Advance(25 * time.Hour) // the visit has ended
 	if r := v.get(w.pages + "/messages"); !strings.HasPrefix(r.to(), signInPage+"?next=") {
 		t.Errorf("a visit that is over leads to %q", r.to())
 	}
@@ -114,8 +114,8 @@ func TestDoorIsThePartners(t *testing.T) {
 	}
 }
 
-// TestTicketAgain: a person opens a used sign-in link again. In the same browser the link leads to the first page; in
-// another browser it leads to the sign-in.
+// TestTicketAgain: a person opens a used ticket again. In the same browser the link redirects to the first page. In
+// another browser it redirects to the sign-in page.
 func TestTicketAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

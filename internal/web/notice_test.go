@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// happened makes facts of the client true, now.
+// happened stores facts of the client, with the present time.
 func (w *world) happened(facts ...outbox.Fact) {
 	w.t.Helper()
 	for i := range facts {
@@ -29,7 +29,7 @@ func (w *world) happened(facts ...outbox.Fact) {
 	}))
 }
 
-// firstNumber is the client's first session.
+// firstNumber returns the id of the client's first session.
 func (w *world) firstNumber() puntuale.SessionID {
 	w.t.Helper()
 	all, _, err := w.Client().Sessions(context.Background(), request.Page{})
@@ -37,7 +37,7 @@ func (w *world) firstNumber() puntuale.SessionID {
 	return all[0].ID
 }
 
-// noticed is what happens to a client in a bad week.
+// noticed stores facts about several problems of the client.
 func (w *world) noticed() {
 	w.t.Helper()
 	w.happened(outbox.Fact{Type: puntuale.EventSessionUnlinked, Subject: int64(w.firstNumber())})
@@ -47,8 +47,9 @@ func (w *world) noticed() {
 		outbox.Fact{Type: puntuale.EventWebhookDisabled, Subject: 1, Detail: `{"reason":"[\"webhook.failing\"]"}`})
 }
 
-// TestNoticesStory: the bell counts live on a page that renews itself. Somebody reads the notices and marks one with the keyboard alone. Then they
-// follow a link that mends, and choose what comes by e-mail.
+// TestNoticesStory: the bell's number updates itself on an open page. Somebody reads the notices and marks one notice,
+// using only the keyboard. Then the person follows a notice's link that solves the problem, and chooses which notices
+// come by e-mail.
 func TestNoticesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.mailing()
@@ -69,7 +70,7 @@ func TestNoticesStory(t *testing.T) {
 		if first := b.text(".notice-row h2 a"); first == "" {
 			t.Error("a notice without a title")
 		}
-		// The keyboard marks one, and the focus stays where it was.
+		// The keyboard marks one notice, and the focus does not move.
 		evaluate[bool](b, `(document.querySelectorAll(".notice-row button")[1].focus(), true)`)
 		b.do(chromedp.KeyEvent("\r"))
 		b.until(`document.querySelectorAll(".notice-new").length === 5`)
@@ -92,7 +93,8 @@ func TestNoticesStory(t *testing.T) {
 	})
 }
 
-// TestNoticesOfPartner: a partner's users are told of their clients' accounts, and of nothing else of a client.
+// TestNoticesOfPartner: a partner's users get notices about their clients' accounts, and about nothing else of a
+// client.
 func TestNoticesOfPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -106,7 +108,7 @@ func TestNoticesOfPartner(t *testing.T) {
 	if other := w.visitor(w.foreignOwner).get("/me/notices"); strings.Contains(other.body, `class="notice-row `) {
 		t.Error("another partner's client sees them")
 	}
-	// Without scripts a form does the same. A notice of somebody else, and nonsense, change nothing.
+	// Without scripts, a form marks notices as read. Another user's notice, or an invalid id, changes nothing.
 	mine, err := w.person(w.partners[puntuale.Reader]).Notices(t.Context())
 	w.must(err)
 	theirs, err := w.person(w.clients[puntuale.Owner]).Notices(t.Context())
@@ -134,7 +136,8 @@ func TestNoticesOfPartner(t *testing.T) {
 	}
 }
 
-// TestNoticeMail: notices reach the user by e-mail in their language, with the partner's brand and the links that mend, as they choose.
+// TestNoticeMail: a user gets notices by e-mail if the user chose this. The e-mail is in the user's language, with the
+// partner's brand, and contains the links that solve the problems.
 func TestNoticeMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +202,8 @@ func TestNoticeMail(t *testing.T) {
 	}
 }
 
-// TestSignInNotice: a sign-in in a browser that is new to the user is told, and no other.
+// TestSignInNotice: a sign-in with a browser that is new to the user causes a notice. A sign-in with a known browser
+// does not.
 func TestSignInNotice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWebhookAddress: the page shows the address that a person must paste at Meta. It is at the service's public
-// address if this is set, and otherwise at the address in the reader's browser. If Meta would not take the address, the
-// page warns.
+// TestWebhookAddress: the page shows the address that a person must paste at Meta. It uses the service's public address
+// if this is set, and otherwise the address in the reader's browser. If Meta would not accept the address, the page
+// shows a warning.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	const warning = "Meta accetta solo indirizzi https"
@@ -46,7 +46,7 @@ func TestWebhookAddress(t *testing.T) {
 				header = http.Header{}
 			}
 			signedIn := v.do(http.MethodPost, "/ticket", url.Values{"t": {w.ticket(w.clients[puntuale.Owner])}}, header)
-			var cookies []string // set directly, because a cookie jar may refuse the host
+			var cookies []string // set directly, because a cookie jar may refuse cookies for this host
 			for _, set := range signedIn.header.Values("Set-Cookie") {
 				cookies = append(cookies, strings.Split(set, ";")[0])
 			}
@@ -62,7 +62,7 @@ func TestWebhookAddress(t *testing.T) {
 	}
 }
 
-// TestReplaceKeys: a person can replace one key. The other keys stay, and no key is shown again.
+// TestReplaceKeys: a person can replace one key. The other keys do not change, and no key is shown again.
 func TestReplaceKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,8 +100,8 @@ func TestReplaceKeys(t *testing.T) {
 	works(true)
 }
 
-// manyTemplates returns templates in each state, with headers, placeholders and buttons of each kind, as real
-// businesses have them.
+// manyTemplates returns templates in each state, with each kind of header, placeholder and button, as real businesses
+// have them.
 func manyTemplates() (all []graphtest.ListedTemplate) {
 	header := func(format, text string) map[string]any {
 		h := map[string]any{"type": "HEADER", "format": format}
@@ -148,11 +148,11 @@ func manyTemplates() (all []graphtest.ListedTemplate) {
 	return all
 }
 
-// cut is a script that lists elements which reach beyond their card.
+// cut is a script that returns elements which reach beyond their card.
 const cut = `[...document.querySelectorAll(".card-list tbody *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > e.closest(".card-list").getBoundingClientRect().right + 1).map(e => e.tagName + " " + e.innerText)`
 
-// TestApprovedTemplates shows the templates that Meta has for a business: their states, how each looks, and which
-// fields each needs.
+// TestApprovedTemplates shows a business's templates as Meta lists them: their states, their looks, and the fields that
+// they need.
 func TestApprovedTemplates(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

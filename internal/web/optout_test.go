@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// TestOptOutStory: a person reads a reminder on their phone, and answers "Basta!". The client sees the proof. The
-// messages planned for the person are marked as blocked, and so are those of the next start. "Stop, arrivo tardi" from
-// another person blocks nothing.
+// TestOptOutStory: a person reads a reminder on their phone, and answers "Basta!". The client sees this reply as the
+// proof. The person's pending messages are marked as blocked, and so are the messages of the next start. The reply
+// "Stop, arrivo tardi" from another person blocks nothing.
 func TestOptOutStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -65,7 +65,7 @@ func TestOptOutStory(t *testing.T) {
 	})
 }
 
-// answersOnPhone waits for words in a chat on the simulated phone, and answers there as the phone's owner.
+// answersOnPhone waits for a text in a chat on the simulated phone, and answers as the phone's owner.
 func (b *browser) answersOnPhone(phone, reads, answer string) {
 	b.t.Helper()
 	b.open(b.w.pages + "/phone")

@@ -17,7 +17,7 @@ import (
 
 var tags = regexp.MustCompile(`(?s)<[^>]*>`)
 
-// words returns the text of a page, or of a part of it, in one line.
+// words returns the text of a page, or of a part of a page, in one line.
 func words(page string) string {
 	if strings.Contains(page, "<main") {
 		page = mainOf(page)
@@ -25,8 +25,8 @@ func words(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestUncertainIsShown: Today, the calendar, the list and the message's story show an uncertain message at the moment
-// of its attempt. No page shows it as planned for the server's next check.
+// TestUncertainIsShown: the first page, the calendar, the list and the message's story show an uncertain message at the
+// time of its attempt. No page shows it at the time of the server's next check.
 func TestUncertainIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,8 @@ func TestUnwantedIsShown(t *testing.T) {
 	}
 }
 
-// TestExportSpeaks: the exported file has the name that the call gave. The English file has no Italian words.
+// TestExportSpeaks: the exported file contains the name that was given in the call. The English file has no Italian
+// words.
 func TestExportSpeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +103,7 @@ func TestExportSpeaks(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepNavigation: the pages "not found" and "forbidden" still have the navigation.
+// TestErrorsKeepNavigation: the pages "not found" and "forbidden" also show the navigation.
 func TestErrorsKeepNavigation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +137,8 @@ func TestErrorsKeepNavigation(t *testing.T) {
 	}
 }
 
-// TestPhoneListsNames: chats show the name from the call. The list is bounded; its search finds other chats by number.
+// TestPhoneListsNames: chats show the name in the call. The list is bounded, and its search finds other chats by
+// number.
 func TestPhoneListsNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,7 +163,8 @@ func TestPhoneListsNames(t *testing.T) {
 	}
 }
 
-// TestPreviewTellsWhatIsMissing: if the file of a step has no address yet, the preview says that this step is missing.
+// TestPreviewTellsWhatIsMissing: if the file of a step has no address yet, the preview says that it leaves this step
+// out.
 func TestPreviewTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,7 +217,7 @@ func TestPagesTurnBack(t *testing.T) {
 	}
 }
 
-// TestTemplateFields: the editors offer fields by their names in the reader's language, and the parts of a date.
+// TestTemplateFields: the editors offer fields, and the parts of a date, by their names in the reader's language.
 func TestTemplateFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,14 +17,14 @@ import (
 	"puntuale/internal/session"
 )
 
-// owner stands for the node that owns sessions, and takes the sessions that a wakeup names. The simulated network links
-// sandboxes, and a test server in place of Meta links Official numbers. For a gateway, the owner calls the address in
-// the session's keys.
+// owner replaces, in a test, the node that owns sessions. It becomes the owner of each session that a wakeup names. The
+// simulated network links sandboxes. A test server that replaces Meta links Official numbers. For a gateway, the owner
+// calls the address in the session's keys.
 type owner struct {
 	w       *world
 	manager *session.Manager
 	peer    *graphtest.Peer
-	number  graphtest.Number // a number that the test server knows
+	number  graphtest.Number // a number that exists at the test server
 	numbers puntuale.Linker  // links real numbers; nil: they cannot be linked
 
 	gateway *sendapp.Connector
@@ -78,7 +78,7 @@ func (w *world) own(t *testing.T) *owner {
 	return o
 }
 
-// wake receives control's wakeups.
+// wake receives the wakeups that control sends.
 func (w *world) wake(id puntuale.SessionID, due time.Time) {
 	o := w.owner.Load()
 	if o == nil || !due.IsZero() {

@@ -19,8 +19,8 @@ import (
 
 const shopNumber = "393330000001"
 
-// link makes the owner link real numbers to the test's own WhatsApp server. It returns this server, and the account of
-// the shop's number.
+// link makes the owner link real numbers to the test's WhatsApp server. It returns this server, and the account of the
+// shop's number.
 func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account) {
 	t.Helper()
 	w, net := o.w, whatsapptest.New(t)
@@ -44,9 +44,9 @@ func (o *owner) stopNumbers() {
 	o.numbers.(*socket.Connector).Stop()
 }
 
-// TestPairing links a client's number through the page, with a phone at the test's own WhatsApp server. It uses the QR
-// code, which the page renews by itself, and a typed code. The page shows each change by itself, and says what to do.
-// It also shows that the phone's owner has unlinked the device.
+// TestPairing links a client's number through the page, with a phone at the test's WhatsApp server. It uses the QR
+// code, which the page updates by itself, and a typed code. The page shows each change without a reload, and says what
+// to do. When the phone's owner unlinks the device, the page shows this, too.
 func TestPairing(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)
@@ -82,7 +82,7 @@ func TestPairing(t *testing.T) {
 			t.Error("who may only look sees a code, which would link a phone")
 		}
 		b.check("qr")
-		for range 2 { // WhatsApp's first code is valid for a minute, and each later one for 20 seconds
+		for range 2 { // WhatsApp's first code is valid for a minute, and each later code for 20 seconds
 			old := code()
 			w.clock.Advance(time.Minute)
 			b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawn(t, old)))

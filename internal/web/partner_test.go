@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// someClients gives the partner clients in every state.
+// someClients creates clients of the partner in every state.
 func someClients(w *world) {
 	ctx := context.Background()
 	p := w.newPartnerHandle()
@@ -45,8 +45,8 @@ func (w *world) newPartnerHandle() *account.Partner {
 	return partner
 }
 
-// TestPartnerWorks creates a client, finds it, gives it credits, suspends it and resumes it. Then it makes a key,
-// enters the dashboard, and deletes the client by typing its name. The audit log has each step.
+// TestPartnerWorks creates a client, finds it, adds credits, suspends it and resumes it. Then it creates a key, enters
+// the dashboard, and deletes the client by typing its name. The audit log contains each step.
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{
@@ -100,8 +100,8 @@ func TestPartnerWorks(t *testing.T) {
 	})
 }
 
-// TestEntering enters a client's dashboard, sees whose dashboard it is, and leaves it. The audit logs of the partner
-// and the client have an entry.
+// TestEntering enters a client's dashboard, checks that the page names the client, and leaves the dashboard. The audit
+// logs of the partner and of the client contain an entry.
 func TestEntering(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.partners[puntuale.Staff])
@@ -121,8 +121,8 @@ func TestEntering(t *testing.T) {
 	})
 }
 
-// TestAccountFaults: without scripts, a refused form comes back as a page, with all typed values and each fault at its
-// field.
+// TestAccountFaults: without scripts, a refused form is shown again as a page, with all typed values and each fault at
+// its field.
 func TestAccountFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +142,8 @@ func TestAccountFaults(t *testing.T) {
 	}
 }
 
-// TestAccountChange: a change keeps the fields that the person did not touch, even if somebody else changed them
-// meanwhile.
+// TestAccountChange: a person saves a form while somebody else has changed other fields. The other person's changes are
+// not overwritten.
 func TestAccountChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,8 +163,8 @@ func TestAccountChange(t *testing.T) {
 	}
 }
 
-// TestExpiryInThePast: the page asks for confirmation of a last day in the past. Nothing changes before that, and no
-// typed value is lost.
+// TestExpiryInThePast: the page asks for confirmation of a last day in the past. Before the confirmation nothing
+// changes, and no typed value is lost.
 func TestExpiryInThePast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -204,7 +204,7 @@ func TestExpiryInThePast(t *testing.T) {
 	if c := account(); c.Expires.String() != "2026-11-01" || len(c.Closed) != 2 {
 		t.Errorf("became %s, closed %v", c.Expires, c.Closed)
 	}
-	// A text that is no date comes back as it was typed.
+	// A text that is not a date is shown again as it was typed.
 	again.Set("expiration_date", "domani")
 	again["holidays"] = []string{"24/12/2026", "Natale"}
 	r = v.post(edit, again)
@@ -242,7 +242,7 @@ func TestAccountFormInBrowser(t *testing.T) {
 	})
 }
 
-// TestUsers invites a user and removes them. A removed user loses access at once.
+// TestUsers invites a user and removes the user. A removed user loses access immediately.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -276,8 +276,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestWhiteLabel: clients see the partner's name, logo and colour, and never those of the product. This also holds at
-// the partner's own host name.
+// TestWhiteLabel: clients see the partner's name, logo and colour, and never the product's. This also holds at the
+// partner's own host name.
 func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -311,5 +311,5 @@ func between(text, from, to string) string {
 	return inside
 }
 
-// onePixel is the smallest PNG.
+// onePixel is a PNG of one pixel.
 var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82")

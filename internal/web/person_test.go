@@ -20,8 +20,8 @@ func (w *world) personURL(phone string) string {
 	return w.pages + "/person?" + url.Values{"phone": {phone}}.Encode()
 }
 
-// TestPersonStory: somebody stops one run of a person, and then all runs, and puts the number on the blacklist. At the
-// end the person is erased.
+// TestPersonStory: somebody stops one run of a person, then all runs, and adds the number to the blacklist. At the end
+// the person is erased.
 func TestPersonStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -63,7 +63,7 @@ func TestPersonStory(t *testing.T) {
 	})
 }
 
-// TestPersonRuns: the page lists the runs of one number and no other, on both databases.
+// TestPersonRuns: the page lists the runs of this number, and of no other number, on both databases.
 func TestPersonRuns(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -101,7 +101,7 @@ func TestPersonRuns(t *testing.T) {
 	}
 }
 
-// TestSingleSendsName: a single send may have a name. Pages do not show it as the recipient's name.
+// TestSingleSendsName: a single send may have a name of its own. Pages do not show this name as the recipient's name.
 func TestSingleSendsName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRecipientsByName: if a call gave the recipient's name, every page of messages shows it, with the number.
+// TestRecipientsByName: if a call contained the recipient's name, every page of messages shows the name together with
+// the number.
 func TestRecipientsByName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +45,7 @@ func TestRecipientsByName(t *testing.T) {
 	}
 }
 
-// TestUnwantedMessage: a pending message to a blacklisted number says on its own page that it will not leave.
+// TestUnwantedMessage: the page of a pending message to a blacklisted number says that the message will not leave.
 func TestUnwantedMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

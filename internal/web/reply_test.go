@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// wrote stores a reply of a person.
+// wrote stores a person's reply.
 func (w *world) wrote(phone, text string, more ...func(*puntuale.TakenMessage)) {
 	w.t.Helper()
 	sessions, _, err := w.Client().Sessions(context.Background(), request.Page{})
@@ -38,8 +38,8 @@ func brings(kind puntuale.ReplyKind, f puntuale.ReplyMedia) func(*puntuale.Taken
 	return func(m *puntuale.TakenMessage) { m.Kind, m.Media = kind, &f }
 }
 
-// TestRepliesStory: somebody sees a reply arrive in the list and in the menu, opens it, reads the conversation in both
-// directions and answers. Consent is entered by hand.
+// TestRepliesStory: a reply arrives in the list and in the menu. Somebody opens it, reads the conversation in both
+// directions, and answers. The person also enters a consent by hand.
 func TestRepliesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -87,8 +87,8 @@ func TestRepliesStory(t *testing.T) {
 	})
 }
 
-// TestConversationParts: a long conversation is read part after part, upwards. No message is missing, and none is shown
-// twice.
+// TestConversationParts: a long conversation is read in parts, from the newest part upwards. No message is missing or
+// shown twice.
 func TestConversationParts(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -135,7 +135,7 @@ func TestConversationParts(t *testing.T) {
 			if strings.Join(got, "") != strings.Join(want, "") {
 				t.Errorf("%d parts: %q", parts, got)
 			}
-			// Replies count as read only if the reader's role may change something.
+			// Replies are marked as read only if the reader's role allows changes.
 			if n, err := w.Client().UnreadReplies(context.Background()); err != nil || n != 2 {
 				t.Errorf("after a reader read: %d, %v", n, err)
 			}
@@ -173,7 +173,8 @@ func TestHostileReplies(t *testing.T) {
 	b.inert("none", nil)
 }
 
-// TestSettings: the client and its partner can both change the settings. Bad values come back with their fault.
+// TestSettings: the client and its partner can both change the settings. Faulty values are shown again with their
+// fault.
 func TestSettings(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -212,7 +213,7 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// OpenMedia opens the one file that the world has.
+// OpenMedia opens the world's only file.
 func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	if w.media == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
@@ -220,8 +221,8 @@ func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(bytes.NewReader(w.media)), Size: int64(len(w.media))}, nil
 }
 
-// TestReplyMedia: an image of a safe type is shown. Any other file is a download. The browser never runs it, no matter
-// which type the sender claims.
+// TestReplyMedia: an image of a safe type is shown, and any other file is a download. The browser never runs the file,
+// whichever type the sender gives.
 func TestReplyMedia(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -256,7 +257,7 @@ func TestReplyMedia(t *testing.T) {
 	}
 }
 
-// TestSandboxAnswers: somebody answers as the person on the simulated phone. The answer then appears among the replies.
+// TestSandboxAnswers: somebody writes a reply on the simulated phone. The reply is then shown among the replies.
 func TestSandboxAnswers(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -275,8 +276,8 @@ func TestSandboxAnswers(t *testing.T) {
 	})
 }
 
-// TestOfficialAnswer: an Official number answers in free text for 24 hours after the person wrote. The page says until
-// when. After that it offers no field for text, and refuses a form that was opened earlier.
+// TestOfficialAnswer: an Official number can answer with free text for 24 hours after the person wrote. The page shows
+// when this time ends. Afterwards it shows no text field, and refuses a form that was opened earlier.
 func TestOfficialAnswer(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.own(t)
@@ -305,7 +306,7 @@ func TestOfficialAnswer(t *testing.T) {
 		if late.status != http.StatusUnprocessableEntity || !strings.Contains(late.body, ">Anzi, alle 11</textarea>") || !strings.Contains(late.body, "si può inviare solo un template") {
 			t.Errorf("late: %d %s", late.status, inMain(late.body))
 		}
-		b.signIn(w.clients[puntuale.Staff]) // the visit has ended by then
+		b.signIn(w.clients[puntuale.Staff]) // the visit has ended by this time
 		b.open(w.personURL(phone))
 		b.until(`document.querySelector(".answer .note-warn") && !document.querySelector("#f-answer")`)
 		b.check("closed")
@@ -317,7 +318,8 @@ func TestOfficialAnswer(t *testing.T) {
 	})
 }
 
-// TestBlockedMarketing: pending marketing to a person who withdrew their consent says everywhere that it will not leave.
+// TestBlockedMarketing: a person withdrew the consent to marketing. Every page says that pending marketing messages to
+// this person will not leave.
 func TestBlockedMarketing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,14 +16,14 @@ import (
 	"puntuale/internal/mail/mailtest"
 )
 
-// post is a mail server, together with the mailer that sends a world's e-mails to it.
+// post is a mail server, and the mailer that sends a world's e-mails to this server.
 type post struct {
 	*mail.Mailer
 	*mailtest.Server
 	w *world
 }
 
-// mailing lets the world send e-mails. The service is at https://app.example.
+// mailing makes the world send e-mails. The service's address is https://app.example.
 func (w *world) mailing() *post {
 	w.t.Helper()
 	w.accounts = account.New(account.Config{
@@ -42,7 +42,8 @@ func (w *world) mailing() *post {
 	return p
 }
 
-// delivered sends the e-mails that wait, and returns those that arrived since the last call, by recipient.
+// delivered sends the waiting e-mails, and returns the newly received ones. before is the number of e-mails that were
+// received earlier.
 func (p *post) delivered(before int) []mailtest.Received {
 	p.w.t.Helper()
 	p.w.must(p.Round(context.Background()))
@@ -51,7 +52,7 @@ func (p *post) delivered(before int) []mailtest.Received {
 
 var resetLink = regexp.MustCompile(`https://app\.example(/reset\?t=([A-Z2-7]{52}))`)
 
-// resetIn is the secret of the link in an e-mail.
+// resetIn returns the secret in an e-mail's link.
 func (p *post) resetIn(r mailtest.Received) string {
 	p.w.t.Helper()
 	found := resetLink.FindStringSubmatch(r.Text)
@@ -61,8 +62,8 @@ func (p *post) resetIn(r mailtest.Received) string {
 	return found[2]
 }
 
-// TestReset: somebody who forgot the password asks for a link, and sets a new one with it, once. All visits and pending
-// steps of the user end.
+// TestReset: somebody who forgot the password requests a link, and sets a new password with it. The link works once.
+// All visits and pending steps of the user end.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +73,7 @@ func TestReset(t *testing.T) {
 	if page := them.get("/login").body; !strings.Contains(page, `href="/forgot"`) {
 		t.Error("the sign-in page offers no link")
 	}
-	them.language = "en" // the user chose no language, so the e-mail is in the page's language
+	them.language = "en" // the user has chosen no language, so the e-mail is in the page's language
 	ask := func(path, email string) answer {
 		t.Helper()
 		return them.do(http.MethodPost, path, url.Values{"email": {email}}, http.Header{"Host": {"evil.example"}})
@@ -107,9 +108,9 @@ func TestReset(t *testing.T) {
 		}
 	}
 	spent(first)
-	spent(second) // the second link ended when the password was set
+	spent(second) // setting the password ended the second link
 	spent("")
-	spent(w.ticket(w.clients[puntuale.Owner])) // a link of another kind
+	spent(w.ticket(w.clients[puntuale.Owner])) // a ticket is not a link for a reset
 	if r := before.get(w.pages); r.status != http.StatusSeeOther {
 		t.Errorf("what was open before: %d", r.status)
 	}
@@ -128,7 +129,8 @@ func TestReset(t *testing.T) {
 	spent(late)
 }
 
-// TestResetTellsNothing: the answer does not show whether a user has the e-mail. Attempts are counted in the same way.
+// TestResetTellsNothing: the answer does not show whether a user with this e-mail address exists. Attempts are limited
+// in the same way for both cases.
 func TestResetTellsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,13 +162,13 @@ func TestResetTellsNothing(t *testing.T) {
 	}
 }
 
-// TestResetOfPartner: a partner's page finds only the partner's users. The common page finds all users with the e-mail,
-// and each gets a link.
+// TestResetOfPartner: a partner's page finds only the partner's users. The common page finds all users with the e-mail
+// address, and each user gets a link.
 func TestResetOfPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.mailing()
-	other := w.newPartner("Terza Agenzia", "studio@example.com") // a client of the first partner has this e-mail, too
+	other := w.newPartner("Terza Agenzia", "studio@example.com") // a client of the first partner has the same e-mail address
 	host, err := w.store.Partner(other.ID()).Host(context.Background())
 	w.must(err)
 	page := "/p/" + host.Partner.Slug + "/forgot"
@@ -179,7 +181,7 @@ func TestResetOfPartner(t *testing.T) {
 	if all := p.delivered(0); len(all) != 1 || !strings.Contains(all[0].Subject, "Terza Agenzia") {
 		t.Errorf("delivered %+v", all)
 	}
-	w.visitor(0).post(page, url.Values{"email": {"verdi@example.com"}}) // the e-mail of a user of another partner
+	w.visitor(0).post(page, url.Values{"email": {"verdi@example.com"}}) // the e-mail address of another partner's user
 	w.visitor(0).post("/forgot", url.Values{"email": {"studio@example.com"}})
 	if all := p.delivered(1); len(all) != 2 {
 		t.Errorf("delivered %+v", all)
@@ -189,7 +191,7 @@ func TestResetOfPartner(t *testing.T) {
 	}
 }
 
-// TestInvitationByMail: an invited user also gets the link by e-mail. A link that was withdrawn is not sent.
+// TestInvitationByMail: an invited user also gets the link by e-mail. A withdrawn invitation is not sent.
 func TestInvitationByMail(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -218,7 +220,7 @@ func TestInvitationByMail(t *testing.T) {
 	}
 }
 
-// TestNoMail: without a mail server nothing offers a link by e-mail, and no page takes a request.
+// TestNoMail: without a mail server, no page offers a link by e-mail, and the pages for it do not exist.
 func TestNoMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +233,7 @@ func TestNoMail(t *testing.T) {
 	}
 }
 
-// TestResetPages looks at the pages on every screen, in both languages.
+// TestResetPages shows the pages on every screen, in both languages.
 func TestResetPages(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		p := w.mailing()

@@ -12,9 +12,9 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestRoutes tries every route as each kind of person. A visitor who has not signed in is led to the login page. A
-// person without the needed role gets an answer that says so. A page of another client is byte for byte the page "not
-// found". All other answers are allowed.
+// TestRoutes requests every route as each kind of person. A visitor without a sign-in is redirected to the sign-in
+// page. A person without the needed role gets a page that says this. A page of another client is byte for byte the same
+// as the page "not found". All other answers are allowed.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	// A partner's user who has not entered the dashboard gets a question, and can do nothing.
+	// A partner's user who has not entered the dashboard is asked to enter, and cannot do anything else.
 	outside := w.visitor(w.partners[puntuale.Owner])
 	for _, r := range web.Routes() {
 		if r.Side != "client" {
@@ -78,13 +78,13 @@ func TestRoutes(t *testing.T) {
 
 var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// concrete fills a path with the client's id. All other ids in it are unknown.
+// concrete fills a path with the client's id. All other ids in the path are unknown ids.
 func concrete(path string, client puntuale.ClientID) string {
 	path = strings.Replace(path, "/c/{client}", "/c/"+client.String(), 1)
 	return wildcard.ReplaceAllString(strings.ReplaceAll(path, "{$}", ""), "987654")
 }
 
-// TestCrossSite: the server carries out no request that another site makes a browser send.
+// TestCrossSite: if another site makes a browser send a request, the server does not carry it out.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// sequencesNamed makes sequences of one step.
+// sequencesNamed creates sequences of one step with these names.
 func (w *world) sequencesNamed(names ...string) (ids []string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -37,8 +37,8 @@ func rowsOf(page string) (ids []string) {
 	return ids
 }
 
-// TestSequenceSearch: the list, and the choice before a start, begin with the newest sequence. A person can search them
-// by name and id, with or without scripts. If there are many, the sequences that were started recently come first.
+// TestSequenceSearch: the list, and the choice before a start, begin with the newest sequence. A person can search
+// sequences by name and id, with or without scripts. If there are many sequences, recently started ones come first.
 func TestSequenceSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,8 +91,8 @@ func TestSequenceSearch(t *testing.T) {
 	}
 }
 
-// TestMessageSearch: messages are found by the name that the call gave, by their text, and by a number, all in one
-// field. An action on all results changes only these messages.
+// TestMessageSearch: one field finds messages by the name in the call, by their text, and by a number. An action on all
+// results changes only these messages.
 func TestMessageSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +138,8 @@ func TestMessageSearch(t *testing.T) {
 	}
 }
 
-// TestMessageSearchStops: a search that has read as much as one page may read says so, and offers to go on.
+// TestMessageSearchStops: a search stops after it has read as much as one page may read. The page says so, and offers
+// to continue.
 func TestMessageSearchStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +167,7 @@ func TestMessageSearchStops(t *testing.T) {
 	}
 }
 
-// TestListsInBrowser searches while a person types, with the keyboard alone. At no width does a long name cut off other
+// TestListsInBrowser searches while a person types, using only the keyboard. At no width does a long name cut off other
 // parts. A printed page begins on the first sheet, with light colours.
 func TestListsInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
@@ -224,7 +225,7 @@ func TestListsInBrowser(t *testing.T) {
 
 var streams = regexp.MustCompile(`(?s)stream\r?\n(.*?)endstream`)
 
-// printed returns how many pieces of text are on some sheets of the printed page.
+// printed returns the number of pieces of text on these sheets of the printed page.
 func (b *browser) printed(pages string) (pieces int) {
 	b.t.Helper()
 	pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PageRanges: pages})
@@ -234,9 +235,9 @@ func (b *browser) printed(pages string) (pieces int) {
 	for _, stream := range streams.FindAllSubmatch(pdf.Data, -1) {
 		packed, err := zlib.NewReader(bytes.NewReader(stream[1]))
 		if err != nil {
-			continue // this part has no text
+			continue // this part contains no text
 		}
-		content, _ := io.ReadAll(packed) // only the text up to the end of the compressed part belongs to it
+		content, _ := io.ReadAll(packed) // only the text up to the end of the compressed part belongs to this part
 		pieces += bytes.Count(content, []byte(" Tj"))
 	}
 	return pieces

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestSendOne: somebody writes one message for tomorrow. The page does not choose a purpose.
+// TestSendOne: somebody writes one message for tomorrow. The page does not preselect a purpose.
 func TestSendOne(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
@@ -40,7 +40,7 @@ func TestSendOne(t *testing.T) {
 	})
 }
 
-// TestSendOneTwice: if a form is sent twice, one message is sent. A reader cannot send.
+// TestSendOneTwice: a form is sent twice, but only one message is sent. A reader cannot send.
 func TestSendOneTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// appointment returns a typical sequence. Its messages leave at once, two days before a date, and on the day after the
-// date.
+// appointment returns a typical sequence. Its messages leave immediately, two days before a date, and on the day after
+// the date.
 func appointment() control.NewSequence {
 	before := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}
 	after := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}, At: "18:00",
@@ -35,22 +35,21 @@ func (w *world) sequence(r control.NewSequence) string {
 	return made.ID.String()
 }
 
-// TestSequenceStory makes a sequence from an example, changes it and watches the preview change, saves it, and starts
-// it.
+// TestSequenceStory creates a sequence from an example, changes it while the preview follows, saves it, and starts it.
 func TestSequenceStory(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.pages + "/sequences")
 		b.check("empty")
-		person, day := "nome", "data_appuntamento" // the fields of the example
+		person, day := "nome", "data_appuntamento" // the fields of the example sequence
 		if b.look.language == "en" {
 			person, day = "name", "appointment_date"
 		}
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
-		// The hint below the hours says in which direction a window moves a step. A step before a date moves earlier.
-		// If its direction changes, the hint changes, too.
+		// The hint below the hours explains in which direction a window moves a step. A step before a date is moved
+		// earlier. When the step's direction changes, the hint changes, too.
 		hints := `[...document.querySelectorAll(".step")].map(s => [...s.querySelectorAll(".timing-later, .timing-earlier")].filter(e => getComputedStyle(e).display !== "none").map(e => e.className).join()).join(" ")`
 		if got := evaluate[string](b, hints); got != "timing-later timing-earlier timing-later" {
 			b.t.Errorf("the hints are %s", got)
@@ -60,23 +59,23 @@ func TestSequenceStory(t *testing.T) {
 		b.fill("steps[1].timing.offset.direction", "before")
 		b.until(hints + ` === "timing-later timing-earlier timing-later"`)
 		evaluate[bool](b, `(scrollTo(0, 1e6), true)`)
-		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the navigation stays in view
+		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the navigation is still visible
 
-		// The preview beside the editor shows what the person types. The planner makes the preview.
+		// The preview beside the editor follows what the person types. The planner makes the preview.
 		b.fill("steps[0].text", "Ciao {{"+person+"}}, il tuo codice è {{codice}}.")
-		b.until(`document.querySelector("[name='fields.codice']")?.value`) // the new field has an example, so there is no warning
+		b.until(`document.querySelector("[name='fields.codice']")?.value`) // the new field has an example value, so there is no warning
 		b.until(`!document.querySelector("#notes .note")`)
 		b.fill("fields.codice", "A-17", "fields."+person, "Lucia")
 		b.until(`document.querySelector("#timeline .bubble-text").innerText === "Ciao Lucia, il tuo codice è A-17."`)
 		b.until(`!document.querySelector("#notes .note")`)
 		b.until(`document.querySelector('[data-insert="codice"]')`) // the new field is offered as a chip
 
-		// Tapping a chip inserts its field at the cursor. A step can be moved by keyboard and by dragging.
+		// Tapping a chip inserts its field at the cursor. A step can be moved with the keyboard and by dragging.
 		b.click(`#step-1 [data-insert="codice"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
 		b.click(`[value="move:1:0"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("A-17") || document.querySelector('[name="steps[1].text"]').value.includes("il tuo codice")`)
-		b.until(`Alpine.$data(document.getElementById("sequence-form")).moved`) // the script of a new form begins to work a moment after the form is shown
+		b.until(`Alpine.$data(document.getElementById("sequence-form")).moved`) // the script of a new form becomes active shortly after the form is shown
 		evaluate[bool](b, `(() => { Alpine.$data(document.getElementById("sequence-form")).moved("0", 1); return true })()`)
 		b.until(`document.querySelector('[name="steps[0].text"]').value.includes("il tuo codice")`)
 		b.click(`[value="remove:1"]`)
@@ -93,7 +92,7 @@ func TestSequenceStory(t *testing.T) {
 		b.fill("steps[3].media", "https://example.com/guida.exe")
 		b.until(`document.querySelector("#notes .note-bad")?.innerText.includes("exe")`)
 		b.fill("steps[3].media", "https://example.com/guida.pdf", "steps[3].timing.offset.direction", "before", "steps[3].timing.offset.amount", "30", "steps[3].timing.anchor", day)
-		b.until(`document.querySelector("#notes .note-warn")`) // 30 days before the date has passed
+		b.until(`document.querySelector("#notes .note-warn")`) // the time 30 days before the date is in the past
 		b.check("past")
 		b.fill("steps[3].timing.offset.amount", "1")
 		b.until(`!document.querySelector("#notes .note")`)
@@ -114,8 +113,8 @@ func TestSequenceStory(t *testing.T) {
 		b.open(w.pages + "/sequences")
 		b.check("list")
 
-		// The page asks before it deletes the sequence, and says what happens to its messages. Then the person undoes
-		// the deletion.
+		// The page asks before it deletes the sequence, and explains what happens to the sequence's messages. Then the
+		// person undoes the deletion.
 		b.click(".list-name")
 		b.click("[data-open=delete]")
 		b.click("dialog[open] .btn-danger")
@@ -153,7 +152,7 @@ func TestSequencePages(t *testing.T) {
 	}
 }
 
-// TestSequenceRoundTrip: if a form is sent unchanged, the sequence stays the same in every part.
+// TestSequenceRoundTrip: if a form is sent unchanged, no part of the sequence changes.
 func TestSequenceRoundTrip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +173,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 	after, err := w.Client().Sequence(context.Background(), id)
 	w.must(err)
-	// All steps must be equal, also a step that leaves on the day of its anchor.
+	// All steps must be equal, including a step that leaves on the day of its anchor.
 	want, _ := json.MarshalIndent(before.Steps, "", " ")
 	got, _ := json.MarshalIndent(after.Steps, "", " ")
 	if string(want) != string(got) || after.Name != before.Name || after.IfRunning != before.IfRunning || after.StopOnReply != before.StopOnReply {
@@ -182,7 +181,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSequenceWithoutScripts uses the buttons like a browser without scripts.
+// TestSequenceWithoutScripts uses the buttons in a browser without scripts.
 func TestSequenceWithoutScripts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -306,7 +305,7 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 }
 
 // TestRestoreSaysThatItFailed: if a restored sequence cannot become a session's default again, the page must not say
-// that everything is as before. If the session was deleted meanwhile, this is no failure.
+// that everything was restored. If the session was deleted since, this is not a failure.
 func TestRestoreSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

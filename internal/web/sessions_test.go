@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// tap presses the element of the selector, even if it is outside of the visible part.
+// tap clicks the element of the selector, even if the element is outside the visible part.
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
@@ -26,10 +26,10 @@ func (b *browser) tap(selector string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// ticking waits until a script returns true. Meanwhile it moves the world's clock on.
+// ticking waits until a script returns true, and advances the world's clock while it waits.
 func (b *browser) ticking(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // the time between two tries
 		if done, _ := b.holds(script); done {
 			return
 		}
@@ -38,14 +38,14 @@ func (b *browser) ticking(script string) {
 	b.until(script)
 }
 
-// inMain returns the main part of a page, because the navigation around it changes with every new noun.
+// inMain returns the main part of a page. The navigation is left out, because it changes with every new noun.
 func inMain(html string) string {
 	_, rest, _ := strings.Cut(html, "<main")
 	inside, _, _ := strings.Cut(rest, "</main>")
 	return "<main" + inside
 }
 
-// newSession makes a session and returns the address of its page.
+// newSession creates a session, and returns it with the address of its page.
 func (w *world) newSession(name string, kind puntuale.ConnectionType, simulated bool) (control.Session, string) {
 	w.t.Helper()
 	s, err := w.Client().CreateSession(context.Background(), control.NewSession{Name: name, Type: string(kind), Sandbox: &simulated}, control.Once[control.Session]{})
@@ -123,8 +123,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestOfficial sets up an Official number on the guided page, with a test server in place of Meta. The connection test
-// fails with an explanation, and then succeeds. The templates are listed.
+// TestOfficial sets up an Official number on the guided page, with a test server that replaces Meta. The connection
+// test fails with an explanation, and then succeeds. The templates are listed.
 func TestOfficial(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)
@@ -185,7 +185,7 @@ func TestOfficial(t *testing.T) {
 	})
 }
 
-// TestSessionPages compares pages with golden files, and uses them like a browser without scripts.
+// TestSessionPages compares pages with golden files, and uses them as a browser without scripts does.
 func TestSessionPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -258,7 +258,7 @@ func (v *visitor) event(path string) string {
 	return event.String()
 }
 
-// TestDeleteSession: pending messages are moved or cancelled, as the person chose.
+// TestDeleteSession: pending messages are moved or cancelled, depending on the person's choice.
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

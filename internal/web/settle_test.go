@@ -15,14 +15,14 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// arrives waits until the path of the browser's page ends with these characters.
+// arrives waits until the path of the browser's page ends with this text.
 func (b *browser) arrives(path string) {
 	b.t.Helper()
 	b.until(`location.pathname.endsWith(` + quote(path) + `) && document.readyState === "complete"`)
 }
 
-// keysStory makes a key on the browser's present page. The key is shown once. Then the story rotates the key and
-// revokes it.
+// keysStory creates a key on the browser's present page. The page shows the key once. Then the story rotates and
+// revokes the key.
 func (b *browser) keysStory(prefix string) {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)
@@ -88,8 +88,8 @@ func (b *browser) teamStory() {
 	b.until(`!document.querySelector("table").innerText.includes("Nuova Persona")`)
 }
 
-// TestPartnerSettles changes a client, its keys, the partner's users and the brand. Then it sees the brand on the
-// client's pages.
+// TestPartnerSettles changes a client, its keys, the partner's users and the brand. Then it checks that the client's
+// pages show the brand.
 func TestPartnerSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		page := "/partner/clients/" + w.client.String()
@@ -142,7 +142,7 @@ func TestPartnerSettles(t *testing.T) {
 	})
 }
 
-// TestClientSettles makes and revokes a key, adds and removes a user, chooses a session's default sequences, and
+// TestClientSettles creates and revokes a key, adds and removes a user, chooses a session's default sequences, and
 // exports and imports a sequence.
 func TestClientSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {

@@ -15,8 +15,9 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// TestShellInBrowser: on a long page the navigation stays in sight. A click anywhere in a row opens it. A moved message
-// shows its earlier moment. A user of a suspended client is told that it is suspended, and can sign out.
+// TestShellInBrowser: on a long page the navigation stays visible. A click anywhere in a row opens the row's page. A
+// moved message shows its earlier due time. A user of a suspended client sees that the client is suspended, and can
+// sign out.
 func TestShellInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -49,7 +50,7 @@ func TestShellInBrowser(t *testing.T) {
 	})
 }
 
-// TestClickAtOnce: a click right after the page has appeared works, even if animations are on.
+// TestClickAtOnce: a click immediately after the page appears works, even if animations are on.
 func TestClickAtOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -76,8 +77,8 @@ func TestClickAtOnce(t *testing.T) {
 	}
 }
 
-// TestCopiedNumber: a page shows a phone number in groups, but a copy has no spaces. This also holds if the number is a
-// part of a longer selection.
+// TestCopiedNumber: a page shows a phone number in groups, but a copy of the number has no spaces. This also holds if
+// the number is a part of a longer selection.
 func TestCopiedNumber(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		_, pending := w.traffic().day()
@@ -110,8 +111,8 @@ func TestCopiedNumber(t *testing.T) {
 	})
 }
 
-// TestToastsStandAside: the toast about the last action covers neither a phone's bar nor the button that sends a form.
-// A person can close the toast.
+// TestToastsStandAside: the toast about the last action covers neither the bar on a phone nor the button that sends a
+// form. A person can close the toast.
 func TestToastsStandAside(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -139,8 +140,8 @@ func TestToastsStandAside(t *testing.T) {
 	})
 }
 
-// TestBrightBrand: pages are readable with any colour of a partner. Yellow is the hard case, because it is almost as
-// light as white.
+// TestBrightBrand: pages are readable with any colour of a partner. Yellow is the most difficult colour, because it is
+// almost as light as white.
 func TestBrightBrand(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.traffic().day()
@@ -152,8 +153,8 @@ func TestBrightBrand(t *testing.T) {
 			b.open(w.pages + page)
 			b.check("page" + strings.ReplaceAll(page, "/", "-"))
 		}
-		// axe does not check these contrasts: the ring around the focused element, and the text of a button under the
-		// mouse.
+		// axe does not check two contrasts: of the ring around the focused element, and of the text of a button under
+		// the mouse.
 		evaluate[bool](b, `(document.querySelector("main .btn-primary[type=submit]").focus({focusVisible: true}), true)`)
 		b.picture("focus")
 		seen := evaluate[[]string](b, `((e, paper) => {
@@ -177,8 +178,7 @@ func TestBrightBrand(t *testing.T) {
 	})
 }
 
-// contrastOf returns the WCAG contrast of two colours. The colours are in the form that a browser computes, such as
-// rgb(1, 2, 3).
+// contrastOf returns the WCAG contrast of two colours, given in the form that browsers use, such as rgb(1, 2, 3).
 func contrastOf(t *testing.T, a, b string) float64 {
 	t.Helper()
 	light := func(text string) float64 {
@@ -199,7 +199,7 @@ func contrastOf(t *testing.T, a, b string) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// TestWhoseDashboard: below the brand, a client's users see the name of the client. A partner's users see it in a bar.
+// TestWhoseDashboard: a client's users see the client's name below the brand. A partner's users see the name in a bar.
 func TestWhoseDashboard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,9 +216,9 @@ func TestWhoseDashboard(t *testing.T) {
 	}
 }
 
-// TestTidyHeads: a long name stays on one line, and its title has the whole name. The days of the calendar begin at the
-// same height. On a phone every row of buttons below a heading is full. If not all states fit, the last ones fade at
-// the edge.
+// TestTidyHeads: a long name is shown on one line, and its title attribute contains the whole name. The days of the
+// calendar begin at the same height. On a phone, buttons below a heading fill each row. If not all tabs of states fit,
+// the last tabs fade at the edge.
 func TestTidyHeads(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		failed, pending := w.traffic().day()

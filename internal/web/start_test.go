@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// startForm returns the form of a start as it is after the person has seen the preview.
+// startForm returns the form of a start after the person has seen the preview.
 func (v *visitor) startForm(at string, form url.Values) url.Values {
 	v.w.t.Helper()
 	form.Set("do", "preview")
@@ -26,7 +26,7 @@ func (v *visitor) startForm(at string, form url.Values) url.Values {
 	return seen
 }
 
-// pendingOf counts a sequence's pending messages.
+// pendingOf returns the number of a sequence's pending messages.
 func (w *world) pendingOf(id string) int {
 	w.t.Helper()
 	all, _, err := w.Client().Messages(context.Background(), control.MessageQuery{Sequence: id})
@@ -34,7 +34,7 @@ func (w *world) pendingOf(id string) int {
 	return len(all)
 }
 
-// TestStartNeedsItsPreview: a start sends only what the screen showed, even if something changed since.
+// TestStartNeedsItsPreview: a start sends only what the screen showed, even if something changed since the preview.
 func TestStartNeedsItsPreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,7 +76,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
 	w.must(err)
 	fresh := refused("another text", form)
-	w.clock.Advance(3 * time.Minute) // the person reads for three minutes, so a message that leaves at once now leaves three minutes later
+	w.clock.Advance(3 * time.Minute) // the person reads for three minutes, so a message that leaves immediately now leaves three minutes later
 
 	got := v.post(at+"/start", fresh)
 	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {
@@ -89,7 +89,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	if twice.status != http.StatusSeeOther || twice.to() != got.to() || w.pendingOf(id) != 3 {
 		t.Errorf("sent twice: %d %s, %d messages", twice.status, twice.to(), w.pendingOf(id))
 	}
-	for range 2 { // the page is then loaded again
+	for range 2 { // then the page is loaded again
 		page := v.get(got.to())
 		if page.status != http.StatusOK || strings.Count(page.body, "In attesa") != 3 || !strings.Contains(page.body, "telefono di prova") || !strings.Contains(page.body, "/phone?phone=%2B393337654321") {
 			t.Errorf("%d %s", page.status, mainOf(page.body))
@@ -101,7 +101,8 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	}
 }
 
-// TestStartWarns: before and after a start, the page warns of a blacklisted number and of a sequence that already runs.
+// TestStartWarns: before and after a start, the page warns about a blacklisted number and about a sequence that is
+// already running.
 func TestStartWarns(t *testing.T) {
 	t.Parallel()
 	for _, try := range []struct{ running, before, after string }{
@@ -138,7 +139,7 @@ func TestStartWarns(t *testing.T) {
 	}
 }
 
-// TestStartOfBlacklisted: if the number is in the blacklist, the page warns both before the start and after it.
+// TestStartOfBlacklisted: if the number is in the blacklist, the page shows a warning before the start and after it.
 func TestStartOfBlacklisted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,14 +156,14 @@ func TestStartOfBlacklisted(t *testing.T) {
 	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") || strings.Contains(page.body, "partono da soli") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
-	given.Set("do", "look") // the sequence runs now, although no message of it will leave
+	given.Set("do", "look") // the sequence is running now, although none of its messages will leave
 	page := html.UnescapeString(v.htmx(at+"/start", given).body)
 	if !strings.Contains(page, `value="start" class="btn"`) || !strings.Contains(page, "Avvia comunque: non partirà nulla") || strings.Contains(page, "già in corso") {
 		t.Errorf("again: %s", page)
 	}
 }
 
-// TestStartFollowsTheForm: the Start button disappears while somebody types. It comes back together with the new
+// TestStartFollowsTheForm: the Start button disappears while somebody types. It is shown again together with the new
 // preview.
 func TestStartFollowsTheForm(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {

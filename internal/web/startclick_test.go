@@ -11,14 +11,14 @@ import (
 	"puntuale"
 )
 
-// middle returns the middle of an element on the screen.
+// middle returns the position of an element's middle on the screen.
 func (b *browser) middle(selector string) (x, y float64) {
 	b.t.Helper()
 	at := evaluate[[]float64](b, fmt.Sprintf(`((e) => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })(document.querySelector(%q))`, selector))
 	return at[0], at[1]
 }
 
-// mouse presses and releases the left button once, as a person does. Unlike a script's click, this first moves the
+// mouse presses and releases the left button once, as a person does. Unlike a click by a script, this first moves the
 // focus.
 func (b *browser) mouse(selector string) {
 	b.t.Helper()
@@ -28,7 +28,7 @@ func (b *browser) mouse(selector string) {
 	}
 }
 
-// finger taps on an element, as on a touch screen.
+// finger taps on an element, as a person does on a touch screen.
 func (b *browser) finger(selector string) {
 	b.t.Helper()
 	x, y := b.middle(selector)
@@ -36,7 +36,7 @@ func (b *browser) finger(selector string) {
 }
 
 // TestStartTakesTheFirstClick: the person clicks or taps Start, or presses Enter, while the last field still has the
-// focus. The first click is enough.
+// focus. The first click must be enough.
 func TestStartTakesTheFirstClick(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		at := w.pages + "/sequences/" + w.sequence(appointment())
@@ -61,7 +61,7 @@ func TestStartTakesTheFirstClick(t *testing.T) {
 	})
 }
 
-// TestPreviewKeepsFaults: if "Show the preview" is refused because of a field, the fault stays visible.
+// TestPreviewKeepsFaults: if "Show the preview" is refused because of a field, the fault is still visible afterwards.
 func TestPreviewKeepsFaults(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])

@@ -13,8 +13,8 @@ import (
 
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// TestAnothers: an address has an id that belongs to another client of the partner, or to another partner's client. The
-// answer is byte for byte the answer for an unknown id. The other client's data do not change.
+// TestAnothers: an id in an address belongs to another client of the partner, or to another partner's client. The
+// answer must be byte for byte the same as for an unknown id. The other client's data must not change.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,11 +34,11 @@ func TestAnothers(t *testing.T) {
 		}
 		for n := range anyWildcard.FindAllString(r.Path, -1) {
 			if r.Side == "client" && n == 0 {
-				continue // TestRoutes tests paths with another client's id
+				continue // TestRoutes covers paths with another client's id
 			}
 			for i, other := range others {
 				if i == 0 && r.Side == "partner" && (n == 0 || strings.HasPrefix(r.Path, "/partner/webhooks/")) {
-					continue // the partner's own client
+					continue // this is the partner's own client
 				}
 				foreign := mixed(t, r.Path, n, own, other)
 				missing := mixed(t, r.Path, n, own, nowhere(other))
@@ -63,11 +63,11 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// mixed returns a path with the client's own ids, except the nth id, which is the other's.
+// mixed returns a path with the client's own ids, but with the other client's id as the nth id.
 func mixed(t *testing.T, path string, n int, own, other things) string {
 	t.Helper()
 	with := func(has things) []string {
-		if strings.HasPrefix(path, "/partner/users/") { // for pages of the partner's users, only a user of another partner is foreign
+		if strings.HasPrefix(path, "/partner/users/") { // on pages of the partner's users, only a user of another partner is foreign
 			has = things{"partner-users": has["users"]}
 		}
 		return strings.Split(has.of(t, path), "/")
@@ -84,7 +84,7 @@ func mixed(t *testing.T, path string, n int, own, other things) string {
 	return strings.Join(parts, "/")
 }
 
-// nowhere returns ids of the same form that name nothing.
+// nowhere returns unknown ids of the same form.
 func nowhere(has things) things {
 	none := things{}
 	for noun := range has {
@@ -93,7 +93,7 @@ func nowhere(has things) things {
 	return none
 }
 
-// whole returns all data of a client, as its pages show them.
+// whole returns all data of a client that its pages show.
 func (w *world) whole(client puntuale.ClientID, has things) string {
 	w.t.Helper()
 	v := w.visitor(w.ownerOf(client))

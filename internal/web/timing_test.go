@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// TestTimingStory: a step with "before" counts from a date, and never from the start. While a person types, no other
-// element moves. On a phone the bars cover nothing.
+// TestTimingStory: a step with "before" counts from a date, never from the start. While a person types, other elements
+// do not move. On a phone the bars cover nothing.
 func TestTimingStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		phone := b.look.width < 600
@@ -40,7 +40,7 @@ func TestTimingStory(t *testing.T) {
 			t.Errorf("the anchor is %v narrower than its row", cut)
 		}
 
-		// If a text names a date field, the editor chooses this field instead of its own proposal.
+		// If a text contains a date field, the editor chooses this field instead of its own proposal.
 		b.click(`[value="add"]`)
 		b.until(`document.activeElement?.name === "steps[1].text"`)
 		b.check("added")
@@ -80,7 +80,7 @@ func TestPreviewOfNothing(t *testing.T) {
 	}
 }
 
-// TestBeforeTheStart: older versions allowed a step before the start. The pages show such a stored step in words.
+// TestBeforeTheStart: older versions allowed a step before the start. The pages still describe such a stored step.
 // Saving the sequence again is refused, with the fault at the direction.
 func TestBeforeTheStart(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,8 @@ func TestBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestBeforeWithZero: the editor keeps "before" with an amount of 0. It does not mean the moment of the date itself.
+// TestBeforeWithZero: the editor stores "before" with an amount of 0. This is different from the time of the date
+// itself.
 func TestBeforeWithZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,15 +10,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// traffic makes a client's day with messages of every kind, for pages to show. The ids of messages are in the order of
-// their creation.
+// traffic creates a client's day with messages of every kind. The ids of messages are in the order of their creation.
 type traffic struct {
 	w        *world
 	tenant   puntuale.Tenant
 	session  puntuale.SessionID
 	sequence puntuale.SequenceID
 	node     puntuale.NodeID
-	request  string // the body of calls; "": only the phone
+	request  string // the body of calls; "": a body with only the phone
 }
 
 // traffic begins a day with a sequence, and with a node that sends.
@@ -55,7 +54,7 @@ func (f *traffic) planned(phone, text string, due time.Time) puntuale.MessageID 
 	return r.IDs[0]
 }
 
-// ended schedules one message, and makes an attempt that ends with the outcome.
+// ended schedules one message, and makes an attempt with this outcome.
 func (f *traffic) ended(phone, text string, at time.Time, o puntuale.Outcome) puntuale.MessageID {
 	f.w.t.Helper()
 	ctx := context.Background()
@@ -75,7 +74,7 @@ func (f *traffic) ended(phone, text string, at time.Time, o puntuale.Outcome) pu
 	return id
 }
 
-// day makes a busy day.
+// day creates the messages of a busy day. It returns a failed and a pending message.
 func (f *traffic) day() (failed, pending puntuale.MessageID) {
 	now := f.w.clock.Now()
 	names := []string{"Giulia", "Marco", "Sara", "Luca", "Elena"}

@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// setUpSecond sets up a second factor for the owner of the client. It returns the secret and the recovery codes.
+// setUpSecond sets up a second factor for the client's owner. It returns the secret and the recovery codes.
 func setUpSecond(t *testing.T, v *visitor) (secret []byte, codes []string) {
 	t.Helper()
 	secret = shownSecret(t, v.get("/me/second").body)
@@ -28,7 +28,7 @@ func setUpSecond(t *testing.T, v *visitor) (secret []byte, codes []string) {
 	if r.status != http.StatusOK || len(codes) != 10 {
 		t.Fatalf("%d, %d codes", r.status, len(codes))
 	}
-	v.w.clock.Advance(time.Minute) // the code that was used is not valid any more
+	v.w.clock.Advance(time.Minute) // a used code is not valid again, so wait for the next code
 	return secret, codes
 }
 
@@ -37,7 +37,7 @@ func shownSecret(t *testing.T, page string) []byte {
 	return decode(t, strings.ReplaceAll(between(page, `class="secret-text">`, "<"), " ", ""))
 }
 
-// newPassword resets a user's password, as an operator may do.
+// newPassword sets a user's password, as an operator may do.
 func (w *world) newPassword(user puntuale.LoginID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
@@ -45,9 +45,9 @@ func (w *world) newPassword(user puntuale.LoginID) {
 	w.must(w.accounts.ResetUser(context.Background(), u, "tramonto sul lago", false))
 }
 
-// unfinished are the steps that somebody begins in one request and finishes in a later request. begin begins the step.
-// It returns a function that finishes the step and reports whether this worked. If it did not work, the answer must
-// have the words.
+// unfinished are the steps that one request begins and a later request finishes. begin begins the step, and returns a
+// function that finishes the step. This function reports whether the step succeeded. If it did not, the answer must
+// contain the words.
 var unfinished = map[puntuale.PendingStepKind]struct {
 	begin func(t *testing.T, w *world) (finish func() (bool, answer))
 	words string
@@ -100,8 +100,8 @@ var unfinished = map[puntuale.PendingStepKind]struct {
 	}, "signin.too_late"},
 }
 
-// TestUnfinishedSteps: each step works before its deadline. After the deadline, after a change of the password, and
-// after the user was removed, it is refused in clear words.
+// TestUnfinishedSteps: each step succeeds before its deadline. It is refused with clear words after the deadline, after
+// a change of the password, and after the user was removed.
 func TestUnfinishedSteps(t *testing.T) {
 	t.Parallel()
 	for kind, step := range unfinished {
@@ -138,7 +138,7 @@ func TestUnfinishedSteps(t *testing.T) {
 	}
 }
 
-// TestChoosingEnds: the same deadlines hold for a person who has to choose between two logins.
+// TestChoosingEnds: the same deadlines apply to a person who must choose between two logins.
 func TestChoosingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,8 +175,8 @@ func TestChoosingEnds(t *testing.T) {
 	}
 }
 
-// TestSecondIsKept: a signed-in visit alone cannot replace or remove a second factor or its recovery codes. For this,
-// the person must give the password and a code. After a wrong code during the setup, the secret stays the same.
+// TestSecondIsKept: a signed-in visit alone cannot replace or remove a second factor or its recovery codes. The person
+// must also enter the password and a code. After a wrong code during the setup, the secret does not change.
 func TestSecondIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +215,7 @@ func TestSecondIsKept(t *testing.T) {
 			if r := v.post(path, f); r.status != http.StatusUnprocessableEntity || strings.Count(r.body, `class="fault"`) != 1 {
 				t.Errorf("%s with %s: %d", path, what, r.status)
 			}
-			w.clock.Advance(puntuale.MaxWait) // so long that no attempt needs a wait
+			w.clock.Advance(puntuale.MaxWait) // after this time, no attempt needs to wait
 		}
 	}
 	if after := stored(); !slices.Equal(after.Recovery, before.Recovery) || !bytes.Equal(after.Secret, before.Secret) {
@@ -233,7 +233,7 @@ func TestSecondIsKept(t *testing.T) {
 	}
 }
 
-// TestSecretIsSealed: the database's files never hold a second factor's secret in readable form, not even during the
+// TestSecretIsSealed: the database's files never contain a second factor's secret in readable form, not even during the
 // setup.
 func TestSecretIsSealed(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestSecretIsSealed(t *testing.T) {
 	}
 }
 
-// TestPairingEnds: a pairing that nobody finishes ends at its deadline, no matter which state its node wrote last.
+// TestPairingEnds: a pairing that nobody finishes ends at its deadline, whichever state its node wrote last.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,7 @@ import (
 	"puntuale"
 )
 
-// restored makes all of the client's messages ones that may have left before a restore. It also holds back the client's
-// messages.
+// restored makes all messages of the client unknown, as after a restore. It also holds back the client's messages.
 func (w *world) restored() {
 	w.t.Helper()
 	for _, text := range []string{
@@ -20,7 +19,7 @@ func (w *world) restored() {
 	}
 }
 
-// TestUnknown resumes sending after a restore, closes one of the messages that may have left, and sends the others again.
+// TestUnknown resumes sending after a restore, closes one of the unknown messages, and resends all others.
 func TestUnknown(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.everything(w.client)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestTwoTabs: one sequence is open in two tabs. The second save stores nothing, and shows both texts. Then the person
-// decides.
+// decides which text to save.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,8 +45,8 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// TestTwoTabsOfQuotas: a client's form that was refused shows quotas that somebody else set. Saving again keeps quotas
-// that the person did not change, and stores those that they changed.
+// TestTwoTabsOfQuotas: a client's refused form shows the quotas that somebody else set. Saving again changes only the
+// quotas that the person changed.
 func TestTwoTabsOfQuotas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestTwoTabsOfQuotas(t *testing.T) {
 }
 
 // TestTwoTabsOfBrand: the partner's brand is open in two tabs. The second save stores nothing, and shows both brands.
-// Then the person decides. The form has a file, so it is sent in parts.
+// Then the person decides which brand to save. The form contains a file, so the browser sends it in parts.
 func TestTwoTabsOfBrand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -114,7 +114,7 @@ func TestTwoTabsOfBrand(t *testing.T) {
 	}
 }
 
-// inParts returns a form as a browser sends a form with a file.
+// inParts encodes a form as a browser encodes a form with a file.
 func inParts(t *testing.T, form url.Values) (body, kind string) {
 	t.Helper()
 	var b strings.Builder
@@ -132,7 +132,7 @@ func inParts(t *testing.T, form url.Values) (body, kind string) {
 	return b.String(), parts.FormDataContentType()
 }
 
-// TestTwoTabsOfSmallForms: other forms treat a second save in the same way.
+// TestTwoTabsOfSmallForms: a second save in other forms has the same effect.
 func TestTwoTabsOfSmallForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ func login(email, pass string) url.Values {
 	return url.Values{"email": {email}, "password": {pass}}
 }
 
-// TestVisitEnds: a visit ends a day after its last request, and after two weeks in any case.
+// TestVisitEnds: a visit ends a day after its last request, and in any case after two weeks.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// cookieOf returns the header line that sets a cookie, or "" if there is none.
+// cookieOf returns the header line that sets a cookie, or "" if there is no such line.
 func cookieOf(a answer, name string) string {
 	for _, line := range a.header.Values("Set-Cookie") {
 		if strings.HasPrefix(line, name+"=") {
@@ -62,8 +62,8 @@ func cookieOf(a answer, name string) string {
 	return ""
 }
 
-// TestTokens: signing in changes the token, and signing out ends it. Scripts cannot read it, other sites do not send
-// it, and the database does not hold it.
+// TestTokens: signing in changes the visit's token, and signing out makes it invalid. Scripts cannot read the token,
+// other sites cannot make browsers send it, and the database does not contain it.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,8 +111,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestThrottle: an address that guesses passwords is refused for a while, and other addresses are not. After the wait
-// the right password works.
+// TestThrottle: an address that guesses passwords is refused for some time, and other addresses are not. After this
+// time the right password is accepted.
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,8 +155,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestProxies: only trusted proxies may name the caller and the scheme. Even behind several proxies, the attempts of
-// each caller are counted separately.
+// TestProxies: only trusted proxies may name the caller and the scheme. Even behind several proxies, each caller's
+// attempts are counted separately.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -294,7 +294,7 @@ func TestPasswordChange(t *testing.T) {
 }
 
 // TestWeakPassword: the API accepts any password. A user with a weak password cannot sign in until somebody sets
-// another one.
+// another password.
 func TestWeakPassword(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,8 +322,9 @@ func TestWeakPassword(t *testing.T) {
 	}
 }
 
-// TestWhichPartner: one e-mail may have logins at several partners. The login with the right password signs in. If
-// several logins have this password, the person chooses. At a partner's own address, only this partner's logins count.
+// TestWhichPartner: one e-mail address may have logins at several partners. The login with the right password is signed
+// in. If several logins have this password, the person chooses. At a partner's own address, only this partner's logins
+// are used.
 func TestWhichPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -363,7 +364,7 @@ func TestWhichPartner(t *testing.T) {
 	}
 }
 
-// TestNext: after a sign-in the person comes to the page that they wanted to see. It is never a page of another site.
+// TestNext: after a sign-in, the browser opens the page that the person wanted to see. It never opens another site.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -378,7 +379,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestTicketOnce: a sign-in link works once, and only on the server's own machine.
+// TestTicketOnce: a ticket works once, and only on the server's own machine.
 func TestTicketOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -400,7 +401,7 @@ func TestTicketOnce(t *testing.T) {
 	}
 }
 
-// TestSuspended: the pages tell a suspended client's users that it is suspended. Its partner can still see the
+// TestSuspended: pages show a suspended client's users that the client is suspended. Its partner can still open the
 // dashboard.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
@@ -418,7 +419,7 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// TestSecondFactorInBrowser sets a second factor up and signs in with it, on every screen.
+// TestSecondFactorInBrowser sets up a second factor and signs in with it, on every screen.
 func TestSecondFactorInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWarnings: while a sequence is being written, the page says what will go wrong with it, in the reader's language.
-// htmx asks for these warnings while a person types.
+// TestWarnings: while a person writes a sequence, the page warns about future problems, in the reader's language. htmx
+// requests these warnings while the person types.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,7 +24,7 @@ import (
 	"puntuale/internal/control/webhook"
 )
 
-// subscribe makes a webhook that wants replies.
+// subscribe creates a webhook for events of the type reply.
 func (w *world) subscribe(o *webhook.Owner) webhook.IssuedWebhook {
 	w.t.Helper()
 	made, err := o.Create(context.Background(), webhook.NewWebhook{URL: new("https://crm.example.com/puntuale.php?token=4711"), Types: []string{"reply.received"}, Description: new("gestionale")},
@@ -33,14 +33,14 @@ func (w *world) subscribe(o *webhook.Owner) webhook.IssuedWebhook {
 	return made
 }
 
-// number gives numbers to events, as a node does.
+// number gives events their numbers, as a node does.
 func (w *world) number() {
 	w.t.Helper()
 	_, err := w.store.NumberEvents(context.Background(), w.clock.Now())
 	w.must(err)
 }
 
-// failed records a failed attempt of a webhook's newest delivery, and returns its webhook-id.
+// failed records a failed attempt of a webhook's newest delivery, and returns the delivery's webhook-id.
 func (w *world) failed(o *webhook.Owner, id puntuale.WebhookID) string {
 	w.t.Helper()
 	return w.ended(o, id, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Next: w.clock.Now().Add(5 * time.Minute), Status: 500, Took: 84 * time.Millisecond,
@@ -58,7 +58,7 @@ func (w *world) ended(o *webhook.Owner, id puntuale.WebhookID, r puntuale.Delive
 
 var webhookSecret = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`)
 
-// scriptedReceiver answers as it is told, and keeps what came.
+// scriptedReceiver gives the answers that the test sets, and stores the requests.
 type scriptedReceiver struct {
 	url string
 
@@ -83,7 +83,7 @@ func newScriptedReceiver(t *testing.T) *scriptedReceiver {
 	return r
 }
 
-// TestWebhookWorks does all that an owner may do with a webhook: a client's owner, and a partner's.
+// TestWebhookWorks does everything that an owner may do with a webhook, in a client's and in a partner's dashboard.
 func TestWebhookWorks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,10 +158,10 @@ func TestWebhookWorks(t *testing.T) {
 	}
 }
 
-// v0 is the partner's owner at a browser.
+// v0 returns a visitor that is signed in as the partner's owner.
 func v0(w *world) *visitor { return w.visitor(w.partners[puntuale.Owner]) }
 
-// TestWebhookFaults: each fault stands at its field, and what was typed stays.
+// TestWebhookFaults: each fault is shown at its field, and typed values stay in the form.
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +203,8 @@ func (w *world) ownWebhooks() *webhook.Owner {
 	return o
 }
 
-// TestPartnerDeliveries: a partner sees the name of the client of each event, and only a number once the client is deleted.
+// TestPartnerDeliveries: a partner sees the client's name for each event. After the client is deleted, the partner sees
+// only its number.
 func TestPartnerDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,8 +228,8 @@ func TestPartnerDeliveries(t *testing.T) {
 	}
 }
 
-// TestDeliveries: a delivery shows the request as it was sent, with the signature as long as the secret is known. One, some, or all that
-// failed are sent again.
+// TestDeliveries: a delivery's page shows the request as it was sent. It shows the signature only while the secret is
+// known. One delivery, some deliveries, or all failed deliveries can be sent again.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +239,7 @@ func TestDeliveries(t *testing.T) {
 	w.must(err)
 	id := all[0].ID
 	one := w.pages + "/webhooks/" + id.String()
-	_, _, err = o.Rotate(context.Background(), id.String()) // a known secret
+	_, _, err = o.Rotate(context.Background(), id.String())
 	w.must(err)
 	w.clock.Advance(25 * time.Hour)
 	next, _, err := o.Rotate(context.Background(), id.String())
@@ -315,7 +316,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// wire reads the request that a delivery's page shows.
+// wire parses the request that a delivery's page shows.
 func wire(t *testing.T, page string) (http.Header, []byte) {
 	t.Helper()
 	head, body, found := strings.Cut(html.UnescapeString(between(page, `<pre tabindex="0" aria-label="Richiesta"><code>`, "</code>")), "\n\n")
@@ -330,7 +331,7 @@ func wire(t *testing.T, page string) (http.Header, []byte) {
 	return header, []byte(body)
 }
 
-// TestWebhookDisabled: a disabled webhook says why, and is switched on again.
+// TestWebhookDisabled: the page of a disabled webhook shows the reason, and can turn the webhook on again.
 func TestWebhookDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

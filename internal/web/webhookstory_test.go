@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// TestWebhookStory makes a webhook in a browser, tests it, makes a new secret, and looks at a delivery that failed.
+// TestWebhookStory creates a webhook in a browser, tests it, creates a new secret, and looks at a failed delivery.
 func TestWebhookStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.everything(w.client)

@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// TestWhichSequence: the button on the first page asks which sequence to start. Each row starts its own sequence.
+// TestWhichSequence: the button on the first page asks which sequence to start. Each row starts the row's own sequence.
 func TestWhichSequence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -44,45 +44,45 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// world has the pages on a real store. It has a partner with two clients, and another partner with one client. Its
-// clock begins at storetest.Begin (10:00 in Rome), and only tests move it.
+// world is a test's installation: the pages on a real store. It has a partner with two clients, and another partner
+// with one client. Its clock begins at storetest.Begin (10:00 in Rome), and only tests advance it.
 type world struct {
 	t        testing.TB
-	base     string // where the addresses of the server begin
+	base     string // the beginning of the server's addresses
 	store    *store.Store
 	control  *control.Control
 	accounts *account.Accounts
 	rules    *automation.Automations
-	webhooks *webhook.Webhooks // their receivers are on this machine
+	webhooks *webhook.Webhooks // receivers are on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
-	sql      *sql.DB // the database under the store
+	sql      *sql.DB // the store's database
 	postgres bool
 
-	dns   *dns   // the DNS that confirms partners' host names
+	dns   *dns   // the DNS that proves partners' host names
 	files string // the address of files for messages: http://127.0.0.1:…
 	cast
 	owner atomic.Pointer[owner] // owns the sessions; nil: no node owns them
-	media []byte                // the file of every reply; nil: the networks no longer have the file
-	calls http.Handler          // the API, served at the address of the pages; nil: none
+	media []byte                // the content of every reply's file; nil: the networks no longer have the file
+	calls http.Handler          // the API, served at the address of the pages; nil: no API
 }
 
-// cast is the accounts and users in a world's database, and the key that seals its secrets.
+// cast contains the accounts and users in a world's database, and the key that seals its secrets.
 type cast struct {
 	dataKey       []byte
 	partner       puntuale.PartnerID // Agenzia Aurora
 	client        puntuale.ClientID  // Studio Bianchi
 	key           string             // the API key of the client
-	pages         string             // where the addresses of the client's pages begin, such as "/c/1"
+	pages         string             // the beginning of the addresses of the client's pages, such as "/c/1"
 	other         puntuale.ClientID  // another client of the partner: Officina Verdi
 	foreignClient puntuale.ClientID  // a client of another partner
 
 	// Users of the partner and of the client, by role.
 	partners, clients map[puntuale.Role]puntuale.LoginID
-	foreignOwner      puntuale.LoginID // owns the other partner's client
+	foreignOwner      puntuale.LoginID // the owner in the other partner's client
 }
 
-// pushKey is the installation's public key for Web Push: 65 bytes that no test signs with.
+// pushKey is the installation's public key for Web Push: 65 bytes. No test signs with the key.
 var pushKey = base64.RawURLEncoding.EncodeToString(append([]byte{4}, make([]byte, 64)...))
 
 // password is the password of all users.
@@ -93,7 +93,7 @@ func newWorld(t testing.TB) *world {
 	return newWorldAt(t, "")
 }
 
-// newWorldAt makes a world whose service has a public address.
+// newWorldAt creates a world whose service has a public address.
 func newWorldAt(t testing.TB, public string) *world {
 	t.Helper()
 	seeded(t)
@@ -108,7 +108,7 @@ func newWorldAt(t testing.TB, public string) *world {
 	return w
 }
 
-// newWorldOn makes a world with a public address on a given database.
+// newWorldOn creates a world with a public address on a given database.
 func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	t.Helper()
 	w := openWorld(t, db, db.Open(t), newCast(), public)
@@ -117,14 +117,14 @@ func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	return w
 }
 
-// seed is a SQLite file with a world's people. Tests copy it, because hashing the passwords takes long.
+// seed is a SQLite file with a world's people. Tests copy this file, because hashing the passwords takes long.
 var seed struct {
 	once sync.Once
 	file []byte
 	cast cast
 }
 
-// seeded makes the seed, once.
+// seeded creates the seed at the first call.
 func seeded(t testing.TB) {
 	t.Helper()
 	seed.once.Do(func() {
@@ -151,7 +151,7 @@ func newCast() cast {
 	return c
 }
 
-// openWorld makes a world on a store that already has these people.
+// openWorld creates a world on a store that already contains these people.
 func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cast, public string) *world {
 	t.Helper()
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
@@ -191,7 +191,7 @@ func (w *world) populate() {
 	other, err := partner.CreateClient(ctx, account.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.other = other.ID
-	free := puntuale.ConsentFree // so that tests of campaigns need no consent
+	free := puntuale.ConsentFree // tests of campaigns then need no consent
 	_, err = w.store.Tenant(w.client).UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &free})
 	w.must(err)
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
@@ -225,7 +225,7 @@ func (w *world) newPartner(name, email string) *account.Partner {
 	return p
 }
 
-// users adds users to a team and returns all by role.
+// users adds users to a team, and returns all the team's users by role.
 func (w *world) users(team *account.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
 	w.t.Helper()
 	for _, role := range slices.Sorted(maps.Keys(more)) {
@@ -241,7 +241,7 @@ func (w *world) users(team *account.Team, more map[string]string) map[puntuale.R
 	return by
 }
 
-// letIn invites a user, who then sets the common password.
+// letIn invites a user, and sets the common password with the invitation.
 func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 	w.t.Helper()
 	u, invitation, err := team.Invite(context.Background(), r)
@@ -251,16 +251,16 @@ func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 	return u
 }
 
-// serve begins to answer at w.base.
+// serve starts the server at w.base.
 func (w *world) serve() { w.serveBehind(nil) }
 
-// serveBehind begins to answer with these trusted proxies; nil means the default.
+// serveBehind starts the server with these trusted proxies; nil means the default.
 func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
 	w.serveAs(page.Config{Proxies: proxies})
 }
 
-// serveAs begins to answer with further settings.
+// serveAs starts the server with these settings in addition to the world's own.
 func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Webhooks, cfg.Now = w.control, w.accounts, w.webhooks, w.clock.Now
@@ -279,7 +279,7 @@ func (w *world) serveAs(cfg page.Config) {
 	w.base = server.URL
 }
 
-// testWriter writes log lines of level warning and above to the test's log. Most tests log none.
+// testWriter writes log lines of level warning and above to the test's log. Most tests write no such lines.
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -287,7 +287,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Client returns the tenant of the client's API key. Tests use it to prepare data for pages.
+// Client returns the tenant of the client's API key. Tests use the tenant to prepare data for pages.
 func (w *world) Client() *control.Client {
 	w.t.Helper()
 	caller, err := w.control.Authenticate(context.Background(), w.key)
@@ -297,7 +297,7 @@ func (w *world) Client() *control.Client {
 	return c
 }
 
-// person returns a signed-in user, in the type of package account.
+// person returns a user as a signed-in person of package account.
 func (w *world) person(user puntuale.LoginID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
@@ -307,7 +307,7 @@ func (w *world) person(user puntuale.LoginID) *account.Person {
 	return p
 }
 
-// ticket returns an address that signs a user in once.
+// ticket returns an address that signs a user in, once.
 func (w *world) ticket(user puntuale.LoginID) string {
 	w.t.Helper()
 	text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
@@ -315,7 +315,7 @@ func (w *world) ticket(user puntuale.LoginID) string {
 	return text
 }
 
-// visitor is a browser without a screen. It keeps cookies, and follows no redirect.
+// visitor is a browser without a screen. It stores cookies, and follows no redirects.
 type visitor struct {
 	w         *world
 	http      *http.Client
@@ -323,11 +323,11 @@ type visitor struct {
 	forwarded string // the address that a proxy reports; "": there is no proxy
 }
 
-// uncompressed is the transport of visitors. It asks for pages without compression, because compressing costs more than
-// making a page.
+// uncompressed is the transport of visitors. It requests pages without compression, because compressing a page takes
+// longer than rendering it.
 var uncompressed = &http.Transport{DisableCompression: true}
 
-// visitor signs a user in; 0 makes a visitor without a sign-in. The pages are in Italian.
+// visitor signs a user in. For the user 0 it returns a visitor without a sign-in. The pages are in Italian.
 func (w *world) visitor(user puntuale.LoginID) *visitor {
 	w.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -348,7 +348,7 @@ type answer struct {
 	header http.Header
 }
 
-// The method to returns where a redirect leads.
+// The method to returns the address of a redirect.
 func (a answer) to() string { return a.header.Get("Location") }
 
 func (v *visitor) get(path string) answer { return v.do(http.MethodGet, path, nil, nil) }
@@ -357,7 +357,7 @@ func (v *visitor) post(path string, form url.Values) answer {
 	return v.do(http.MethodPost, path, form, nil)
 }
 
-// htmx posts as htmx does.
+// htmx posts a form in the way of htmx.
 func (v *visitor) htmx(path string, form url.Values) answer {
 	return v.do(http.MethodPost, path, form, http.Header{"Hx-Request": {"true"}})
 }
@@ -405,7 +405,7 @@ func (v *visitor) request(method, path string, body io.Reader, header http.Heade
 
 var update = flag.Bool("update", false, "write the golden pages anew")
 
-// golden compares a page with testdata/golden/NAME.html, with one tag on each line.
+// golden compares a page with testdata/golden/NAME.html. Each tag is on its own line.
 func golden(t testing.TB, name, html string) {
 	t.Helper()
 	file := filepath.Join("testdata", "golden", name+".html")
@@ -433,7 +433,7 @@ var (
 	requests = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 )
 
-// tidy makes a page comparable. It removes hashes, request ids, the drawings of icons, and the head, which is the same
+// tidy makes pages comparable. It removes hashes, request ids, the drawings of icons, and the head, which is the same
 // on all pages.
 func tidy(html string) string {
 	html = without(html, "<head>", "</head>")
@@ -444,7 +444,7 @@ func tidy(html string) string {
 	return html + "\n"
 }
 
-// without removes everything from each opening tag to its end tag.
+// without empties elements: it removes everything between each opening tag and the next end tag.
 func without(html, opening, end string) string {
 	var b strings.Builder
 	for {

@@ -1,5 +1,5 @@
-// Package chatwoottest is a strict stand-in for a server of Chatwoot, made from its documentation. It keeps a ledger of inboxes, contacts,
-// conversations and messages, and calls the webhooks of its inboxes.
+// Package chatwoottest is a strict simulation of a Chatwoot server, made from its documentation. It has a ledger of
+// inboxes, contacts, conversations and messages, and calls the webhooks of its inboxes.
 package chatwoottest
 
 import (
@@ -20,10 +20,10 @@ import (
 // Token is the access token of the account's administrator.
 const Token = "chatwoot-token-of-an-admin"
 
-// Account is the number of the only account.
+// Account is the id of the only account.
 const Account = 3
 
-// Server is one server with one account. Many goroutines may use it at once.
+// Server is a server with one account. Its methods may be called by many goroutines at once.
 type Server struct {
 	*httptest.Server
 	t testing.TB
@@ -33,8 +33,8 @@ type Server struct {
 	contacts []*contact
 	talks    []*Conversation
 	messages []*Message
-	lose     int // answers to posts that are lost
-	status   int // 0: calls are answered
+	lose     int // how many further posts get no answer
+	status   int // the HTTP status of all answers; 0: the usual answers
 	rewrite  func(address string) string
 	last     int64
 	looks    int
@@ -51,14 +51,14 @@ type contact struct {
 	id                int64
 	name              string
 	phone, identifier string
-	seats             map[int64]string // the source_id by the inbox
+	seats             map[int64]string // the source_id in each inbox, by inbox id
 }
 
 // Conversation is a conversation of a contact in an inbox.
 type Conversation struct {
 	ID, Contact, Inbox int64
 	Status             string
-	Assignee           int64 // 0: nobody
+	Assignee           int64 // id of the agent; 0: nobody
 	Deleted            bool
 }
 
@@ -73,7 +73,7 @@ type Message struct {
 	FileName         string
 }
 
-// New starts a server that the test's end stops.
+// New starts a server, which stops at the end of the test.
 func New(t testing.TB) *Server {
 	s := &Server{t: t}
 	s.Server = httptest.NewServer(s)
@@ -81,13 +81,13 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Rewrite changes the addresses of webhooks before they are called.
+// Rewrite sets a function that changes the address of each webhook before the call.
 func (s *Server) Rewrite(f func(address string) string) { s.locked(func() { s.rewrite = f }) }
 
-// LoseAnswers breaks the connections of the next n posts of messages, after the messages are stored.
+// LoseAnswers stores the next n posted messages, but breaks their connections without an answer.
 func (s *Server) LoseAnswers(n int) { s.locked(func() { s.lose = n }) }
 
-// AnswerAll answers every call with a status; 0: as usual.
+// AnswerAll makes the server answer every request with this HTTP status. 0 ends this.
 func (s *Server) AnswerAll(status int) { s.locked(func() { s.status = status }) }
 
 func (s *Server) locked(do func()) {
@@ -142,14 +142,14 @@ func (s *Server) Message(id int64) (found Message) {
 	return found
 }
 
-// AddContact adds a contact that no inbox knows yet.
+// AddContact adds a contact that is in no inbox yet.
 func (s *Server) AddContact(name, phone string) {
 	s.locked(func() {
 		s.contacts = append(s.contacts, &contact{id: s.next(), name: name, phone: phone, seats: map[int64]string{}})
 	})
 }
 
-// SetPhone gives a contact another number, as an agent may.
+// SetPhone changes a contact's number, as an agent may.
 func (s *Server) SetPhone(from, to string) {
 	s.locked(func() {
 		for _, c := range s.contacts {
@@ -163,7 +163,7 @@ func (s *Server) SetPhone(from, to string) {
 // Delete deletes a conversation.
 func (s *Server) Delete(id int64) { s.locked(func() { s.talk(id).Deleted = true }) }
 
-// Say lets an agent write into a conversation, and calls the webhook. It returns the message's id.
+// Say writes an agent's message into a conversation, and calls the webhook. It returns the message's id.
 func (s *Server) Say(conversation int64, text string, private bool, files ...string) int64 {
 	var m *Message
 	s.locked(func() {
@@ -174,7 +174,8 @@ func (s *Server) Say(conversation int64, text string, private bool, files ...str
 	return m.ID
 }
 
-// Repeat calls the webhook for a message again. If the call is refused, the message becomes failed.
+// Repeat calls the webhook for a message again. If the webhook refuses the message, the message's status becomes
+// failed.
 func (s *Server) Repeat(id int64, files ...string) {
 	var payload map[string]any
 	var hook string
@@ -197,7 +198,7 @@ func (s *Server) Repeat(id int64, files ...string) {
 	}
 }
 
-// Assign gives a conversation to an agent (0: nobody) with a status, and calls the webhook.
+// Assign sets a conversation's agent (0: nobody) and status, and calls the webhook.
 func (s *Server) Assign(conversation, agent int64, status string) {
 	var payload map[string]any
 	var hook string
@@ -225,7 +226,7 @@ func (s *Server) hook(inbox int64) string {
 	return ""
 }
 
-// post calls a webhook as Chatwoot does: once, for five seconds.
+// post calls a webhook like Chatwoot: once, with a time limit of five seconds.
 func (s *Server) post(address string, payload map[string]any) int {
 	text, err := json.Marshal(payload)
 	if err != nil {
@@ -296,7 +297,7 @@ func orNull(text string) any {
 	return text
 }
 
-// ServeHTTP answers the calls of the Application API that a link makes, and fails the test on any other.
+// ServeHTTP answers those requests of the Application API that a link sends. Any other request fails the test.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -426,7 +427,7 @@ func contactOf(c *contact) map[string]any {
 	return map[string]any{"id": c.id, "name": c.name, "phone_number": orNull(c.phone), "identifier": orNull(c.identifier), "contact_inboxes": seats}
 }
 
-// search finds contacts whose name, number or identifier contains the text.
+// search answers with the contacts whose name, number or identifier contains the text q.
 func (s *Server) search(w http.ResponseWriter, q string) {
 	var all []any
 	for _, c := range s.contacts {
@@ -437,7 +438,7 @@ func (s *Server) search(w http.ResponseWriter, q string) {
 	answer(w, http.StatusOK, map[string]any{"meta": map[string]any{"count": len(all)}, "payload": all})
 }
 
-// addContact refuses a number or an identifier that a contact has.
+// addContact adds a contact. It refuses a number or an identifier that another contact has.
 func (s *Server) addContact(w http.ResponseWriter, in map[string]any) {
 	c := &contact{name: member[string](s, in, "name"), seats: map[int64]string{}}
 	c.phone, _ = in["phone_number"].(string)
@@ -455,7 +456,7 @@ func (s *Server) addContact(w http.ResponseWriter, in map[string]any) {
 	answer(w, http.StatusOK, map[string]any{"payload": map[string]any{"contact": contactOf(c), "contact_inbox": seatOf(c, inbox)}})
 }
 
-// converse makes a conversation, if contact, inbox and source_id belong together.
+// converse adds a conversation if contact, inbox and source_id belong together.
 func (s *Server) converse(w http.ResponseWriter, in map[string]any) {
 	k, inbox := s.contact(int64(member[float64](s, in, "contact_id"))), int64(member[float64](s, in, "inbox_id"))
 	if k.id == 0 || k.seats[inbox] == "" || k.seats[inbox] != member[string](s, in, "source_id") {
@@ -467,13 +468,13 @@ func (s *Server) converse(w http.ResponseWriter, in map[string]any) {
 	answer(w, http.StatusOK, s.conversationPayload(c))
 }
 
-// Looks counts the calls that listed messages.
+// Looks returns how many requests listed messages.
 func (s *Server) Looks() (n int) {
 	s.locked(func() { n = s.looks })
 	return n
 }
 
-// list lists the latest 20 messages.
+// list answers with the latest 20 messages.
 func (s *Server) list(w http.ResponseWriter, id int64) {
 	s.looks++
 	var all []any

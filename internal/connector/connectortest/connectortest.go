@@ -1,4 +1,5 @@
-// Package connectortest is a suite with the rules for every connector. A connector's tests run it against its network or a simulation.
+// Package connectortest is a test suite with rules for every connector. A connector's tests run the suite against the
+// real network or a simulation.
 package connectortest
 
 import (
@@ -14,35 +15,35 @@ import (
 	"puntuale"
 )
 
-// Network is one connector with the network it leads to, opened for one test.
+// Network contains a connector that is connected to its network, for one test.
 type Network struct {
 	Connector puntuale.Connector
 	Client    puntuale.ClientID
 	Session   puntuale.SessionID // linked and online
 
-	// To returns recipients that take messages, a different one for each n from 0 to 99.
+	// To returns a recipient that accepts messages: a different one for each n from 0 to 99.
 	To func(n int) string
 	// Refused is a recipient that the network refuses for good; "" if there is none.
 	Refused string
-	// Shown returns the messages that recipients see, oldest first. A repeat that the network hides is not in the list.
+	// Shown returns the messages that recipients see, oldest first. It leaves out repeats that the network hides.
 	Shown func(t *testing.T) []Shown
-	// Contents are what the connector can carry.
+	// Contents says which contents the connector can send.
 	Contents Carries
 }
 
-// Carries says which contents a connector takes.
+// Carries says which contents a connector can send.
 type Carries struct{ Text, Media, Location bool }
 
-// Shown is one message as its recipient sees it.
+// Shown is a message as its recipient sees it.
 type Shown struct {
 	To      string
 	Content puntuale.Content
 }
 
-// waitMost bounds every wait of the suite.
+// waitMost limits every wait of the suite.
 const waitMost = 30 * time.Second
 
-// Run runs the suite. open is called once a test and must return a network that shows nothing yet.
+// Run runs the suite. It calls open once for each test. open must return a network that shows no message yet.
 func Run(t *testing.T, open func(t *testing.T) Network) {
 	type test struct {
 		name string
@@ -61,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
 	}
-	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // only a network of this kind is ever sent a repeat
+	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // other networks never get a repeat
 		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {
@@ -74,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 
 var lastID atomic.Int64
 
-// envelope makes a new message.
+// envelope returns an envelope with a new message id.
 func (n Network) envelope(to string, c puntuale.Content) puntuale.Envelope {
 	id := puntuale.MessageID(1<<40 + lastID.Add(1))
 	return puntuale.Envelope{
@@ -163,7 +164,7 @@ func prepareEnds(t *testing.T, n Network) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The connector may give any answer here except a final refusal, because the message could still be sent later.
+		// The connector may return anything here except a final refusal, because the message could still be sent later.
 		if _, err := n.Connector.Prepare(ctx, n.text(0)); err != nil {
 			if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final {
 				t.Errorf("Prepare with an ended context refuses for good: %v", err)
@@ -237,8 +238,8 @@ func refusalIsFinal(t *testing.T, n Network) {
 	n.shows(t)
 }
 
-// sendEnds cuts a send short. The answer must come soon and be true: after a success the recipient sees the message, after a refusal nobody
-// does.
+// sendEnds ends the context during a send. The answer must come soon and be true: after a success the recipient sees
+// the message, and after a refusal no recipient sees it.
 func sendEnds(t *testing.T, n Network) {
 	e := n.text(0)
 	p := n.prepare(t, e)

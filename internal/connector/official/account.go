@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// account is one open session: its keys, how far it is from sending, and what it may send.
+// account is one open session, with its keys, its state and its limits.
 type account struct {
 	session puntuale.SessionID
 	clock   clock.Clock
@@ -20,30 +20,30 @@ type account struct {
 	weary   marketingPause
 	missing unreachable
 
-	ctx    context.Context // the context of work that the connector starts by itself
+	ctx    context.Context // the context of the connector's own work
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}
-	asking sync.Mutex // one goroutine at a time looks at Meta
+	asking sync.Mutex // at most one goroutine runs checkStatus
 
 	mu          sync.Mutex
 	client      puntuale.ClientID
-	keys        *puntuale.OfficialKeys // nil: none, or not read yet
+	keys        *puntuale.OfficialKeys // nil: the session has no keys, or they were not read yet
 	closed      bool
 	state       puntuale.LinkState
 	number      string
 	detail      puntuale.Reason
-	pausedUntil time.Time // no message leaves before this moment
-	restricted  bool      // while it is paused: because Meta restricts it
+	pausedUntil time.Time // no message leaves before this time
+	restricted  bool      // during a pause: Meta restricts the number
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration
-	reach       *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
-	loaded      bool            // reach also counts the persons that the number addressed before this node opened it
-	synced      time.Time       // when templates were last read, or a read was tried
+	reach       *recipientCount // counts the addressed persons; if the keys name a business, all its numbers share the count
+	loaded      bool            // reach includes the persons that the number addressed before this node opened it
+	synced      time.Time       // the last time at which a read of the templates began
 }
 
-// pausedTemplate is a template that Meta refused.
+// pausedTemplate is a template that Meta refused, with the end of its pause.
 type pausedTemplate struct {
 	pausedUntil time.Time
 	refusal     *puntuale.SendError
@@ -66,7 +66,7 @@ func (a *account) online(now time.Time) bool {
 	return !a.closed && a.keys != nil && a.loaded && a.state == puntuale.LinkOnline && !now.Before(a.pausedUntil)
 }
 
-// access returns the keys that calls to Meta need. It returns false when the session cannot send now.
+// access returns the keys for requests to Meta. It returns false if the session cannot send now.
 func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	if !a.online(now) {
 		return puntuale.OfficialKeys{}, false
@@ -79,19 +79,18 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	return *a.keys, true
 }
 
-// persons returns the count of persons that the number addressed. If the keys name the business, all its numbers share
-// one count.
+// persons returns the count of addressed persons. If the keys name a business, all its numbers share one count.
 func (a *account) persons() *recipientCount {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reach
 }
 
-// set notes whether the session can send, and if not, why. It reports the new state to the server.
+// set changes the session's state and the reason for it. It reports both to the server.
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine asked Meta
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.pausedUntil) { // the pause began after this goroutine's request to Meta
 		return
 	}
 	a.state, a.detail = state, detail
@@ -103,8 +102,7 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
-// pause stops all messages of the number, and reports the reason for people to read. reason is that reason, and wait is
-// how long the pause lasts.
+// pause stops all messages of the number for the duration wait. It reports reason, which people read.
 func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
@@ -119,7 +117,7 @@ func (a *account) pause(state puntuale.LinkState, reason puntuale.ReasonCode, e 
 	ring(a.wake)
 }
 
-// pauseEnd returns the moment until which the number is paused, or the zero time if it is not paused.
+// pauseEnd returns when the number's pause ends, or the zero time if the number is not paused.
 func (a *account) pauseEnd(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +127,7 @@ func (a *account) pauseEnd(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// release ends all pauses: of the number, of templates and of persons.
+// release ends the pauses of the number, of templates and of persons.
 func (a *account) release() {
 	a.missing.forget()
 	a.mu.Lock()
@@ -138,8 +136,7 @@ func (a *account) release() {
 	clear(a.templates)
 }
 
-// syncDue reports whether it is time to read the templates. If it is, syncDue notes that they were read, so the caller
-// must read them now.
+// syncDue reports whether the caller must read the templates now. If so, syncDue sets the time of the last read to now.
 func (a *account) syncDue(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,8 +160,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a status check at once. The status check reads the templates again, unless they were read less than syncSoonest
-// ago. If valid is true, reconsider also ends the pause of the template key.
+// reconsider starts a status check at once. The check reads the templates again, unless they were read less than
+// syncSoonest ago. If valid is true, reconsider also ends the pause of the template with this key.
 func (a *account) reconsider(key string, valid bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,12 +174,12 @@ func (a *account) reconsider(key string, valid bool) {
 	}
 }
 
-// slowDown makes the number wait: one second at first, then twice as long each time that Meta again refuses a message
-// as too fast.
+// slowDown makes the number wait after Meta refused a message as too fast. It returns the wait: one second at first,
+// then twice as long after each further refusal.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Before(a.slowUntil) { // several refused messages that left together count once
+	if now.Before(a.slowUntil) { // messages that left together before the wait count as one refusal
 		return a.slowUntil.Sub(now)
 	}
 	a.slowFor = min(max(time.Second, 2*a.slowFor), slowMost)
@@ -190,7 +187,7 @@ func (a *account) slowDown(now time.Time) time.Duration {
 	return a.slowFor
 }
 
-// accepted notes that Meta took a message.
+// accepted records that Meta accepted a message.
 func (a *account) accepted(to string) {
 	a.pairs.accepted(to)
 	a.mu.Lock()
@@ -207,11 +204,11 @@ func (a *account) pauseTemplate(name string, refusal *puntuale.SendError, heldUn
 	a.mu.Unlock()
 	if !known {
 		a.log.Error("Meta refuses a template; it is held back", "reason", string(refusal.Reason.Code))
-		a.reconsider("", false) // the list that Meta returns says whether the template may be used again
+		a.reconsider("", false) // Meta's list shows whether the template may be used again
 	}
 }
 
-// mayUse returns why a template cannot be used now, or nil if it can be used.
+// mayUse returns why a template cannot be used now, or nil if it may be used.
 func (a *account) mayUse(name string, now time.Time) *puntuale.SendError {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"puntuale"
 )
 
-// Almost every delivery repeats an alias that is on disk, so memory keeps the aliases that are on disk. If there are
-// more than aliasesMost, memory forgets all of them. It also forgets them after aliasesFor, because the store may have
-// removed some of them by then.
+// Almost every delivery contains an alias that is already on disk. So memory has a copy of the aliases on disk, in
+// order not to write them again. The copy is cleared when it has more than aliasesMost aliases. It is also cleared
+// after aliasesFor, because the store may have removed some of them.
 const (
 	aliasesMost = 50_000
 	aliasesFor  = time.Hour
 )
 
-// aliases remembers which other names of people are on disk. Its methods may be called by many goroutines at once.
+// aliases contains aliases of people that are on disk. Its methods may be called by many goroutines at once.
 type aliases struct {
 	mu    sync.Mutex
 	all   map[puntuale.Alias]struct{}
@@ -29,7 +29,7 @@ func (s *aliases) known(x puntuale.Alias, now time.Time) bool {
 	return known && now.Sub(s.since) < aliasesFor
 }
 
-// note remembers aliases that the store has kept.
+// note adds aliases that were stored on disk.
 func (s *aliases) note(all []puntuale.Alias, now time.Time) {
 	if len(all) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkWebhook delivers 240 statuses a second, three times the rate of a number. It reports how long Meta waits for
-// answers.
+// each answer.
 func BenchmarkWebhook(b *testing.B) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkWebhook(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				<-tick.C
 				all.Go(func() {
-					body := w.peer.Status(taken, "delivered", begin.Add(-time.Duration(i)*time.Second)) // each status reports something new
+					body := w.peer.Status(taken, "delivered", begin.Add(-time.Duration(i)*time.Second)) // no two statuses are equal
 					begun := time.Now()
 					if status := w.peer.Deliver(w.webhook, "101", body); status != http.StatusOK {
 						b.Errorf("answered %d", status)

@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// shown returns what people see of the messages that Meta took.
+// shown returns how people see the messages that the peer accepted.
 func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
 	t.Helper()
 	for _, taken := range peer.Taken() {

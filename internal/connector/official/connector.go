@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Store is what the connector asks of a store.
+// Store has the methods of a store that the connector needs.
 type Store interface {
 	puntuale.OfficialStore
 	puntuale.NetworkTemplateStore
@@ -23,30 +23,30 @@ type Store interface {
 type Config struct {
 	Store  Store
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	Media  puntuale.MediaSource // nil: media are refused
-	// Report gets each change of a session's link. It must never block.
+	Media  puntuale.MediaSource // nil: messages with media are refused
+	// The connector calls Report at each change of a session's link. Report must never block.
 	Report func(puntuale.LinkReport)
-	// Take stores on disk what Meta reported.
+	// Take stores receipts, inbound messages and other reports of Meta on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, up to maxBytes. Codes: too_large; overloaded and rate_limited if there is
-	// no memory for the body, and then Meta gets status 503. Any other error means that the body broke off. With a nil
-	// ReadBody, only the size of a body is limited.
+	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
+	// overloaded and rate_limited mean that there is no memory for the body; Meta then gets status 503. Any other error
+	// means that the body broke off. nil: only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 
-	API     string  // address of the API; default https://graph.facebook.com
+	API     string  // base address of the API; default https://graph.facebook.com
 	Version string  // the API's version; default [DefaultVersion]
-	Rate    float64 // messages a second of one number; default 80
+	Rate    float64 // how many messages a second one number may send; default 80
 
-	Folder    string            // where replies' files are while they are open; "": the system's folder
-	Transport http.RoundTripper // nil: one of its own
-	Clock     clock.Clock       // nil: the system's
+	Folder    string            // where a reply's file is stored while it is open; "": the system's folder for temporary files
+	Transport http.RoundTripper // nil: a new transport
+	Clock     clock.Clock       // nil: the system's clock
 	Logger    *slog.Logger      // nil: slog.Default
 }
 
 const (
 	defaultAPI  = "https://graph.facebook.com"
 	defaultRate = 80
-	answerTime  = 500 * time.Millisecond // a generous estimate of how long Meta takes for one answer; the rate times answerTime is how many messages may be in flight
+	answerTime  = 500 * time.Millisecond // a high estimate of Meta's answer time; times the rate, it gives the messages in flight
 	sendTimeout = 30 * time.Second
 )
 
@@ -58,12 +58,12 @@ type Connector struct {
 	uploads      uploads
 
 	aliases aliases
-	reaches map[business]*recipientCount // counts of persons, for businesses that keys name; guarded by mu
+	reaches map[business]*recipientCount // counts of addressed persons, for businesses that keys name; guarded by mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
 
-	warned time.Time // when the connector last logged that its version of the API ends
+	warned time.Time // when the connector last warned that its version of the API ends
 }
 
 var (
@@ -74,7 +74,7 @@ var (
 	_ puntuale.MediaOpener = (*Connector)(nil)
 )
 
-// New returns a connector. It does nothing before a session is opened.
+// New returns a connector. The connector starts no work before the first call of Open.
 func New(cfg Config) *Connector {
 	if cfg.API == "" {
 		cfg.API = defaultAPI
@@ -107,14 +107,14 @@ func New(cfg Config) *Connector {
 	}
 }
 
-// business is a client's business at Meta. Meta counts all persons that the numbers of one business address together.
+// business identifies a client's business at Meta. Meta has one count of addressed persons for all numbers of a
+// business.
 type business struct {
 	client  puntuale.ClientID
 	account string
 }
 
-// reachOf returns the count of persons that a business addresses from this node. It returns nil if the keys name no
-// business.
+// reachOf returns the count of persons that a business addresses from this node, or nil if the keys name no business.
 func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *recipientCount {
 	if k == nil || k.BusinessAccountID == "" {
 		return nil
@@ -128,10 +128,10 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 	return c.reaches[key]
 }
 
-// Capabilities returns what never changes while the connector lives.
+// Capabilities returns the same values at each call.
 func (c *Connector) Capabilities() puntuale.Capabilities { return c.capabilities }
 
-// Online answers from memory.
+// Online reports whether the session can send now. It reads memory only.
 func (c *Connector) Online(session puntuale.SessionID) bool {
 	a := c.account(session)
 	return a != nil && a.online(c.cfg.Clock.Now())

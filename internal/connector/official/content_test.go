@@ -14,7 +14,7 @@ import (
 
 const person = "+393331111111"
 
-// TestContents checks the form in which Meta gets each kind of content.
+// TestContents checks how each kind of content is written in the request to Meta.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -99,7 +99,7 @@ func fileIDs(m *graphtest.Message) (ids []string) {
 	return ids
 }
 
-// TestRefusedContents: content that Meta would refuse is refused before anything is uploaded.
+// TestRefusedContents: if Meta would refuse a content, the connector refuses it before it uploads anything.
 func TestRefusedContents(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
@@ -107,7 +107,7 @@ func TestRefusedContents(t *testing.T) {
 		content puntuale.Content
 		size    int64
 		kind    string
-		limit   int64 // the limit that the connector passed to Fetch
+		limit   int64 // the limit that the connector must pass to Fetch
 		says    string
 	}{
 		"a large image":            {puntuale.Content{MediaURL: "https://e.com/a.jpg"}, 5*mega + 1, "", 5 * mega, "troppo grande"},
@@ -156,8 +156,8 @@ func headed(url string) puntuale.Content {
 	return c
 }
 
-// TestUploadOnce: the same file goes to Meta once for as long as Meta keeps it. This also holds for several senders and
-// after a restart.
+// TestUploadOnce: the same file is uploaded once for as long as Meta stores it. This is also true for several senders
+// at once, and after a restart.
 func TestUploadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -184,7 +184,7 @@ func TestUploadOnce(t *testing.T) {
 	w.must(person, content)
 	uploads(1)
 	w.files.mu.Lock()
-	w.files.size = 100 // the file at the address changed
+	w.files.size = 100 // the file at this address changed
 	w.files.mu.Unlock()
 	w.must(person, content)
 	uploads(2)
@@ -192,7 +192,7 @@ func TestUploadOnce(t *testing.T) {
 	w.wrote(person)
 	w.must(person, content)
 	uploads(3)
-	// Meta says that it no longer has the file. So the connector uploads the file anew for the next message.
+	// Meta reports that it lost the file. So the connector uploads the file again for the next message.
 	w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: 131053} })
 	_, err := w.send(person, content)
 	w.refused(err, puntuale.Final)

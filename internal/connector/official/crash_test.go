@@ -23,16 +23,16 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// process is one life of a node, as the database sees it. After the node's death, nothing that its goroutines do
-// reaches the database, so attempts in flight get no outcome. process notes which intents were committed, and which
-// outcomes.
+// process is the database as one life of a node uses it. After the node died, its goroutines change nothing in the
+// database. So attempts in flight get no outcome. process records the messages whose intent was committed and has no
+// outcome.
 type process struct {
 	puntuale.Queue
 	puntuale.Fleet
 	dead atomic.Bool
 
 	mu        *sync.Mutex
-	committed map[puntuale.MessageID]bool // messages of all lives whose intent has no outcome
+	committed map[puntuale.MessageID]bool // messages with an intent and no outcome, in all lives
 }
 
 var errDead = puntuale.Unavailable(errors.New("killed"))
@@ -49,7 +49,7 @@ func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Claim
 		}
 	}
 	p.mu.Unlock()
-	if p.dead.Load() { // the intent was committed, but the process died before it could see this
+	if p.dead.Load() { // the intent was committed, but the process died before it got the answer
 		return nil, errDead
 	}
 	return granted, err
@@ -98,7 +98,7 @@ func (p *process) Leave(ctx context.Context, n puntuale.NodeID) error {
 	return p.Fleet.Leave(ctx, n)
 }
 
-// mortal is a sender that dies.
+// mortal is a sender that can be killed.
 type mortal struct {
 	*world
 	process *process
@@ -147,7 +147,8 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 	return nil
 }
 
-// die ends a life. If killed is true, it ends at once; otherwise the sender stops in order.
+// die ends a life. If killed is true, the life ends at once. Otherwise the sender finishes its messages in flight
+// first.
 func (m *mortal) die(killed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	if killed {
@@ -161,9 +162,9 @@ func (m *mortal) die(killed bool) {
 	m.manager.Stop(ctx)
 }
 
-// TestKilledWithManyInFlight kills a sender again and again with many messages in flight. Meta drops some of the
-// answers. In the end, exactly the messages with an intent and no outcome are uncertain. Nobody saw a message twice.
-// Only the messages that a status of Meta reports become COMPLETED. With PUNTUALE_LONG=1 the test kills a hundred
+// TestKilledWithManyInFlight kills a sender again and again, with many messages in flight. Meta drops some of the
+// answers. At the end, exactly the messages with an intent and no outcome are uncertain. No person got a message twice.
+// Only messages with a status from Meta become COMPLETED. With PUNTUALE_LONG=1 the test kills the sender a hundred
 // times.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
@@ -176,7 +177,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
 		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
-		if os.Getenv("PUNTUALE_LONG") == "1" { // set by make long
+		if os.Getenv("PUNTUALE_LONG") == "1" { // make long sets it
 			lives = 100
 		}
 		var mu sync.Mutex
@@ -238,7 +239,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 	})
 }
 
-// realTime is a database whose store uses the system's clock.
+// realTime returns a driver whose stores use the system's clock.
 func realTime(d storetest.Driver) storetest.Driver {
 	return func(t testing.TB) *storetest.Database {
 		db := d(t)
@@ -248,7 +249,7 @@ func realTime(d storetest.Driver) storetest.Driver {
 	}
 }
 
-// plan schedules messages to persons who have just written.
+// plan schedules messages to persons with an open window.
 func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 	w.t.Helper()
 	w.clock.Set(time.Now())
@@ -266,10 +267,10 @@ func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// open0 is how many messages have no intent: nobody has begun to send them.
+// open0 returns how many messages have no intent, so that no attempt has begun.
 func (w *world) open0() int64 { return w.w.Int("select count(*) from message where intent = 0") }
 
-// settled reports whether the committed messages, and no others, have an open intent whose outcome nobody knows.
+// settled reports whether exactly the committed messages have an intent without a known outcome.
 func (w *world) settled(committed map[puntuale.MessageID]bool, mu *sync.Mutex) bool {
 	mu.Lock()
 	defer mu.Unlock()

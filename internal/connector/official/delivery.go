@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// delivery is the body that Meta posts to a webhook, with the fields that we use.
+// delivery is the body that Meta posts to a webhook, with the fields that this package uses.
 type delivery struct {
 	Object string `json:"object"`
 	Entry  []struct {
@@ -23,7 +23,8 @@ type delivery struct {
 	} `json:"entry"`
 }
 
-// change is the value of one change. Its parts are read one by one, so a part that cannot be read spoils no other.
+// change is the value of one change. Its parts are decoded one by one, so that one unreadable part does not affect
+// others.
 type change struct {
 	Metadata struct {
 		PhoneNumberID string `json:"phone_number_id"`
@@ -31,19 +32,19 @@ type change struct {
 	Statuses    []json.RawMessage `json:"statuses"`
 	Messages    []json.RawMessage `json:"messages"`
 	Echoes      []json.RawMessage `json:"message_echoes"`
-	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same echoes, as some providers write them
+	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same as Echoes, under the name that some providers use
 	Calls       []json.RawMessage `json:"calls"`
 	Preferences []json.RawMessage `json:"user_preferences"`
 	Contacts    []json.RawMessage `json:"contacts"`
 }
 
-// person is somebody that the messages and statuses of a change are about.
+// person is a person in a change, by number, by id or by both.
 type person struct {
 	Number string `json:"wa_id"`
 	ID     string `json:"user_id"`
 }
 
-// templateChange is the value of a change that is about a template.
+// templateChange is the value of a change of a template.
 type templateChange struct {
 	ID       json.Number `json:"message_template_id"`
 	Name     string      `json:"message_template_name"`
@@ -68,15 +69,15 @@ type status struct {
 	Pricing  *pricing     `json:"pricing"`
 }
 
-// pricing is what Meta bills for a message. It comes with the status sent, and again with delivered or read. Meta bills
-// only what it delivers. (Meta, webhooks/reference/messages/status.)
+// pricing is what Meta bills for a message. It is in the status sent, and again in delivered or read. Meta bills only
+// messages that it delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
 	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
 	Category string `json:"category"`
 }
 
-// billed are the categories by which Meta bills. Any other category is kept as "other".
+// billed are the categories of Meta's bills. Any other category is stored as "other".
 var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
 
 func (p *pricing) charge(phone string) (c puntuale.Charge) {
@@ -101,7 +102,7 @@ type preference struct {
 	At       seconds `json:"timestamp"`
 }
 
-// seconds is a moment that Meta writes as a text or a number.
+// seconds is a time that Meta writes as a text or a number.
 type seconds struct{ time.Time }
 
 func (s *seconds) UnmarshalJSON(text []byte) error {
@@ -112,27 +113,27 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// sessionReport is all that one delivery reports about one session.
+// sessionReport contains everything that one delivery reports about one session.
 type sessionReport struct {
 	origin
 	puntuale.InboundBatch
 }
 
-// reader collects what one delivery reports.
+// reader collects the reports of one delivery.
 type reader struct {
 	c *Connector
-	// find names the sessions of a number, or of a business if number is "". It returns only sessions that share the
-	// secret which signed the delivery.
+	// find returns the sessions of a number, or of a business if number is "". It returns only sessions with the secret
+	// that signed the delivery.
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []sessionReport
-	at   *sessionReport // the report of the session that the present change is about
+	at   *sessionReport // the report of the session of the present change
 	odd  int
 	err  error
 }
 
-// read turns a delivery into what the store must keep. odd counts the parts that cannot be understood, or whose number
-// is not ours.
+// read returns the reports that the store must keep. odd counts the parts that cannot be decoded, and the parts whose
+// number has no session here.
 func (c *Connector) read(body []byte, find func(number, account string) ([]origin, error)) (all []sessionReport, odd int, err error) {
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
@@ -144,7 +145,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
-			case "smb_message_echoes": // the field message_echoes is not read, because it repeats what this connector sends
+			case "smb_message_echoes": // not message_echoes, which repeats this connector's own messages
 				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
@@ -154,7 +155,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	return r.all, r.odd, r.err
 }
 
-// concerns runs take for each session of a number or a business.
+// concerns calls take for each session of a number or a business.
 func (r *reader) concerns(number, account string, take func()) {
 	found, err := r.find(number, account)
 	if err != nil {
@@ -162,7 +163,7 @@ func (r *reader) concerns(number, account string, take func()) {
 		return
 	}
 	if len(found) == 0 {
-		r.odd++ // an app has one webhook for all its numbers, and some of its numbers may not have a session here
+		r.odd++ // an app has one webhook for all its numbers, and some of them may have no session here
 	}
 	for _, at := range found {
 		i := slices.IndexFunc(r.all, func(t sessionReport) bool { return t.origin == at })
@@ -200,11 +201,11 @@ func (r *reader) change(value json.RawMessage) {
 	})
 }
 
-// template reads a change of a template. An event, a quality and a category come separately, and each says nothing about
-// the others.
+// template reads a change of a template. State, quality and category come in separate changes. Each change leaves the
+// other two as they are.
 func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if !at.IsZero() {
-		at.Time = at.Add(time.Second) // Meta drops the fraction of the second. The change must not look older than a list that was read in that second
+		at.Time = at.Add(time.Second) // Meta drops the fraction of the second, and the change must not look older than a list from that second
 	}
 	var v templateChange
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
@@ -224,7 +225,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and calls take with it. A part that cannot be read counts as odd.
+// each decodes one part and passes it to take. A part that cannot be decoded counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {
@@ -241,7 +242,7 @@ func (r *reader) status(s *status) bool {
 	kind, known := receiptKinds[s.Status]
 	id, token, own := readCallback(s.Callback)
 	if !known || !own {
-		return !known // an unknown kind of a later version is no fault; a status of a message that another program sent counts as odd
+		return !known // an unknown kind of status is no fault; a status of another program's message counts as odd
 	}
 	e := puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
@@ -257,8 +258,8 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed notes why a message failed. If the number is open on this node, failed also does what the failure's code asks
-// for, such as a pause.
+// failed sets the reason why a message failed. If the number is open on this node, failed also does the failure's
+// action, such as a pause.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
@@ -275,7 +276,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != tomorrow: // the failure is too old to act on
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != tomorrow: // the number is not open here, or the failure is too old
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
 	case row.action == lostPerson:
@@ -306,14 +307,14 @@ func (r *reader) preference(p *preference) bool {
 	return true
 }
 
-// contact notes that a number and an id belong to one person.
+// contact records that a number and an id belong to one person.
 func (r *reader) contact(p *person) bool {
 	r.nameOf(p.Number, p.ID)
 	return true
 }
 
-// nameOf returns the name under which a person is kept: the number, or the id if the person hides the number. If Meta
-// names both, nameOf notes that they belong to the same person.
+// nameOf returns the name under which a person is stored: the number, or the id if the person hides the number. If Meta
+// gives both, nameOf records that they belong to one person.
 func (r *reader) nameOf(number, id string) (string, bool) {
 	phone, ok := phoneOf(number)
 	known := puntuale.IsPersonID(id)
@@ -326,7 +327,7 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 	return phone, ok
 }
 
-// alias notes another name of a person, unless it was noted a short time ago.
+// alias records another name of a person, unless it was recorded a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
 	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
@@ -334,7 +335,7 @@ func (r *reader) alias(name, phone string) {
 	}
 }
 
-// moment returns when something happened. It never returns a time later than now.
+// moment returns the time of an event, but never a time later than now.
 func (r *reader) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(r.now) {
 		return r.now

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// FuzzDelivery checks what the connector reads from any body of a webhook. Each part belongs to the session's client,
-// is not later than now, and can be stored.
+// FuzzDelivery checks what the connector reads from any body of a webhook. Each part must belong to the session's
+// client, must not be later than now, and must be storable.
 func FuzzDelivery(f *testing.F) {
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"statuses":[{"id":"w","status":"failed","timestamp":"1","biz_opaque_callback_data":"a.0.b","errors":[{"code":131026,"title":"\u0000"}]}],"messages":[{"from":"393331234567","timestamp":"99999999999","type":"text"}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"user_preferences","value":{"metadata":{"phone_number_id":"1"},"user_preferences":[{"wa_id":"1234567","value":"stop"}]}}]}]}`)
@@ -64,8 +64,8 @@ func FuzzDelivery(f *testing.F) {
 	})
 }
 
-// FuzzAnswer checks answers with a status other than 200. Each is either a refusal in Meta's form, or the message's
-// outcome is unknown.
+// FuzzAnswer checks answers with a status other than 200. Each is a refusal in Meta's form, or leaves the outcome
+// unknown.
 func FuzzAnswer(f *testing.F) {
 	f.Add(400, `{"error":{"code":131026,"message":"x","error_data":{"details":"y"}}}`)
 	f.Add(500, `{"error":{}}`)
@@ -78,7 +78,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzCallback: readCallback gives back the values that callback wrote.
+// FuzzCallback: readCallback returns the values that callback wrote.
 func FuzzCallback(f *testing.F) {
 	f.Add(int64(1), 0, int64(1), "a.0.b")
 	f.Fuzz(func(t *testing.T, id int64, generation int, token int64, odd string) {

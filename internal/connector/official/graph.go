@@ -20,7 +20,7 @@ import (
 	"puntuale"
 )
 
-// graph makes calls to the Graph API.
+// graph sends requests to the Graph API.
 type graph struct {
 	base   string // the API's address, with the version
 	client *http.Client
@@ -29,7 +29,7 @@ type graph struct {
 func newGraph(base string, t http.RoundTripper) *graph {
 	return &graph{base: base, client: &http.Client{
 		Transport: t,
-		// A redirect would carry the token to another server, and could send a message twice.
+		// A redirect would send the token to another server, and could send a message twice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -53,8 +53,8 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// call makes one call and decodes Meta's answer into into. Errors: a [*graphError] when Meta refused; an [*unsentError]
-// when no byte of the request left. Any other error means that nobody knows what Meta did.
+// call sends one request and decodes Meta's answer into target. A [*graphError] means that Meta refused. An
+// [*unsentError] means that no byte of the request left. After any other error it is unknown what Meta did.
 func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, target any) error {
 	if query == nil {
 		query = url.Values{}
@@ -62,8 +62,8 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	query.Set("appsecret_proof", proof(k))
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// If the transport wrote no byte of a request, it may repeat the request by itself on another connection.
-		// Therefore each connection resets touched.
+		// If the transport wrote no byte of a request, it may repeat the request on another connection. So each
+		// connection first resets touched.
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
@@ -92,13 +92,13 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	return understand(answer.StatusCode, text, target)
 }
 
-// post sends JSON.
+// post sends a body of JSON. Its errors are those of call.
 func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, body []byte, target any) error {
 	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", target)
 }
 
-// understand recognises Meta's own refusals. They are definite with any status. An answer of another server, such as a
-// proxy, proves nothing.
+// understand recognises Meta's own refusals. Such a refusal is definite, with any HTTP status. An answer from another
+// server, such as a proxy, proves nothing.
 func understand(status int, text []byte, target any) error {
 	var refusal struct {
 		Error *struct {
@@ -113,7 +113,7 @@ func understand(status int, text []byte, target any) error {
 		e := refusal.Error.graphError
 		e.Code = *refusal.Error.Code
 		if _, known := ruleOf(e.Code); !known && status >= http.StatusInternalServerError {
-			return fmt.Errorf("answer %d: %s", status, e.detail()) // Meta failed, and nobody knows whether Meta sent the message on
+			return fmt.Errorf("answer %d: %s", status, e.detail()) // an internal error of Meta; nobody knows whether Meta forwarded the message
 		}
 		return &e
 	}
@@ -123,7 +123,7 @@ func understand(status int, text []byte, target any) error {
 	return nil
 }
 
-// bare removes the address from an error, because the address contains the proof.
+// bare removes the address from an error, because the address contains appsecret_proof.
 func bare(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -131,15 +131,14 @@ func bare(err error) error {
 	return err
 }
 
-// proof returns appsecret_proof. It shows Meta that the owner of the token also has the app's secret.
+// proof returns appsecret_proof, which shows Meta that the token's owner also has the app's secret.
 func proof(k puntuale.OfficialKeys) string {
 	mac := hmac.New(sha256.New, []byte(k.AppSecret))
 	mac.Write([]byte(k.AccessToken))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// code names a refusal for people.
-// withCode adds the code to what people read of an error.
+// withCode adds Meta's code to a reason that people read.
 func (e *graphError) withCode(reason puntuale.Reason) puntuale.Reason {
 	return puntuale.Because(reasonWithCode, reason.Stored(), strconv.Itoa(e.Code))
 }

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestTableByWebhook: Meta may send an error code later, in a status. Then the message, the number, the template and
-// the person are treated as after an answer with that code.
+// TestTableByWebhook: Meta may send an error code later, in a status. The effects on message, number, template and
+// person must be the same as after an answer with that code.
 func TestTableByWebhook(t *testing.T) {
 	t.Parallel()
 	for row, codes := range table {
@@ -37,17 +37,17 @@ func TestTableByWebhook(t *testing.T) {
 				id, taken, token := w.stored(person)
 				w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(taken.WAMID)})
 				listed := w.peer.Listed()
-				for range 2 { // the second report changes nothing
+				for range 2 { // the second status must change nothing
 					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
 				}
 				d := w.c.Detail(id)
 				if d.State != puntuale.Failed || !reflect.DeepEqual(d.Response(), says) || !strings.Contains(italian(d.Detail), fmt.Sprintf("Meta %d", code)) || !strings.Contains(italian(d.Detail), taken.WAMID) {
 					t.Errorf("%v, %q with %q, want the words of an answer: %q", d.State, d.Response(), d.Detail, says)
 				}
-				if row == "template" { // the connector reads the list of templates, because the list gives the reason
+				if row == "template" { // the connector reads the list of templates, which contains the reason
 					w.until("the templates are read", func() bool { return w.peer.Listed() > listed })
 				}
-				if row == "recipient" { // the connector does not ask Meta about the person for a day
+				if row == "recipient" { // the connector sends nothing to this person for a day
 					asked := w.peer.Asked()
 					if w.refusedBy(person, approved("uno"), puntuale.Final); w.peer.Asked() != asked {
 						t.Error("Meta was asked")

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s. Up to 45 may leave at once. After that, none leaves until 6 s for each of
-// them have passed.
+// One person may get a message every 6 s on average. A burst of up to 45 messages may leave at once. After a burst of n
+// messages, the next one must wait until 6 s times n have passed.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // persons in memory before the connector forgets those who may get a whole burst
+	pairsMost = 10_000 // the most persons in memory; then those who may get a whole burst are removed
 )
 
-// pairs remembers what was recently sent to each person. Its methods may be called by many goroutines at once.
+// pairs contains what was recently sent to each person. Its methods may be called by many goroutines at once.
 type pairs struct {
 	mu  sync.Mutex
 	all map[string]*pair
 }
 
-// pair counts the messages to one person with one moment, paid. It is when pairEvery has passed for each message that
-// was sent.
+// pair counts the messages to one person by one time, paid. Each message moves paid on by pairEvery, starting from the
+// present time. Once paid is past, a whole burst may leave.
 type pair struct {
 	paid        time.Time
-	refused     int       // how many times in a row Meta refused a message because too many went to the person
-	pausedUntil time.Time // before this moment nothing leaves, because Meta refused a message
+	refused     int       // how many times in a row Meta refused a message because the person got too many
+	pausedUntil time.Time // no message leaves before this time, because Meta refused one
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
 
-// wait returns how long it takes until a person may get one more message. 0 means that the person may get one now.
+// wait returns how long until a person may get one more message. 0 means now.
 func (p *pairs) wait(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (x *pair) wait(now time.Time) time.Duration {
 	return max(0, x.pausedUntil.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
 }
 
-// take counts one message to a person if the message may leave now. Otherwise it returns how long to wait.
+// take counts a message to a person if the message may leave now. Otherwise it returns how long to wait.
 func (p *pairs) take(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +59,8 @@ func (p *pairs) take(to string, now time.Time) time.Duration {
 	return 0
 }
 
-// refused notes that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on. The wait
-// starts again at 1 s after Meta accepted a message.
+// refused records that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on. After
+// Meta accepted a message, the next wait is 1 s again.
 func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *pairs) pairFor(to string, now time.Time) *pair {
 	return x
 }
 
-// sweep forgets the persons who may get a whole burst again.
+// sweep removes the persons who may get a whole burst again.
 func (p *pairs) sweep(now time.Time) {
 	for to, x := range p.all {
 		if !x.paid.After(now) && now.Sub(x.pausedUntil) > time.Hour {
@@ -100,14 +100,14 @@ func (p *pairs) sweep(now time.Time) {
 	}
 }
 
-// marketingPause has the persons for which Meta takes no marketing messages for a while. Its methods may be called by
-// many goroutines at once.
+// marketingPause contains the persons to which Meta sends no marketing for some time. Its methods may be called by many
+// goroutines at once.
 type marketingPause struct {
 	mu  sync.Mutex
 	all map[string]time.Time
 }
 
-// pauseFor notes that a person must get no marketing until a moment.
+// pauseFor records that a person must get no marketing until pauseEnd.
 func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,22 +122,22 @@ func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
 	}
 }
 
-// wait returns how long it takes until a person may get marketing. 0 means now.
+// wait returns how long until a person may get marketing. 0 means now.
 func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.all[to].Sub(now))
 }
 
-// recipientCount counts the persons that a number addressed without an open 24-hour window. Meta limits how many
-// persons that may be in any 24 hours. Its methods may be called by many goroutines at once.
+// recipientCount counts the persons that a number addressed without an open 24-hour window. Meta limits their number in
+// any 24 hours. Its methods may be called by many goroutines at once.
 type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit
 	all   map[string]time.Time
 }
 
-// reachTime is how long a person counts.
+// reachTime is how long a person counts after the last message to that person.
 const reachTime = 24 * time.Hour
 
 func newReach() *recipientCount { return &recipientCount{all: map[string]time.Time{}} }
@@ -159,7 +159,7 @@ func (r *recipientCount) setLimit(limit int) {
 	r.limit = limit
 }
 
-// wait returns how long it takes until a person may be addressed. 0 means now.
+// wait returns how long until a person may be addressed. 0 means now.
 func (r *recipientCount) wait(to string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,8 +185,8 @@ func (r *recipientCount) room(to string, now time.Time) time.Duration {
 	return max(time.Second, first.Add(reachTime).Sub(now))
 }
 
-// take counts a person who may be addressed now. Otherwise it returns how long to wait. fresh says that the person was
-// not counted before.
+// take counts a person if the person may be addressed now. Otherwise it returns how long to wait. fresh means that the
+// person was not counted before.
 func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,11 +194,11 @@ func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.D
 		return false, wait
 	}
 	at, ok := r.all[to]
-	r.all[to] = now // a person counts for 24 hours after the last message
+	r.all[to] = now // the 24 hours begin again with this message
 	return !ok || now.Sub(at) >= reachTime, 0
 }
 
-// undo removes a fresh person, because the message did not reach the person.
+// undo removes a fresh person from the count, because the message did not arrive.
 func (r *recipientCount) undo(to string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPair: one person gets 45 messages at once, and then one every six seconds. Other persons are not affected.
+// TestPair: one person gets 45 messages at once, and then one every six seconds. Messages to other persons do not wait.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -31,12 +31,12 @@ func TestPair(t *testing.T) {
 		w.clock.Advance(6 * time.Second)
 		w.must(phone, text("x"))
 	}
-	w.clock.Advance(24*time.Hour - time.Minute) // the time of the whole burst has passed
+	w.clock.Advance(24*time.Hour - time.Minute) // after this time a whole burst may leave again
 	for range 45 {
 		w.must(phone, text("x"))
 	}
-	// All 46 messages are prepared before the first one is sent. A message counts when it leaves, so Meta gets 45, and
-	// the last one must wait.
+	// All 46 messages are prepared before the first one is sent. A message counts when it leaves. So Meta gets 45
+	// messages, and the last one must wait.
 	fresh := "+393333333333"
 	w.wrote(fresh)
 	var prepared []puntuale.Prepared
@@ -62,8 +62,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestReach: in 24 hours a number addresses at most as many persons as Meta allows. Persons who wrote, or who count
-// already, do not use up the limit. A node that takes the session over knows who counts.
+// TestReach: a number addresses no more persons in 24 hours than Meta allows. Persons who wrote, and persons who are
+// already counted, do not use up the limit. After a takeover, the new node has the same count.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_3" }})
@@ -77,7 +77,7 @@ func TestReach(t *testing.T) {
 	w.must(to(0), approved("uno"))
 	before := w.peer.Asked()
 	_, err := w.send(to(3), approved("uno"))
-	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // until the second person no longer counts
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // 22 hours later the second person is no longer counted
 		t.Errorf("after %v: %s", e.After, e.Reason)
 	}
 	if w.peer.Asked() != before {
@@ -86,8 +86,8 @@ func TestReach(t *testing.T) {
 	w.clock.Advance(22 * time.Hour)
 	w.must(to(3), approved("uno"))
 
-	// A person that Meta refuses does not count.
-	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // without a business, the number has its own count
+	// If Meta refuses a message, its recipient is not counted.
+	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // without a business, the number has a count of its own
 	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
 		if m.To == to(0) {
 			return graphtest.Reply{Code: 131026}
@@ -98,7 +98,7 @@ func TestReach(t *testing.T) {
 	w.refused(err, puntuale.Final)
 	w.must(to(1), approved("uno"))
 
-	// After a restart the count is read from the store.
+	// After a restart the count is loaded from the store.
 	ctx := w.within()
 	node := w.w.MustJoin()
 	started, err := w.c.Start(ctx, w.c.Run(to(2), w.clock.Now(), 1))
@@ -113,7 +113,7 @@ func TestReach(t *testing.T) {
 	w.refused(err, puntuale.Deferred)
 }
 
-// TestReachOfABusiness: Meta counts together the persons that all numbers of a business address.
+// TestReachOfABusiness: all numbers of a business share one count of addressed persons.
 func TestReachOfABusiness(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_2" }})
@@ -136,10 +136,10 @@ func TestReachOfABusiness(t *testing.T) {
 	}
 	w.must("+393330000001", approved("uno"))
 	w.refusedBy("+393330000002", approved("uno"), puntuale.Deferred)
-	w.must("+3933300000102", approved("uno")) // this person counts already
+	w.must("+3933300000102", approved("uno")) // this person is already counted
 }
 
-// TestTiers reads Meta's words for limits. A word that we do not know limits nothing here.
+// TestTiers parses Meta's names of limits. An unknown name means no limit.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	for tier, limited := range map[string]bool{"TIER_1": true, "TIER_UNLIMITED": false, "": false, "TIER_2K": false, "nonsense": false} {
@@ -151,8 +151,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestWindow: free text leaves within 24 hours of the person's last message. Later it is refused, and Meta is not
-// asked.
+// TestWindow: free text leaves within 24 hours after the person's last message. Later the connector refuses it, without
+// a request to Meta.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -181,7 +181,7 @@ func TestWindow(t *testing.T) {
 	w.clock.Advance(time.Second)
 	closed()
 	before := w.peer.Asked()
-	_, err = w.conn.Send(w.within(), p) // here the window has closed since Prepare
+	_, err = w.conn.Send(w.within(), p) // the window closed after Prepare
 	if w.refused(err, puntuale.Final); w.peer.Asked() != before {
 		t.Error("Meta was asked")
 	}
@@ -194,7 +194,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestCapabilities: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
+// TestCapabilities: the dispatcher gets the number's rate, and as many slots as this rate needs.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]puntuale.Capabilities{
@@ -208,7 +208,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestVersion warns of a version's end.
+// TestVersion checks the warnings before and after a version's end.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2028, 7, 29, 0, 0, 0, 0, time.UTC)

@@ -14,16 +14,16 @@ import (
 	"puntuale"
 )
 
-// How often a number is looked at.
+// The times between status checks of a number.
 const (
-	lookAgain = time.Hour        // if the number can send
-	lookSoon  = 10 * time.Second // if Meta, or the database, cannot be reached
-	lookLater = time.Minute      // if a person must act
-	lookWait  = 12 * time.Second // how long one look may take
+	lookAgain = time.Hour        // while the number can send
+	lookSoon  = 10 * time.Second // while Meta or the database cannot be reached
+	lookLater = time.Minute      // while a person must act
+	lookWait  = 12 * time.Second // how long one status check may take
 )
 
-// Open takes charge of a session. A session that was online is online again as soon as its keys are read. It may try to
-// send even while Meta does not answer.
+// Open opens a session. If the stored session was online, it is online again once its keys were read, even while Meta
+// does not answer.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -36,7 +36,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	go c.keep(a)
 }
 
-// Close lets a session go. Messages in flight end with their own context.
+// Close removes a session from memory. It does not stop messages in flight; they end with their own contexts.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	a := c.open[session]
@@ -57,12 +57,12 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 
 const faultSessionOfficialHasKeys puntuale.ReasonCode = "session.official_has_keys"
 
-// Pair refuses: an Official number is linked by its keys.
+// Pair always returns an error, because an Official number is linked by its keys.
 func (c *Connector) Pair(context.Context, puntuale.SessionID, puntuale.PairMethod, string) error {
 	return puntuale.Conflict(faultSessionOfficialHasKeys)
 }
 
-// Unlink forgets the keys.
+// Unlink removes the session's keys.
 func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
 	if err := c.cfg.Store.ForgetKeys(ctx, session); err != nil {
 		return fmt.Errorf("forget a session's keys: %w", err)
@@ -86,7 +86,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	return err
 }
 
-// keep looks at a session from time to time, and also each time that a pause begins or ends.
+// keep runs a status check from time to time, and also when a pause begins or ends.
 func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
@@ -109,8 +109,8 @@ func (c *Connector) keep(a *account) {
 	}
 }
 
-// checkStatus reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
-// next status check. An error means that checkStatus found out nothing and reported nothing.
+// checkStatus reads the keys, requests the number's data from Meta, and reports the result. It returns how long to wait
+// until the next check. After an error it has found out nothing and reported nothing.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -192,12 +192,12 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 	}
 	keys := &puntuale.OfficialKeys{}
 	if err := json.Unmarshal(plain, keys); err != nil {
-		return nil, errors.New("a session's keys cannot be read") // the error's text would contain a part of the keys
+		return nil, errors.New("a session's keys cannot be read") // err is left out, because its text would contain a part of the keys
 	}
 	return keys, nil
 }
 
-// loadReach reads once which persons the session addressed before.
+// loadReach reads from the store, once, which persons the session addressed before.
 func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	a.mu.Lock()
 	loaded, client := a.loaded, a.client
@@ -220,13 +220,13 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	return nil
 }
 
-// numberInfo is what Meta says about a number.
+// numberInfo is Meta's answer about a number.
 type numberInfo struct {
 	number string // "+…"
-	limit  int    // how many persons the number may address in 24 hours; 0: no limit, or Meta did not say
+	limit  int    // how many persons the number may address in 24 hours; 0: no limit, or none given
 }
 
-// ask asks Meta about the number. If the token may not read the limit, ask returns the rest.
+// ask requests a number's data from Meta. If the token may not read the limit, ask returns the other data.
 func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInfo, error) {
 	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
 	var found struct {
@@ -250,10 +250,10 @@ func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInf
 	return numberInfo{number: plainNumber(found.Number), limit: limitOf(found.Limit)}, nil
 }
 
-// missingObject is the subcode of error 100. The id does not exist, or the token may not see the object.
+// missingObject is a subcode of error 100: the id does not exist, or the token may not see the object.
 const missingObject = 33
 
-// Why a number cannot be used, or why nobody knows.
+// Reasons why a number cannot be used, or why its state is unknown.
 const (
 	reasonNoKeys            puntuale.ReasonCode = "official.no_keys"
 	reasonSilent            puntuale.ReasonCode = "official.silent"
@@ -262,7 +262,7 @@ const (
 	reasonNoSuchNumber      puntuale.ReasonCode = "official.no_such_number"
 	reasonAppSecret         puntuale.ReasonCode = "official.wrong_app_secret"
 	reasonRenewToken        puntuale.ReasonCode = "official.renew_token"
-	reasonRefuses           puntuale.ReasonCode = "official.refuses"   // {1}: Meta's words
+	reasonRefuses           puntuale.ReasonCode = "official.refuses"   // {1}: Meta's text
 	reasonWithCode          puntuale.ReasonCode = "official.with_code" // {1}: what is wrong, {2}: Meta's code
 )
 
@@ -286,7 +286,7 @@ func explain(e *graphError) puntuale.Reason {
 	return puntuale.Because(r.reason)
 }
 
-// plainNumber turns "+39 333 123-4567" into the form that the API answers: "+393331234567".
+// plainNumber turns a number such as "+39 333 123-4567" into "+393331234567".
 func plainNumber(shown string) string {
 	digits := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -300,8 +300,7 @@ func plainNumber(shown string) string {
 	return "+" + digits
 }
 
-// limitOf reads Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. A name that it cannot read means
-// no limit.
+// limitOf parses Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. An unknown name means no limit.
 func limitOf(tier string) int {
 	text, ok := strings.CutPrefix(tier, "TIER_")
 	if !ok {

@@ -21,7 +21,7 @@ import (
 	"puntuale"
 )
 
-// mediaKind says how Meta shows a file type, and how large it may be.
+// mediaKind is how Meta shows a file of some types, with the largest size.
 type mediaKind struct {
 	kind     string // image, video, audio, document
 	maxBytes int64  // bytes
@@ -38,7 +38,7 @@ var (
 	documentKind = mediaKind{kind: "document", maxBytes: 100 * mega}
 )
 
-// mediaKinds are the types that Meta takes.
+// mediaKinds are the content types that Meta accepts.
 var mediaKinds = map[string]mediaKind{
 	"image/jpeg": imageKind, "image/png": imageKind,
 	"video/mp4": videoKind, "video/3gpp": videoKind,
@@ -50,16 +50,16 @@ var mediaKinds = map[string]mediaKind{
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": documentKind,
 }
 
-// kindsByExtension limit how much is fetched before the type is known.
+// kindsByExtension limits how many bytes are fetched before the file's type is known.
 var kindsByExtension = map[string]mediaKind{
 	".jpg": imageKind, ".jpeg": imageKind, ".png": imageKind, ".mp4": videoKind, ".3gp": videoKind,
 	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,
 }
 
-// Meta keeps an upload for 30 days.
+// uploadLife is a day less than the time for which Meta stores an upload: 30 days.
 const uploadLife = 29 * 24 * time.Hour
 
-// upload brings a message's file to Meta, unless Meta has the file already. It returns the file's id at Meta.
+// upload sends a message's file to Meta, unless Meta has it already. It returns the file's id at Meta.
 func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialKeys, e puntuale.Envelope) (mediaKind, string, *puntuale.Upload, error) {
 	if c.cfg.Media == nil {
 		return mediaKind{}, "", nil, final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
@@ -102,7 +102,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 	if err == nil && answer.ID == "" {
 		err = errors.New("the answer has no id")
 	}
-	if err != nil { // no person sees an upload, so it may be repeated after any error
+	if err != nil { // an upload may be repeated after any error, because no person sees it
 		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: notUploaded(err), Err: err}
 	}
 	return answer.ID, c.cfg.Store.KeepUpload(ctx, u, answer.ID, now.Add(uploadLife))
@@ -119,10 +119,10 @@ func worthFetching(c puntuale.Content) int64 {
 	return documentKind.maxBytes
 }
 
-// opusLook is the part of a file, in bytes from its start, that names the codec.
+// opusLook is how many bytes at the start of a file are searched for the codec's name.
 const opusLook = 512
 
-// notUploaded turns the error of an upload into a refusal.
+// notUploaded returns the reason of a refusal after an upload failed.
 func notUploaded(err error) puntuale.Reason {
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		return puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error()))
@@ -130,7 +130,7 @@ func notUploaded(err error) puntuale.Reason {
 	return puntuale.Quoted(storable(err.Error()))
 }
 
-// checkFile refuses a file that Meta would refuse, before the file is uploaded.
+// checkFile refuses a file that Meta would refuse. It runs before the upload.
 func checkFile(file *puntuale.Media) (mediaKind, error) {
 	k, ok := mediaKinds[file.ContentType]
 	switch {
@@ -165,7 +165,7 @@ func hashOf(file *puntuale.Media) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// form returns the body of an upload, and its length, which is known before sending.
+// form returns the body of an upload and its length. The length is known before the file is read.
 func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind string, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, 0, "", fmt.Errorf("read a file: %w", err)
@@ -189,7 +189,7 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(multipartBody.Len()) + file.Size, w.FormDataContentType(), nil
 }
 
-// uploads lets messages with the same file wait for one upload.
+// uploads joins uploads of the same file, so that several messages wait for one upload.
 type uploads struct {
 	mu  sync.Mutex
 	all map[puntuale.Upload]*underWay
@@ -201,7 +201,7 @@ type underWay struct {
 	err  error
 }
 
-// uploadOnce runs do. But if another goroutine is already uploading the same file, uploadOnce waits and returns the result of that
+// uploadOnce runs do. If another goroutine is uploading the same file, uploadOnce instead waits for the result of that
 // upload.
 func (u *uploads) uploadOnce(ctx context.Context, upload puntuale.Upload, do func() (string, error)) (string, error) {
 	u.mu.Lock()

@@ -16,8 +16,8 @@ import (
 type payload struct {
 	message  outgoing
 	template string    // key of the template; "" for free content
-	window   time.Time // only for free content: until when it may be sent, as far as Prepare knew
-	first    bool      // the person has no open window, so the message counts the person in reach
+	window   time.Time // only for free content: the end of the 24-hour window that Prepare read
+	first    bool      // the person has no open window, so reach must count the person
 	upload   *puntuale.Upload
 }
 
@@ -25,8 +25,8 @@ type payload struct {
 type outgoing struct {
 	Product  string        `json:"messaging_product"`
 	Kind     string        `json:"recipient_type"`
-	To       string        `json:"to,omitempty"`        // begins with +, because otherwise Meta adds the country code of the business
-	Person   string        `json:"recipient,omitempty"` // instead of To: Meta's id of a person whose number is not known
+	To       string        `json:"to,omitempty"`        // begins with +, because Meta adds the country code of the business to numbers without it
+	Person   string        `json:"recipient,omitempty"` // set instead of To: Meta's id of a person whose number is not known
 	Type     string        `json:"type"`
 	Text     *textPart     `json:"text,omitempty"`
 	Image    *mediaPart    `json:"image,omitempty"`
@@ -69,8 +69,8 @@ type language struct {
 
 type component struct {
 	Type       string      `json:"type"`
-	Kind       string      `json:"sub_type,omitempty"` // only a button has it
-	Index      string      `json:"index,omitempty"`    // only a button has it
+	Kind       string      `json:"sub_type,omitempty"` // set only for a button
+	Index      string      `json:"index,omitempty"`    // set only for a button
 	Parameters []parameter `json:"parameters"`
 }
 
@@ -86,7 +86,7 @@ type parameter struct {
 	Code     string        `json:"coupon_code,omitempty"`
 }
 
-// Why a message is refused before it is sent, or must wait.
+// Reasons why a message is refused before it is sent, or must wait.
 const (
 	reasonGroup        puntuale.ReasonCode = "official.no_groups"
 	reasonOtherGroup   puntuale.ReasonCode = "official.other_group_id"
@@ -98,7 +98,7 @@ const (
 	reasonManyPeople   puntuale.ReasonCode = "official.too_many_people"
 	reasonNumberLimit  puntuale.ReasonCode = "official.number_limit"
 	reasonPlaceLong    puntuale.ReasonCode = "official.location_text_too_long"
-	reasonCharacters   puntuale.ReasonCode = "official.more_characters" // {1}: than these
+	reasonCharacters   puntuale.ReasonCode = "official.more_characters" // {1}: the largest allowed number
 	reasonHeader       puntuale.ReasonCode = "official.header_kind"
 	reasonValueEmpty   puntuale.ReasonCode = "official.value_empty"
 	reasonNoEmpty      puntuale.ReasonCode = "official.no_empty_values"
@@ -106,7 +106,7 @@ const (
 	reasonNotAllowed   puntuale.ReasonCode = "official.not_allowed"
 )
 
-// newOutgoing is a message without its content.
+// newOutgoing returns a message without content.
 func newOutgoing(to string) outgoing {
 	m := outgoing{Product: "whatsapp", Kind: "individual"}
 	switch {
@@ -131,10 +131,11 @@ func (m *outgoing) setLocation(c puntuale.Content) *puntuale.SendError {
 	return refusal
 }
 
-// placeMost is how many characters of text a location may have.
+// placeMost is the largest number of characters in a location's text.
 const placeMost = 1000
 
-// locationOf makes the location part. The first line of the text is its name, the rest its address.
+// locationOf returns the location part of a message. The first line of the text is the name, and the rest is the
+// address.
 func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 	name, address, _ := strings.Cut(c.Text, "\n")
 	p := &locationPart{Latitude: degrees(*c.Latitude), Longitude: degrees(*c.Longitude), Name: strings.TrimSpace(name), Address: strings.TrimSpace(address)}
@@ -146,7 +147,7 @@ func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 
 func degrees(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// setMedia adds an uploaded file.
+// setMedia sets an uploaded file as the message's content.
 func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntuale.SendError {
 	part := &mediaPart{ID: id, Caption: c.Text}
 	m.Type = k.kind
@@ -168,7 +169,7 @@ func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntual
 	return nil
 }
 
-// fileName is the document's name as people see it.
+// fileName returns the name that people see on a document.
 func fileName(c puntuale.Content) string {
 	if c.MediaName != "" {
 		return c.MediaName
@@ -180,7 +181,7 @@ func fileName(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// setTemplate adds an approved template. media is the id of the header's file, if the content has one.
+// setTemplate sets an approved template as the content. media is the id of the header's file, or "" if there is none.
 func (m *outgoing) setTemplate(c puntuale.Content, k mediaKind, media string) *puntuale.SendError {
 	t := c.Official
 	m.Type = "template"
@@ -245,8 +246,8 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 	return nil
 }
 
-// checkValue refuses values that Meta refuses. Meta would refuse the template because of one such value, and the
-// connector would hold back all messages with the template.
+// checkValue refuses values that Meta refuses. If Meta refused such a value, the connector would pause the template,
+// and all other messages with it.
 func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -257,19 +258,19 @@ func checkValue(text string) *puntuale.SendError {
 	return nil
 }
 
-// templateKey names a template in the table of held templates.
+// templateKey returns the key of a template in the table of paused templates.
 func templateKey(t *puntuale.Approved) string { return t.Name + " " + t.Language }
 
 func final(code puntuale.ReasonCode, detail puntuale.Reason) *puntuale.SendError {
 	return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(code), Detail: detail}
 }
 
-// callback names an attempt. Meta repeats it in each status about that attempt.
+// callback returns a text that identifies an attempt. Meta repeats this text in each status of the attempt.
 func callback(e puntuale.Envelope) string {
 	return e.ConnectorID + "." + strconv.FormatInt(e.Token, 36)
 }
 
-// readCallback is the inverse of callback. ok is false for texts that callback did not write.
+// readCallback is the inverse of callback. It returns false for texts that callback did not write.
 func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(text) > 64 {
@@ -286,7 +287,7 @@ func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 	return puntuale.MessageID(number), token, err == nil && token > 0
 }
 
-// encode writes a message as JSON. These types can always be written.
+// encode returns a message as JSON. The types of this package can always be encoded.
 func encode(m outgoing) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {

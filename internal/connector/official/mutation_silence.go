@@ -2,5 +2,5 @@
 
 package official
 
-// silenceIsProof turns on a mutation: see mutation_silence_on.go.
+// silenceIsProof is true only in a mutation: see mutation_silence_on.go.
 const silenceIsProof = false

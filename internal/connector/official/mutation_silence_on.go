@@ -2,6 +2,6 @@
 
 package official
 
-// This mutation takes a lost answer as proof that nothing arrived, so the message is sent again. The mutation shows
-// that the tests notice this fault.
+// In this mutation a lost answer counts as proof that the message did not arrive, so the message is sent again. A test
+// must fail because of it.
 const silenceIsProof = true

@@ -12,14 +12,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestOtherNames: Meta writes numbers of some countries in another way. It names people who hide their number by an id. An
-// inbound message opens the window of its writer under each of these names.
+// TestOtherNames: Meta writes the numbers of some countries differently, and gives an id for people who hide their
+// number. An inbound message opens the window under each name of its writer.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
 	for name, test := range map[string]struct {
-		first, then graphtest.Name // the name that Meta uses at first, and the name that it uses after the connector knows the alias
-		send        bool           // true: Meta names the person after a send; false: in an inbound message
+		first, then graphtest.Name // Meta's first name for the person, and its name after the connector knows the alias
+		send        bool           // true: the name comes in the answer to a send; false: in an inbound message
 	}{
 		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
 		"an id beside it, by an answer":         {graphtest.Name{Number: written, ID: id}, graphtest.Name{ID: id}, true},
@@ -42,7 +42,7 @@ func TestOtherNames(t *testing.T) {
 				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
 				w.must(to, text("y"))
 				n := w.w.Int("select count(*) from alias")
-				for range 3 { // after the first round the alias is known, so nothing more is written
+				for range 3 { // the first round stores the alias; the others must write nothing
 					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
 				}
 				if again := w.w.Int("select count(*) from alias"); again != n {
@@ -62,7 +62,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// marketing returns the last change of a person's consent to marketing.
+// marketing returns the latest change of a person's consent to marketing.
 func (w *world) marketing(phone string) puntuale.ConsentChange {
 	w.t.Helper()
 	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
@@ -72,7 +72,7 @@ func (w *world) marketing(phone string) puntuale.ConsentChange {
 	return states[puntuale.PurposeMarketing].Change
 }
 
-// TestPersonID: messages to a person whose number nobody knows go to the person's id. Nothing else changes.
+// TestPersonID: messages to a person with a hidden number are sent to the person's id. Nothing else changes.
 func TestPersonID(t *testing.T) {
 	t.Parallel()
 	const id = "US.ENT.11815799212886844830"
@@ -90,8 +90,8 @@ func TestPersonID(t *testing.T) {
 	}
 }
 
-// TestGroups: an account with the Groups API writes to a group by its id, once a person wrote there. Any other account
-// gets a refusal with the reason.
+// TestGroups: an account with the Groups API sends to a group by its id, after a person wrote in the group. In any
+// other account the message is refused with the reason.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
@@ -111,11 +111,11 @@ func TestGroups(t *testing.T) {
 	if m := w.must(group, text("x")).Message; m.RecipientType != "group" || m.To != group {
 		t.Errorf("sent %+v", m)
 	}
-	w.refusedBy(person, text("x"), puntuale.Final) // a message in the group does not open the window of its writer
+	w.refusedBy(person, text("x"), puntuale.Final) // a message in the group does not open its writer's window
 	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 
-// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt proves that the first did not arrive.
+// TestSecondSendKnowsNothingOfTheFirst: no error of a repeat proves that the first attempt did not arrive.
 func TestSecondSendKnowsNothingOfTheFirst(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"

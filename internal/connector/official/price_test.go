@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// TestPricing: messages that Meta bills for a campaign count by the recipient's country. Each counts once, when it is
-// delivered, even if Meta reports the delivery several times.
+// TestPricing: messages that Meta bills for a campaign are counted by the recipient's country. Each message is counted
+// once, at its delivery, even if Meta reports the delivery several times.
 func TestPricing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -40,7 +40,7 @@ func TestPricing(t *testing.T) {
 	}
 }
 
-// TestPortfolio: the store keeps the number's business limit, and each change of the limit. Estimates read it.
+// TestPortfolio: the store has the number's current business limit, which estimates read.
 func TestPortfolio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

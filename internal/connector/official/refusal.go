@@ -8,34 +8,34 @@ import (
 	"puntuale"
 )
 
-// action says what the connector does after a refusal.
+// action is what the connector does after a refusal.
 type action int8
 
 const (
-	again       action = iota + 1 // the same message later, with backoff
+	again       action = iota + 1 // send the same message later, with backoff
 	slower                        // the number sends too fast
-	slowerPair                    // the number sends too much to one person
-	pauseNumber                   // nothing leaves from the number until a person acts, or pauseTime has passed
-	noAccess                      // nothing leaves for noAccessFor: the token or its rights are not good
+	slowerPair                    // the number sends too many messages to one person
+	pauseNumber                   // no message of the number leaves until a person acts, or for pauseTime
+	noAccess                      // no message of the number leaves for noAccessFor, because the token or its rights are wrong
 	pauseStep                     // no message with this template leaves for templateFor
-	lost                          // this message never leaves
-	lostPerson                    // no message to this person leaves for a day, unless they write
-	optedOut                      // this person wants no more messages
-	tomorrow                      // no marketing leaves to this person for 24 hours
+	lost                          // fail this message
+	lostPerson                    // no message to this person leaves for a day, unless the person writes
+	optedOut                      // this person opted out of marketing
+	tomorrow                      // no marketing to this person leaves for 24 hours
 )
 
-// rule is a row of the table.
+// rule is one row of the table.
 type rule struct {
 	action
 	reason puntuale.ReasonCode
 }
 
-// Why Meta refuses a message, or a number.
+// Reasons why Meta refuses a message or a number.
 const (
 	reasonBusy           puntuale.ReasonCode = "official.busy"
 	reasonMaintenance    puntuale.ReasonCode = "official.maintenance"
 	reasonTooFast        puntuale.ReasonCode = "official.too_fast"
-	reasonTooOften       puntuale.ReasonCode = "official.too_often" // too many messages went to one person
+	reasonTooOften       puntuale.ReasonCode = "official.too_often" // the person got too many messages
 	reasonSpam           puntuale.ReasonCode = "official.spam"
 	reasonWrongCategory  puntuale.ReasonCode = "official.wrong_category"
 	reasonPayment        puntuale.ReasonCode = "official.payment"
@@ -59,7 +59,7 @@ const (
 	reasonExperiment     puntuale.ReasonCode = "official.experiment"
 )
 
-// rules is the table, by error.code. (Meta, support/error-codes.)
+// rules is the table of refusals, by error.code. (Meta, support/error-codes.)
 var rules = map[int]rule{
 	1: {again, reasonBusy}, 2: {again, reasonBusy}, 131000: {again, reasonBusy}, 131016: {again, reasonBusy},
 	131057: {again, reasonMaintenance}, 133004: {again, reasonBusy},
@@ -99,28 +99,28 @@ var rules = map[int]rule{
 	130472: {tomorrow, reasonExperiment},
 }
 
-// ruleOf finds the row of a code, and reports whether there is one.
+// ruleOf returns the row of a code, and whether there is one.
 func ruleOf(code int) (rule, bool) {
 	if r, ok := rules[code]; ok {
 		return r, true
 	}
-	if code >= 200 && code <= 299 { // permissions
+	if code >= 200 && code <= 299 { // errors of permissions
 		return rule{noAccess, reasonRights}, true
 	}
 	return rule{lost, reasonInvalid}, false
 }
 
-// How long a pause lasts. It ends earlier if a person tests the session.
+// The duration of each pause. A pause ends earlier if a person tests the session.
 const (
-	pauseTime    = time.Hour        // how long a number is paused
-	noAccessFor  = time.Minute      // how long a number is paused if its token is the cause
-	templateFor  = 15 * time.Minute // how long a template is held
+	pauseTime    = time.Hour        // of a number
+	noAccessFor  = time.Minute      // of a number, if its token is the cause
+	templateFor  = 15 * time.Minute // of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
-	pairMost     = 5 // the longest wait is 4^5 s, about 17 minutes
+	pairMost     = 5 // limits the wait to 4^5 s, about 17 minutes
 )
 
-// graphError is Meta's refusal, in the form of its answers and its webhooks.
+// graphError is a refusal by Meta, as it is in answers and in webhooks.
 type graphError struct {
 	Code    int    `json:"code"`
 	Subcode int    `json:"error_subcode"`
@@ -134,7 +134,7 @@ type graphError struct {
 
 func (e *graphError) Error() string { return e.detail() }
 
-// detail returns Meta's words in one line, for the field dettaglio_risposta.
+// detail returns Meta's text in one line, for the field dettaglio_risposta.
 func (e *graphError) detail() string {
 	words := e.Data.Details
 	if words == "" {
@@ -153,7 +153,7 @@ func (e *graphError) detail() string {
 	return storable(text)
 }
 
-// storable changes a text of Meta so that every database can keep it.
+// storable changes a text from Meta so that every database can store it.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
@@ -168,8 +168,8 @@ func clip(text string, limit int) string {
 	return text
 }
 
-// refuse does to the account what a refusal asks for, and returns the send error of the message. template is "" for a
-// message without a template.
+// refuse does the action of a refusal, and returns the message's send error. template is "" for a message without a
+// template.
 func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError {
 	r, _ := ruleOf(e.Code)
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.reason), Detail: puntuale.Quoted(e.detail()), Err: e}

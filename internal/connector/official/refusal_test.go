@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// table is the action that each code must cause, after Meta's documentation. It is written independently of the
-// product's table.
+// table contains the action for each code, from Meta's documentation. It was written independently of the product's
+// table.
 var table = map[string][]int{
 	"retry":        {1, 2, 131000, 131016, 131057, 133004},
 	"slow down":    {4, 80007, 130429},
@@ -29,7 +29,7 @@ var table = map[string][]int{
 	"not 24 hours": {131049, 130472},
 }
 
-// rig is a world in which one recipient's messages are refused with a code.
+// rig is a world in which Meta refuses the messages to one recipient with a code.
 type rig struct {
 	*world
 	code    int
@@ -37,7 +37,7 @@ type rig struct {
 	other   string
 }
 
-// TestTable checks the effect of every row: on the message, on other messages of the number, and on other recipients.
+// TestTable checks each row's effect on the message, on other messages of the number, and on other recipients.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := map[string]func(*rig){
@@ -90,7 +90,7 @@ func (r *rig) othersGo() {
 	r.must(r.other, text("y"))
 }
 
-// asksNothing checks that a message is refused and that Meta is not asked.
+// asksNothing checks that a message is refused without a request to Meta.
 func (r *rig) asksNothing(to string, c puntuale.Content, kind puntuale.SendErrorKind) *puntuale.SendError {
 	r.t.Helper()
 	before := r.peer.Asked()
@@ -111,7 +111,7 @@ func (r *rig) finalFor(c puntuale.Content) {
 func (r *rig) slowsDown() {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		e := r.world.refused(r.tries(text("x")), puntuale.Throttled)
-		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // this message was sent together with the first one, so its wait is the same
+		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // as if sent together with the first message, so the wait is the same
 		if e.After != want || again.After != want {
 			r.t.Errorf("after %v, and %v, want %v", e.After, again.After, want)
 		}
@@ -139,7 +139,7 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	if last := r.last(); r.conn.Online(r.session) || last.State != state || !strings.Contains(italian(last.Detail), italian(e.Reason)) || !strings.Contains(italian(last.Detail), fmt.Sprint(r.code)) {
 		r.t.Errorf("online %v, reported %+v, said %q", r.conn.Online(r.session), last, e.Reason)
 	}
-	unregistered := r.code == 131045 || r.code == 133010 || r.code == 33 // nobody restricts the number
+	unregistered := r.code == 131045 || r.code == 133010 || r.code == 33 // these codes do not mean a restricted number
 	if last := r.last(); last.Restricted != (state == puntuale.LinkLinked && !unregistered) {
 		r.t.Errorf("restricted: %v", last.Restricted)
 	}
@@ -150,7 +150,7 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	}
 	r.advance(time.Second, true)
 	r.must(r.other, text("y"))
-	// A person who tests the session after solving the problem need not wait.
+	// If a person solved the problem and tests the session, the pause ends at once.
 	r.world.refused(r.tries(text("x")), puntuale.SessionDown)
 	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
 		r.t.Errorf("after a test: %v", err)
@@ -167,11 +167,11 @@ func (r *rig) templateWaits() {
 	r.othersGo()
 	r.clock.Advance(15 * time.Minute)
 	r.must(r.other, approved("uno"))
-	r.finalFor(text("x")) // without a template, nothing but this message is held back
+	r.finalFor(text("x")) // the message has no template, so no other message is held back
 }
 
-// cannotBeReached: after Meta could not reach a person, nothing is sent to them for a day, unless they write, or a user
-// tests the session.
+// cannotBeReached: after Meta could not reach a person, no message to that person leaves for a day. The wait ends
+// earlier if the person writes, or if a user tests the session.
 func (r *rig) cannotBeReached() {
 	r.finalFor(text("x"))
 	r.clock.Advance(time.Hour)
@@ -179,7 +179,7 @@ func (r *rig) cannotBeReached() {
 	r.asksNothing(r.refused, approved("uno"), puntuale.Final)
 	r.othersGo()
 	r.wrote(r.refused)
-	r.finalFor(text("x")) // the connector asks Meta again, and Meta refuses again
+	r.finalFor(text("x")) // the connector sends to Meta again, and Meta refuses again
 	r.clock.Advance(time.Minute)
 	r.asksNothing(r.refused, text("x"), puntuale.Final)
 	r.test()
@@ -205,7 +205,7 @@ func (r *rig) waitsADay() {
 	r.othersGo()
 }
 
-// TestUnknownOutcome: once a byte of a message was written, only an answer in Meta's own form is proof.
+// TestUnknownOutcome: after a byte of a message was written, only an answer in Meta's own form proves the outcome.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"
@@ -236,7 +236,7 @@ func TestUnknownOutcome(t *testing.T) {
 			defer cancel()
 			w.peer.Answer(func(graphtest.Message) graphtest.Reply {
 				if reply.Wait != nil {
-					cancel() // Meta has the request, and the sender stops waiting
+					cancel() // Meta has the request, and the sender stops waiting for the answer
 				}
 				return reply
 			})
@@ -251,7 +251,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestDefinite: a message that never left, or that Meta itself refused with any status, certainly did not arrive.
+// TestDefinite: a message certainly did not arrive if no byte of it left, or if Meta itself refused it with any status.
 func TestDefinite(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"
@@ -269,7 +269,7 @@ func TestDefinite(t *testing.T) {
 	w.refused(err, puntuale.Transient)
 }
 
-// TestSetup: the session's detail says in plain words what is wrong with a number.
+// TestSetup: the session's detail explains in plain words what is wrong with a number.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -294,7 +294,7 @@ func TestSetup(t *testing.T) {
 			if test.number != nil {
 				test.number(&meta)
 				if meta.ID != w.number.ID {
-					w.number.ID, meta.ID = meta.ID, w.number.ID // our session has the wrong number's id
+					w.number.ID, meta.ID = meta.ID, w.number.ID // our session then has the wrong number's id
 				}
 			}
 			w.peer.Set(meta)
@@ -317,8 +317,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestLink: a session without keys is unlinked. With new keys it goes on. A session that was online goes on even while
-// Meta does not answer about it.
+// TestLink: a session without keys is unlinked. With new keys it can send again. A session that was online can send
+// even while Meta does not answer the status check.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -356,7 +356,7 @@ func TestLink(t *testing.T) {
 	w.peer.Look(nil)
 }
 
-// unreachable is a transport that passes on questions about numbers, and fails all other requests.
+// unreachable is a transport that sends only requests about numbers. All other requests fail.
 type unreachable struct{}
 
 func (unreachable) RoundTrip(r *http.Request) (*http.Response, error) {

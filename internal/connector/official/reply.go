@@ -9,22 +9,24 @@ import (
 	"puntuale"
 )
 
-// inboundMessage is a message that a person wrote, a call, or an echo of what the business wrote in its own app. The
-// member with a message's content has the name of its type. (Meta, webhooks/reference/messages and smb_message_echoes.)
+// inboundMessage is a message that a person wrote, a call, or an echo. An echo is a message that the business wrote in
+// its own app. The content is in the member with the name of the type. (Meta, webhooks/reference/messages and
+// smb_message_echoes.)
 type inboundMessage struct {
 	ID        string  `json:"id"`
 	From      string  `json:"from"`
-	FromID    string  `json:"from_user_id"` // beside From, or instead of it
-	To        string  `json:"to"`           // only an echo has it
+	FromID    string  `json:"from_user_id"` // set in addition to From, or instead of From
+	To        string  `json:"to"`           // set only in an echo
 	ToID      string  `json:"to_user_id"`
 	At        seconds `json:"timestamp"`
 	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // only a call has it
+	Direction string  `json:"direction"` // set only in a call
 	Callback  string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }
 
-// shownMessage is what a message shows. Parts that this version cannot read are left out, and the message is kept.
+// shownMessage is what a message shows. Parts that this version cannot decode are left out; the message is still
+// stored.
 type shownMessage struct {
 	Type        string          `json:"type"`
 	Text        json.RawMessage `json:"text"`
@@ -43,16 +45,16 @@ type shownMessage struct {
 	Edit        json.RawMessage `json:"edit"`
 }
 
-// fileLife is how long Meta keeps a file that came with a message.
+// fileLife is how long Meta stores a file that came with a message.
 const fileLife = 7 * 24 * time.Hour
 
-// fileRef is what [puntuale.ReplyMedia.Ref] holds: how to ask Meta for the file.
+// fileRef is the content of [puntuale.ReplyMedia.Ref]. With it the connector can request the file from Meta.
 type fileRef struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// echoes reads what the owner of the number wrote in the WhatsApp Business app.
+// echoes reads the messages that the number's owner wrote in the WhatsApp Business app.
 func (r *reader) echoes(value json.RawMessage) {
 	var v change
 	if json.Unmarshal(value, &v) != nil || v.Metadata.PhoneNumberID == "" {
@@ -66,7 +68,7 @@ func (r *reader) echoes(value json.RawMessage) {
 	})
 }
 
-// echo keeps a message that the business wrote in its app. It drops echoes of messages that this connector sent.
+// echo records a message that the business wrote in its app. It ignores echoes of this connector's own messages.
 func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, own := readCallback(m.Callback); own || m.Type == "revoke" || m.Group != "" {
 		return true
@@ -83,9 +85,9 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // no person wrote this
+	case m.Type == "system", m.Type == "revoke": // no person wrote it
 		return true
-	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
+	case puntuale.IsNetworkGroup(m.Group): // a message in a group opens the group's window, not its writer's window
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})
 		return true
 	case m.Group != "":
@@ -111,13 +113,13 @@ func (r *reader) call(m *inboundMessage) bool {
 	return true
 }
 
-// hear notes what a person wrote to the session, or what the client's people wrote to a person.
+// hear records a message from a person, or a message that the client's people wrote to a person.
 func (r *reader) hear(h puntuale.InboundMessage) {
 	h.Client, h.Session = r.at.client, r.at.session
 	r.at.Messages = append(r.at.Messages, h.Storable())
 }
 
-// inbound returns the message in the form in which it is kept. A welcome says only that a person opened the chat, so it
+// inbound returns the message to store. A welcome has no content: it means only that a person opened the chat. So it
 // gets no id.
 func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessage {
 	h := puntuale.InboundMessage{Phone: phone, At: r.moment(m.At), ID: m.ID}
@@ -129,7 +131,7 @@ func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessag
 	return h
 }
 
-// shown returns what a message shows. now is when the message came.
+// shown returns what a message shows. now is the time at which the message came.
 func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text string, media *puntuale.ReplyMedia) {
 	switch m.Type {
 	case "text":
@@ -154,7 +156,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 		return puntuale.ReplyLocation, puntuale.LocationText(l.Name, l.Address, l.Latitude, l.Longitude), nil
 	case "contacts":
 		return puntuale.ReplyContact, contactNames(m.Contacts), nil
-	case "reaction": // a reaction that is taken back has no emoji
+	case "reaction": // a withdrawn reaction has no emoji
 		return puntuale.ReplyReaction, part[struct{ Emoji string }](m.Reaction).Emoji, nil
 	case "button":
 		return puntuale.ReplyButton, part[struct{ Text string }](m.Button).Text, nil
@@ -171,7 +173,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 	return puntuale.ReplyOther, "", nil
 }
 
-// part decodes a member of a message. If it cannot read the member, it returns the zero value.
+// part decodes a member of a message. If the member cannot be decoded, part returns the zero value.
 func part[T any](text json.RawMessage) (v T) {
 	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
 		var zero T
@@ -180,7 +182,7 @@ func part[T any](text json.RawMessage) (v T) {
 	return v
 }
 
-// file returns a message with a file, and the file's caption.
+// file returns the kind, the caption and the file of a message with a file.
 func (m *shownMessage) file(kind puntuale.ReplyKind, member json.RawMessage, now time.Time) (puntuale.ReplyKind, string, *puntuale.ReplyMedia) {
 	f := part[struct {
 		ID       string
@@ -199,7 +201,7 @@ func (m *shownMessage) file(kind puntuale.ReplyKind, member json.RawMessage, now
 	return kind, f.Caption, &puntuale.ReplyMedia{Type: f.Type, Name: f.Filename, Until: now.Add(fileLife), Ref: ref}
 }
 
-// contactNames lists the names on the cards that a person sent.
+// contactNames returns the names on the contact cards that a person sent.
 func contactNames(member json.RawMessage) string {
 	var names []string
 	for _, c := range part[[]struct {
@@ -215,7 +217,7 @@ func contactNames(member json.RawMessage) string {
 	return strings.Join(names, ", ")
 }
 
-// chosen reads which button or list row a person chose. The answer to a form names no button and no row.
+// chosen returns the button or list row that a person chose. The answer to a form has no button and no row.
 func chosen(member json.RawMessage) (puntuale.ReplyKind, string, *puntuale.ReplyMedia) {
 	type choice struct{ Title string }
 	i := part[struct {

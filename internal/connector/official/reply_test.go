@@ -13,14 +13,14 @@ import (
 	"puntuale/internal/connector/official"
 )
 
-// heard keeps the inbound messages that a connector reported.
+// heard records the inbound messages that a connector reported.
 type heard struct {
 	mu  sync.Mutex
 	all []puntuale.InboundMessage
 	raw []puntuale.InboundBatch
 }
 
-// config makes the connector report to h, too.
+// config makes the connector also report to h.
 func (h *heard) config(c *official.Config) {
 	take := c.Take
 	c.Take = func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
@@ -31,7 +31,7 @@ func (h *heard) config(c *official.Config) {
 	}
 }
 
-// next returns the inbound messages since the last call.
+// next returns the inbound messages since the last call of next.
 func (h *heard) next() []puntuale.InboundMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,13 +42,13 @@ func (h *heard) next() []puntuale.InboundMessage {
 
 type object = map[string]any
 
-// inboundTests are messages of all types as Meta writes them, and what they show.
+// inboundTests are messages of all types, as Meta writes them, with the kind and text that must be reported.
 var inboundTests = map[string]struct {
 	kind    string
 	content any
 	is      puntuale.ReplyKind
 	text    string
-	media   *puntuale.ReplyMedia // Until is not compared
+	media   *puntuale.ReplyMedia // the test does not compare Until
 }{
 	"text":                   {"text", object{"body": "sì, è così 👍"}, puntuale.ReplyText, "sì, è così 👍", nil},
 	"image":                  {"image", object{"id": "11", "mime_type": "image/jpeg", "sha256": "c2hh", "caption": "ecco"}, puntuale.ReplyImage, "ecco", media("image/jpeg", "", "11", "c2hh")},
@@ -78,7 +78,7 @@ func media(kind, name, id, sha string) *puntuale.ReplyMedia {
 	return &puntuale.ReplyMedia{Type: kind, Name: name, Ref: fmt.Appendf(nil, `{"id":%q,"sha256":%q}`, id, sha)}
 }
 
-// TestInbound: every type of message is reported with what it shows. A repeated webhook reports the same.
+// TestInbound: each message of any type is reported with its kind and text. A repeated webhook gives the same report.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	var h heard
@@ -114,8 +114,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: groups, calls and welcomes are reported only to open a window. Anything else that no person wrote
-// is not reported.
+// TestInboundOthers: messages in groups, calls and welcomes are reported only to open a window. Other messages that no
+// person wrote are not reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	var h heard

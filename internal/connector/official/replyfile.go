@@ -16,21 +16,21 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// fileHosts are the endings of the names of hosts where Meta keeps files. The connector sends no request to any other
+// fileHosts are the ends of the names of hosts that store files for Meta. The connector requests files from no other
 // host. It sends the token only to hosts in tokenHosts.
 var (
 	fileHosts  = []string{".facebook.com", ".fbsbx.com", ".fbcdn.net", ".whatsapp.net"}
 	tokenHosts = []string{".facebook.com", ".fbsbx.com"}
 )
 
-// fileID is the form of a file's id, usually a number. It becomes part of an address.
+// fileID matches a file's id, which becomes part of an address. An id is usually a number.
 var fileID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// noFile is Meta's code for an object that does not exist, or that the token may not see.
+// noFile is Meta's error code if an object does not exist or the token may not see it.
 const noFile = 100
 
-// OpenMedia asks Meta where a file is, and fetches it. The session need not be open on this node. Codes: gone,
-// unavailable, too_large.
+// OpenMedia requests a file's address from Meta, and fetches the file. The session need not be open on this node.
+// Codes: gone, unavailable, too_large.
 func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	var ref fileRef
 	if json.Unmarshal(m.Ref, &ref) != nil || !fileID.MatchString(ref.ID) {
@@ -64,21 +64,21 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 	return replyfile.Fetch(c.cfg.Transport, r, c.cfg.Folder, hashOfRef(ref.SHA256))
 }
 
-// fileRequest makes the request for a file. The request has the token only if the host may get it.
+// fileRequest returns the request for a file. It contains the token only if the host may get the token.
 func (c *Connector) fileRequest(ctx context.Context, address, token string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, replyfile.Unavailable(errors.New("the address of the file cannot be read"))
 	}
 	api, err := url.Parse(c.cfg.API)
-	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the host that the operator's settings name as Meta's API
+	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the host of the API in the operator's settings
 	if r.URL.User != nil || !operators && (r.URL.Scheme != "https" || r.URL.Port() != "" || !endsIn(r.URL.Hostname(), fileHosts)) {
 		return nil, replyfile.Unavailable(errors.New("the file is not at one of Meta's hosts"))
 	}
 	if operators || endsIn(r.URL.Hostname(), tokenHosts) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	r.Header.Set("User-Agent", "Puntuale") // Meta refuses requests without one
+	r.Header.Set("User-Agent", "Puntuale") // Meta refuses requests without a User-Agent
 	return r, nil
 }
 
@@ -91,7 +91,7 @@ func endsIn(host string, ends []string) bool {
 	return false
 }
 
-// hashOfRef is the hash of a file as the webhook wrote it, nil for none. Webhooks write it in base64.
+// hashOfRef decodes the hash of a file, which webhooks write in base64. It returns nil if there is none.
 func hashOfRef(text string) []byte {
 	sum, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {

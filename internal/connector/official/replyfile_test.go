@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOpenMedia: a reply's file is fetched from Meta by its id. This also works on a node where the session is not
-// open.
+// TestOpenMedia: a reply's file is fetched from Meta by its id. A node on which the session is not open can fetch it,
+// too.
 func TestOpenMedia(t *testing.T) {
 	t.Parallel()
 	var h heard
@@ -47,7 +47,7 @@ func TestOpenMedia(t *testing.T) {
 	refused("a file without an id", of, puntuale.ReplyMedia{Ref: []byte("{}")}, puntuale.CodeGone)
 	refused("an id that is a path", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"101/messages"}`)}, puntuale.CodeGone)
 	refused("another file", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"700000001","sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`)}, puntuale.CodeUnavailable)
-	// Whatever address Meta's answer names, no other host gets a request or the token.
+	// Meta's answer may contain any address, but no other host gets a request or the token.
 	for _, address := range []string{"https://evil.example/x", "https://facebook.com.evil.example/x", "http://lookaside.fbsbx.com/x", "https://u@lookaside.fbsbx.com/x", "https://lookaside.fbsbx.com:444/x", "https://10.0.0.1/x", "file:///etc/passwd", ":"} {
 		w.peer.Move("700000001", address)
 		refused(address, of, m, puntuale.CodeUnavailable)

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Prepare uploads media, and refuses what Meta would refuse. Meta bills nothing yet.
+// Prepare uploads media, and refuses messages that Meta would refuse. Meta bills nothing for it.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	now := c.cfg.Clock.Now()
 	a := c.account(e.Session)
@@ -38,7 +38,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// allowed checks whether the person may get the message, and in which form.
+// allowed checks whether the person may get the message, and records the limits that apply when it leaves.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// compose fills in the message's content.
+// compose sets the message's content, and uploads its file.
 func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload) error {
 	var kind mediaKind
 	var media string
@@ -92,9 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. If the connector or Meta refuses the message, it reached nobody. A resend is different: the
-// earlier attempt may have arrived. So no error of this attempt proves that the message did not arrive, and the
-// outcome stays uncertain.
+// Send posts the message. If this attempt is refused, the message did not arrive, except in a repeat. The earlier
+// attempt of a repeat may have arrived. So an error of a repeat proves nothing, and the outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -128,11 +127,11 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return receipt, err
 }
 
-// take counts the message against the limits again when it leaves, because time has passed since Prepare. fresh says
-// that this is the first message in 24 hours to a person who did not write.
+// take counts the message against the limits when it leaves, because time has passed since Prepare. fresh means that
+// the person did not write, and that this is the first message to that person in 24 hours.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
-	if !first && !now.Before(p.window) { // the window that Prepare saw has closed, so the store is asked whether the person wrote again
+	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take looks whether the person wrote again
 		windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
@@ -158,7 +157,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	return fresh, nil
 }
 
-// post sends the message to Meta. Nobody can take the message back after that.
+// post sends the message to Meta. After that, the message cannot be cancelled.
 func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
 	message := p.message
 	message.Token = callback(prepared.Envelope)
@@ -191,9 +190,9 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	return puntuale.Acceptance{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 
-// noteNames keeps the name that Meta uses for a recipient, if Meta's name differs from ours. Meta writes numbers of
-// some countries in another way, and names people who hide their number by an id. If Meta names both an id and a
-// number, noteNames keeps nothing, because statuses bring the id later.
+// noteNames stores Meta's name for a recipient, if it differs from ours. Meta writes the numbers of some countries
+// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames stores the
+// number at most, because later statuses contain the id.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return
@@ -210,16 +209,16 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	if err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Aliases: fresh}); err != nil {
-		a.log.Warn("another name of a recipient could not be kept", "error", err) // Meta's next answer names the person again
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // Meta's next answer contains the name again
 		return
 	}
 	c.aliases.note(fresh, c.cfg.Clock.Now())
 }
 
-// refused handles Meta's refusal of a message: it does what the refusal's code asks for.
+// refused handles Meta's refusal of a message. It does the action of the refusal's code.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
 	sendError := a.refuse(refusal, prepared.To, p.template)
-	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps Meta no longer has the file
+	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // Meta may have lost the file, so the next message must upload it again
 		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
 			a.log.Warn("an upload could not be forgotten", "error", err)
 		}
@@ -236,12 +235,12 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 	return sendError
 }
 
-// optOutReason is the text that proves, in the ledger of consent, that a person wants nothing more.
+// optOutReason returns the text that is stored in the ledger of consent as proof of an opt-out.
 func optOutReason(code int, at time.Time) string {
 	return "non vuole messaggi di marketing (codice Meta " + strconv.Itoa(code) + ", " + at.UTC().Format(time.RFC3339) + ")"
 }
 
-// noteTime bounds how long noteNames delays an outcome. A name that is lost comes again with the next answer.
+// noteTime limits how long noteNames delays an outcome. If a name is not stored, the next answer contains it again.
 const noteTime = time.Second
 
 func offline() *puntuale.SendError {

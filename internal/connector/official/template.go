@@ -12,25 +12,25 @@ import (
 	"puntuale"
 )
 
-// How often templates are read, and how much of a list.
+// Limits for reading the list of templates.
 const (
 	syncEvery   = time.Hour
-	syncSoonest = 5 * time.Minute // never more often, because Meta counts such calls
+	syncSoonest = 5 * time.Minute // the shortest time between two reads, because Meta limits such requests
 	pageSize    = "100"
-	pagesMost   = 60 // a business has 6,000 templates at most
+	pagesMost   = 60 // enough for 6,000 templates, the most that a business may have
 )
 
-// Why templates cannot be read, and what is known about a template that must wait.
+// Reasons why templates cannot be read, or why messages with a template must wait.
 const (
 	reasonNoAccount    puntuale.ReasonCode = "official.no_account"
 	reasonOtherAccount puntuale.ReasonCode = "official.other_account"
 	reasonNoManagement puntuale.ReasonCode = "official.no_right_to_manage"
-	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: the state in Meta's words
+	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: the state, as Meta names it
 	reasonTomorrow     puntuale.ReasonCode = "official.not_before_24_hours"
 )
 
 // syncTemplates reads the templates of the session's business. It does nothing if the keys name no business, or if the
-// templates were read in the last syncEvery.
+// templates were read less than syncEvery ago.
 func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.OfficialKeys, now time.Time) error {
 	if k.BusinessAccountID == "" || !a.syncDue(now) {
 		return nil
@@ -56,7 +56,7 @@ func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.Of
 
 var errOtherAccount = errors.New("the number is not one of the business's")
 
-// readTemplates reads all templates of a business that has the number.
+// readTemplates reads all templates of a business. It returns an error if the number does not belong to the business.
 func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) ([]puntuale.NetworkTemplate, error) {
 	path := url.PathEscape(k.BusinessAccountID)
 	mine := false
@@ -80,7 +80,7 @@ func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) 
 	return all, err
 }
 
-// pages reads a list to its end, entry by entry.
+// pages requests all pages of a list, and calls take for each entry.
 func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
 	after := ""
 	for range pagesMost {
@@ -103,7 +103,7 @@ func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, 
 		for _, entry := range page.Data {
 			take(entry)
 		}
-		// Only the cursor is used, and not the address of the next page. Otherwise the answer could make the connector
+		// Use only the cursor of the next page, not its address. With the address, the answer could make the connector
 		// send the token to any host.
 		if after = page.Paging.Cursors.After; page.Paging.Next == "" || after == "" {
 			return nil
@@ -112,7 +112,7 @@ func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, 
 	return errors.New("a list of Meta's does not end")
 }
 
-// metaTemplate is a template as Meta lists it.
+// metaTemplate is a template in Meta's list.
 type metaTemplate struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -143,13 +143,13 @@ func (t metaTemplate) template() puntuale.NetworkTemplate {
 	return out
 }
 
-// statusOf reads a template's state from the list or from an event. A template that Meta restored, or only warned
+// statusOf parses a template's state, from the list or from an event. A template that Meta restored, or only warned
 // about, is approved.
 func statusOf(text string) puntuale.TemplateStatus {
 	switch text = strings.ToUpper(word(text)); text {
 	case "REINSTATED", "FLAGGED", "UNARCHIVED", "UNPAUSED":
 		return puntuale.TemplateApproved
-	case "LOCKED", "UNLOCKED": // this event says who may edit the template, not whether it may be sent
+	case "LOCKED", "UNLOCKED": // the event is about who may edit the template, not about sending
 		return ""
 	}
 	return puntuale.TemplateStatus(text)
@@ -162,10 +162,10 @@ func reasonOf(text string) string {
 	return text
 }
 
-// languageOf writes a language as Meta's lists do, with an underscore. Webhooks may write a hyphen.
+// languageOf returns a language with an underscore, as in Meta's lists. Webhooks may use a hyphen.
 func languageOf(text string) string { return strings.ReplaceAll(word(text), "-", "_") }
 
-// word is a short text of Meta that can be stored.
+// word returns a text from Meta in a form that can be stored, at most about 600 bytes long.
 func word(text string) string { return storable(clip(text, 600)) }
 
 // explainTemplates returns why templates cannot be read.
@@ -181,8 +181,8 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	return e.withCode(reason)
 }
 
-// usable returns why a template must not be used now. It returns nil if the template may be used, or if nothing is
-// known about it.
+// usable returns why a template must not be used now. It returns nil if the template may be used, or if its state is
+// unknown.
 func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) error {
 	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
 		return refusal

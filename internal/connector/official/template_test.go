@@ -19,7 +19,7 @@ func (w *world) test() {
 	}
 }
 
-// templates returns the stored templates, and how reading them ended.
+// templates returns the stored templates, and the result of the last read.
 func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.NetworkTemplate) {
 	w.t.Helper()
 	about, all, _, err := w.c.NetworkTemplates(w.t.Context(), w.session, puntuale.Page{Limit: 1000})
@@ -33,8 +33,8 @@ func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.Netw
 	return about, byName
 }
 
-// TestTemplatesAreRead: the whole list is read, page by page, with the placeholders. It is read each hour, and whenever
-// a person asks.
+// TestTemplatesAreRead: the connector reads the whole list, page by page, with the placeholders. It reads the list each
+// hour, and when a person tests the session.
 func TestTemplatesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -68,7 +68,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	if got := kept["promemoria en_US"]; got.Status != puntuale.TemplateRejected || got.Reason != "SCAM" || got.Named {
 		t.Errorf("kept %+v", got)
 	}
-	// A template that is no longer in Meta's list is deleted in the store, too. The list is read again each hour.
+	// A template that is no longer in Meta's list is also deleted in the store, at the next hourly read.
 	listed := w.peer.Listed()
 	w.peer.SetTemplates(w.number.Account, full)
 	w.advance(time.Hour, true)
@@ -76,12 +76,12 @@ func TestTemplatesAreRead(t *testing.T) {
 	if _, kept = w.templates(); kept["altro_1 it"].Status != puntuale.TemplateDeleted || kept["promemoria it"].Status != puntuale.TemplateApproved || w.peer.Listed() == listed {
 		t.Errorf("kept %+v", kept)
 	}
-	if faults := w.peer.Faults(); len(faults) > 0 { // the connector does not follow the address of the next page
+	if faults := w.peer.Faults(); len(faults) > 0 { // the peer reports a fault if the connector follows the address of the next page
 		t.Errorf("%v", faults)
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number still sends, and the session's detail gives the reason in plain words.
+// TestTemplatesThatCannotBeRead: the number can still send. The session's detail explains the reason in plain words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -106,7 +106,7 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 				test.number(&n)
 			case test.list != nil:
 				w.peer.List(func() graphtest.Reply { return *test.list })
-			default: // the token may see the business, but the number belongs to another business
+			default: // the token may see the business, but the number belongs to another one
 				elsewhere := graphtest.NewNumber("102")
 				elsewhere.Token, elsewhere.Secret = n.Token, n.Secret
 				w.peer.Set(elsewhere)
@@ -127,8 +127,8 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestTemplateStates: Meta gives a template's state in the list or by webhook. Messages with the template then leave,
-// wait, or fail with the reason, and Meta is not asked.
+// TestTemplateStates: a template's state comes in the list or by webhook. Messages with the template then leave, wait,
+// or fail with the reason. For messages that wait or fail, no request goes to Meta.
 func TestTemplateStates(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -140,7 +140,7 @@ func TestTemplateStates(t *testing.T) {
 		at := w.clock.Now()
 		for _, step := range []struct {
 			event, reason string
-			kind          puntuale.SendErrorKind // 0: the message leaves
+			kind          puntuale.SendErrorKind // 0: the message must leave
 			says          string
 		}{
 			{"PAUSED", "NONE", puntuale.Deferred, "Template in pausa per bassa qualità"},
@@ -150,12 +150,12 @@ func TestTemplateStates(t *testing.T) {
 			{"IN_APPEAL", "", puntuale.Deferred, "Template respinto da WhatsApp, ricorso in corso"},
 			{"FLAGGED", "", 0, ""},
 			{"DISABLED", "", puntuale.Final, "Template disattivato per bassa qualità"},
-			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // the event LOCKED says only who may edit the template, so the template stays disabled
+			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // LOCKED is about who may edit the template, so the template stays disabled
 			{"REINSTATED", "", 0, ""},
 			{"LIMIT_EXCEEDED", "", puntuale.Deferred, "Troppi template nell'account WhatsApp Business"},
 			{"PENDING_DELETION", "", puntuale.Final, "Template eliminato su WhatsApp"},
 			{"DELETED", "", puntuale.Final, "Template eliminato su WhatsApp"},
-			{"ARCHIVED", "", 0, ""}, // Meta decides whether an archived template may be sent
+			{"ARCHIVED", "", 0, ""}, // the message is sent, because Meta decides whether an archived template may be used
 		} {
 			w.clock.Advance(time.Minute)
 			at = w.clock.Now()
@@ -164,7 +164,7 @@ func TestTemplateStates(t *testing.T) {
 			} else {
 				one.Status = step.event
 			}
-			w.peer.SetTemplates(w.number.Account, one, two) // the connector may read the list between the steps
+			w.peer.SetTemplates(w.number.Account, one, two) // because the connector may read the list between the steps
 			w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", step.event, step.reason, at))
 			asked := w.peer.Asked()
 			_, err := w.send(person, approved("uno"))
@@ -181,7 +181,7 @@ func TestTemplateStates(t *testing.T) {
 			}
 			w.must(person, approved("due"))
 		}
-		// An older or repeated event changes nothing. Quality and category say nothing about the state.
+		// An older or repeated event changes nothing. An event about quality or category does not change the state.
 		w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", "PAUSED", "", at.Add(-10*time.Second)))
 		one.Quality, one.Category = map[string]any{"score": "RED"}, "MARKETING"
 		w.peer.SetTemplates(w.number.Account, one, two)
@@ -191,16 +191,15 @@ func TestTemplateStates(t *testing.T) {
 		if got := kept["uno it"]; got.Status != "ARCHIVED" || got.Quality != "RED" || got.Category != "MARKETING" {
 			t.Errorf("kept %+v", got)
 		}
-		// One event is for a template that no list has shown, with a language as webhooks write it. The other is for
-		// another business.
+		// The first event is about a template that no list contained, with a language as webhooks write it. The second
+		// event is about another business.
 		w.deliver(w.peer.TemplateEvent(w.number.Account, "nuovo", "en-US", "PAUSED", "", at))
 		w.deliver(w.peer.TemplateEvent("999", "uno", "it", "PAUSED", "", at))
 		_, kept = w.templates()
 		if kept["nuovo en_US"].Status != puntuale.TemplatePaused || kept["uno it"].Status != "ARCHIVED" || len(kept) != 3 {
 			t.Errorf("kept %+v", kept)
 		}
-		// After a refusal the connector reads the list again, because the list says whether the template may be used
-		// again.
+		// After a refusal the connector reads the list again. The list shows whether the template may be used again.
 		w.clock.Advance(10 * time.Minute)
 		gone := graphtest.NewTemplate("due", "x")
 		gone.Status = "DISABLED"
@@ -219,8 +218,8 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 	w.refused(err, kind)
 }
 
-// TestMarketingRests: after Meta refused marketing to a person, the person gets no marketing for 24 hours. Other
-// messages leave as before.
+// TestMarketingRests: after Meta refused marketing to a person, no marketing to that person leaves for 24 hours. Other
+// messages still leave.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"an answer", "a webhook"} {
@@ -252,8 +251,8 @@ func TestMarketingRests(t *testing.T) {
 	}
 }
 
-// TestTemplateContents: headers with text, media and a location, bodies with numbered and named placeholders, buttons
-// of each kind.
+// TestTemplateContents sends templates with all kinds of parts. These are headers with text, media or a location,
+// bodies with numbered or named placeholders, and each kind of button.
 func TestTemplateContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -286,7 +285,7 @@ func TestTemplateContents(t *testing.T) {
 	}
 }
 
-// componentsOf returns the components of a template as one short text.
+// componentsOf returns a template's components as one short text.
 func componentsOf(t *graphtest.Template) string {
 	var out []string
 	for _, c := range t.Components {
@@ -313,7 +312,7 @@ func componentsOf(t *graphtest.Template) string {
 	return strings.Join(out, " ")
 }
 
-// TestOneAppOfManyNumbers: an app has one webhook. Its deliveries reach each session that has the app's secret, and no other.
+// TestOneAppOfManyNumbers: an app has one webhook. Each delivery reaches only the sessions with the app's secret.
 func TestOneAppOfManyNumbers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -338,7 +337,8 @@ func TestOneAppOfManyNumbers(t *testing.T) {
 				t.Errorf("number %s: a window until %v, %v", number, windowEnd, err)
 			}
 		}
-		// The peer signs with the first number's secret. The second number has the same secret.
+		// The peer signs with the first number's secret. The second number has the same secret, and the third has
+		// another one.
 		hears("101", w.session, true)
 		hears("102", second, true)
 		hears("103", third, false)

@@ -8,17 +8,17 @@ import (
 	"puntuale"
 )
 
-// unreachableFor is how long the connector sends nothing to a person that Meta could not reach. If the person writes,
-// the wait ends.
+// unreachableFor is how long the connector sends nothing to a person that Meta could not reach. The wait ends earlier
+// if the person writes.
 const unreachableFor = 24 * time.Hour
 
-// unreachable has the persons that Meta says it cannot reach. Its methods may be called by many goroutines at once.
+// unreachable contains the persons that Meta could not reach. Its methods may be called by many goroutines at once.
 type unreachable struct {
 	mu  sync.Mutex
 	all map[string]refusedSend
 }
 
-// refusedSend is the send error of a message to an unreachable person, and when Meta gave it.
+// refusedSend is the send error of a message to an unreachable person, with its time.
 type refusedSend struct {
 	at      time.Time
 	refusal *puntuale.SendError
@@ -38,8 +38,8 @@ func (u *unreachable) note(to string, at time.Time, refusal *puntuale.SendError,
 	}
 }
 
-// refusalFor returns why nothing is sent to a person now. It returns nil if Meta's refusal is older than unreachableFor, or
-// if the person wrote since then.
+// refusalFor returns the send error of a person to which nothing is sent now. It returns nil if the refusal is older
+// than unreachableFor, or if the person wrote after it.
 func (u *unreachable) refusalFor(to string, wrote, now time.Time) *puntuale.SendError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

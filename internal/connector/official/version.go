@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// DefaultVersion of the Graph API.
+// DefaultVersion is the version of the Graph API that the connector uses by default.
 const DefaultVersion = "v25.0"
 
 var versionShape = regexp.MustCompile(`^v[1-9][0-9]{0,2}\.[0-9]{1,2}$`)
 
-// ValidVersion reports whether a text is the name of a version.
+// ValidVersion reports whether a text has the form of a version, such as v25.0.
 func ValidVersion(text string) bool { return versionShape.MatchString(text) }
 
-// versionEnds says until when Meta answers each version. A version without a known end is not in the table. (Changelog
-// of the Graph API, September 2026.)
+// versionEnds contains the time at which each version stops working. It has no entry for versions without a known end.
+// (Changelog of the Graph API, September 2026.)
 var versionEnds = map[string]time.Time{
 	"v20.0": date(2026, time.September, 24),
 	"v21.0": date(2027, time.January, 21),
@@ -29,10 +29,10 @@ func date(year int, month time.Month, day int) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// endsSoon is how long before a version's end the warnings begin.
+// endsSoon is how long before a version's end WarnOfVersion begins to warn.
 const endsSoon = 90 * 24 * time.Hour
 
-// WarnOfVersion says when a version of the Graph API ended, or soon will.
+// WarnOfVersion logs when a version of the Graph API ended, or that it will end soon.
 func WarnOfVersion(log *slog.Logger, version string, now time.Time) {
 	ends, known := versionEnds[version]
 	switch {

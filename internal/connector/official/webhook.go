@@ -19,16 +19,16 @@ import (
 
 // Limits of one delivery.
 const (
-	webhookMost = 3 << 20          // bytes: Meta's own bound
-	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
-	keysKept    = time.Second      // keys stay in memory, so that a burst of deliveries reads them once
+	webhookMost = 3 << 20          // bytes; the largest body that Meta sends
+	webhookWait = 10 * time.Second // how long storing a delivery on disk may take
+	keysKept    = time.Second      // how long keys stay in memory, so that many deliveries at once read them only once
 	keysMost    = 10_000
 )
 
-// signatureHeader is the header whose signature proves that Meta made a delivery.
+// signatureHeader is the header with the signature that proves that Meta sent a delivery.
 const signatureHeader = "X-Hub-Signature-256"
 
-// signatureOf reads the hash that the header shows.
+// signatureOf returns the hash in the header. It returns false if the header has another form.
 func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
 	text, begins := strings.CutPrefix(header, "sha256=")
 	if !begins || len(text) != 2*len(hash) {
@@ -38,13 +38,13 @@ func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
 	return hash, err == nil
 }
 
-// challengeShape is the form of the text that the answer must repeat to Meta. It is usually a number.
+// challengeShape matches the text that the server must repeat to Meta. The text is usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// Webhook answers at [puntuale.OfficialWebhooks], on any node. It answers a delivery once all of it is on disk; until
-// then Meta repeats it. A forged delivery and a delivery for an unknown session get the same status. The body of a
-// delivery for an unknown session is not read. The server that mounts the handler limits the number of requests and
-// their memory.
+// Webhook is the handler of [puntuale.OfficialWebhooks], on any node. It answers a delivery after it stored all of it
+// on disk. Without that answer Meta repeats the delivery. A forged delivery and a delivery for an unknown session get
+// the same status. The body of a delivery for an unknown session is not read. The server that mounts the handler limits
+// the number of requests and their memory.
 type Webhook struct {
 	c *Connector
 
@@ -52,20 +52,20 @@ type Webhook struct {
 	kept map[puntuale.SessionID]keptKeys
 }
 
-// keptKeys are a session's keys as they were at most keysKept ago.
+// keptKeys are a session's keys in memory. They are used for at most keysKept.
 type keptKeys struct {
 	client puntuale.ClientID
 	keys   *puntuale.OfficialKeys // nil: none
 	read   time.Time
 }
 
-// NewWebhook returns the handler. It also works for sessions that are not open on this node.
+// NewWebhook returns the handler. The handler also serves sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook {
 	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
 
-// Expects reports whether a request may be Meta's: it names a session that has keys, and a POST has a signature of the
-// right form. It does not read the body. Only the body's signature proves that the request is Meta's.
+// Expects reports whether a request may be from Meta. The request must name a session that has keys. A POST must also
+// have a signature of the right form. Expects does not read the body, so it does not check the signature.
 func (h *Webhook) Expects(r *http.Request) bool {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
 	_, shown := signatureOf(r.Header.Get(signatureHeader))
@@ -85,7 +85,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verify answers Meta's question whether the address is ours.
+// verify answers the request with which Meta checks that the address is ours.
 func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
 	q := r.URL.Query()
@@ -102,14 +102,14 @@ func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deliver takes one delivery, and returns the status of the answer.
+// deliver stores one delivery, and returns the HTTP status of the answer.
 func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	at, keys, err := h.session(r.Context(), r.URL.Path)
 	if err != nil {
 		return http.StatusServiceUnavailable
 	}
 	signature, shown := signatureOf(r.Header.Get(signatureHeader))
-	if keys.AppSecret == "" || !shown { // a body that cannot be verified is not read
+	if keys.AppSecret == "" || !shown { // the body is not read, because it could not be verified
 		return http.StatusUnauthorized
 	}
 	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
@@ -146,7 +146,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusOK
 }
 
-// readBody reads a body if Config has no ReadBody.
+// readBody is the default of Config.ReadBody.
 func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -155,8 +155,8 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 	return body, err
 }
 
-// noteStored notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
-// is on disk.
+// noteStored adds a report's aliases to memory, and makes the open session check changed templates. It runs after the
+// report was stored on disk.
 func (c *Connector) noteStored(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
@@ -167,8 +167,8 @@ func (c *Connector) noteStored(t *sessionReport) {
 	}
 }
 
-// concerned names the sessions of a number, or of a business if number is "". An app has one webhook for all its
-// numbers. So a delivery that is signed with the app's secret is trusted for all sessions that have this secret.
+// concerned returns the sessions of a number, or of a business if number is "". An app has one webhook for all its
+// numbers. So a delivery that the app's secret signed is accepted for all sessions with this secret.
 func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.OfficialKeys, number, account string) ([]origin, error) {
 	if number == keys.PhoneNumberID && number != "" {
 		return []origin{at}, nil
@@ -198,8 +198,8 @@ type origin struct {
 	client  puntuale.ClientID
 }
 
-// session finds the session that a path names, with its keys. For a session that does not exist or has no keys, the keys
-// are empty, and no signature fits them.
+// session returns the session in a path, with its keys. If the session does not exist or has no keys, the returned keys
+// are empty, and no signature matches them.
 func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.OfficialKeys, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](strings.TrimPrefix(path, puntuale.OfficialWebhooks))
 	if err != nil {
@@ -241,15 +241,15 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	return kept, nil
 }
 
-// signed reports whether the sender of the body has the app's secret. body must be exactly the bytes that came. If
-// secret is "", signed returns false, after the same work.
+// signed reports whether the sender of the body has the app's secret. body must be the exact bytes of the request. If
+// secret is "", signed returns false after the same work.
 func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return hmac.Equal(given[:], mac.Sum(nil)) && secret != ""
 }
 
-// equalSecrets compares two texts in a time that reveals nothing about them.
+// equalSecrets compares two texts. The time it needs reveals nothing about the texts.
 func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -30,7 +30,7 @@ func onBoth(t *testing.T, test func(t *testing.T, d storetest.Driver)) {
 	}
 }
 
-// stored makes a message and its intent as the dispatcher would, and sends it. No outcome is recorded.
+// stored makes a message with an intent, as the dispatcher would, and sends the message. It records no outcome.
 func (w *world) stored(phone string) (puntuale.MessageID, graphtest.Taken, int64) {
 	w.t.Helper()
 	run := w.c.Run(phone, w.clock.Now(), 1)
@@ -67,8 +67,8 @@ func (w *world) deliver(body []byte) {
 	}
 }
 
-// TestWebhooksInDisorder delivers statuses shuffled, ten times each, up to a week late, and from many goroutines. Some
-// messages had an answer; for the others the answer was lost.
+// TestWebhooksInDisorder delivers statuses in random order, ten times each, a week late, from many goroutines. For half
+// of the messages Meta's answer was lost.
 func TestWebhooksInDisorder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -129,8 +129,8 @@ func TestWebhooksInDisorder(t *testing.T) {
 	})
 }
 
-// TestWebhooksThatSayNothing: deliveries that this server cannot use get status 200 and have no effect. They are about
-// unknown messages, other numbers or sessions, unknown fields or unreadable parts.
+// TestWebhooksThatSayNothing: a delivery that this server cannot use gets status 200 and has no effect. Such a delivery
+// concerns an unknown message, another number or session, or an unknown field, or it cannot be decoded.
 func TestWebhooksThatSayNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -182,7 +182,7 @@ func TestWebhooksThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOfPeople: a person's message or call opens their window, and their opt-out changes the ledger of consent.
+// TestWebhookOfPeople: a person's message or call opens the person's window. An opt-out changes the ledger of consent.
 func TestWebhookOfPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -210,9 +210,9 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(true)
 	w.deliver(resume)
 	withdrawn(false)
-	w.deliver(stop) // the same delivery once more, late
+	w.deliver(stop) // the same delivery again, and late
 	withdrawn(false)
-	// A later failure that reports the same opt-out, with proof.
+	// A later failure reports the same opt-out, with another proof.
 	id, taken, token := w.stored(person)
 	w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.deliver(w.peer.Status(taken, "failed", now, 131050))
@@ -224,8 +224,8 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(false)
 }
 
-// TestLateFailureHolds: if a status reports a failure that must hold the number, the open session holds the number. A
-// failure that is too old does not.
+// TestLateFailureHolds: a status with a failure pauses the number if the code requires a pause and the session is open.
+// A failure that is too old does not pause the number.
 func TestLateFailureHolds(t *testing.T) {
 	t.Parallel()
 	for code, state := range map[int]puntuale.LinkState{131042: puntuale.LinkLinked, 190: puntuale.LinkUnlinked} {
@@ -244,7 +244,7 @@ func TestLateFailureHolds(t *testing.T) {
 	}
 }
 
-// TestForged: without the app's secret nothing is trusted. Every fault gets the same answer, and a body that is too
+// TestForged: without the app's secret no delivery is accepted. Every fault gets the same answer. A body that is too
 // large is not read.
 func TestForged(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func TestForged(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
-	// Replaced keys take effect within a second. Keys that were removed are never accepted again.
+	// New keys take effect within a second. After that the replaced keys are never accepted again.
 	w.number.Secret = "new"
 	if err := w.c.SetKeys(t.Context(), w.session, w.seal(w.session, w.number)); err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestWebhookUnkept: Meta repeats a delivery that could not be stored.
+// TestWebhookUnkept: if a delivery could not be stored, Meta repeats it.
 func TestWebhookUnkept(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("the disk is full")

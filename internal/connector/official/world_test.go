@@ -27,10 +27,10 @@ import (
 
 const waitMost = 20 * time.Second
 
-// The Italian and the English sentence of a reason. People read the Italian one, programs the English one.
+// These functions return the Italian and the English sentence of a reason. People read Italian, and programs English.
 var italian, english = catalogue.Italian.Sentence, catalogue.Message
 
-// world is a connector with one open session, on a real store, connected to the peer.
+// world contains a connector with one open session, a real store, and the peer.
 type world struct {
 	t       testing.TB
 	w       *storetest.World
@@ -112,7 +112,7 @@ func (w *world) newSession(n graphtest.Number) puntuale.SessionID {
 	return id
 }
 
-// open opens a session and waits until it was looked at.
+// open opens a session and waits until its first status check ended.
 func (w *world) open(id puntuale.SessionID) {
 	w.t.Helper()
 	s, err := w.c.Tenant.Session(context.Background(), id)
@@ -131,7 +131,7 @@ func (w *world) told() int {
 	return len(w.reports)
 }
 
-// last is the latest report.
+// last returns the latest report.
 func (w *world) last() puntuale.LinkReport {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +155,7 @@ func (w *world) until(what string, condition func() bool) {
 	}
 }
 
-// advance moves the clock on, and waits until the session is online or offline, as asked.
+// advance moves the clock forward, and waits until the session is online or offline, according to online.
 func (w *world) advance(d time.Duration, online bool) {
 	w.t.Helper()
 	if err := w.clock.Waiting(w.within(), 1); err != nil {
@@ -171,7 +171,7 @@ func (w *world) within() context.Context {
 	return ctx
 }
 
-// wrote opens the window of a person.
+// wrote opens a person's window, as if the person had written.
 func (w *world) wrote(phones ...string) {
 	w.t.Helper()
 	var all []puntuale.TakenMessage
@@ -184,7 +184,7 @@ func (w *world) wrote(phones ...string) {
 	}
 }
 
-// envelope is a new message.
+// envelope returns an envelope with a new message id.
 func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 	}
 }
 
-// send prepares and sends.
+// send prepares and sends a message.
 func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error) {
 	w.t.Helper()
 	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
@@ -219,7 +219,8 @@ func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
 	return last
 }
 
-// refused fails the test unless err is a send error of this kind, which proves that a message did not reach Meta.
+// refused fails the test unless err is a send error of this kind. Such an error proves that the message did not reach
+// Meta.
 func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendError {
 	w.t.Helper()
 	e := puntuale.AsSendError(err)
@@ -231,16 +232,16 @@ func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendEr
 
 func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 
-// approved is a content with an approved template.
+// approved returns a content with an approved template.
 func approved(name string) puntuale.Content {
 	return puntuale.Content{Text: "testo", Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
 }
 
-// files is a source of media. Each file's text names its address. Its type follows from the extension.
+// files is a source of media. Each file's text contains its address. Its type follows from the extension.
 type files struct {
 	mu      sync.Mutex
-	kinds   map[string]string // types by extension, where they are not the usual ones
-	size    int64             // the size of the next files; 0: as long as their text
+	kinds   map[string]string // types by extension, if they differ from the usual ones
+	size    int64             // the size of the next files; 0: the length of their text
 	plain   bool              // files with the extension ogg are not Opus
 	fetched int
 	limits  []int64
@@ -275,13 +276,13 @@ type readCloser struct{ io.ReadSeeker }
 
 func (readCloser) Close() error { return nil }
 
-// addressOf returns the address from which a file at Meta came. The test's files hold their own address.
+// addressOf returns the address from which a file at Meta came, because each file of these tests contains its address.
 func addressOf(f graphtest.File) string {
 	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
 	return strings.TrimRight(address, "\x00")
 }
 
-// messageOf returns the message id that the callback of a taken message names.
+// messageOf returns the message id in the callback of an accepted message.
 func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
 	t.Helper()
 	text, _, _ := strings.Cut(m.Message.Token, ".")
@@ -292,7 +293,7 @@ func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
 	return puntuale.MessageID(id)
 }
 
-// messageMark stands for a keyed hash.
+// messageMark is a readable text instead of a keyed hash.
 func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 	return fmt.Sprint(client, session, chat, id)
 }

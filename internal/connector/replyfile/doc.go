@@ -1,3 +1,3 @@
-// Package replyfile fetches the files that come with replies. A file is on disk, whole and checked, before the first byte of it
-// is shown. The files of linked numbers are encrypted. The message holds their keys, so any node can open them.
+// Package replyfile fetches the files of replies. A whole file is on disk and checked before its first byte is shown.
+// The files of linked numbers are encrypted. Each message contains its file's key, so any node can open the file.
 package replyfile

@@ -19,7 +19,7 @@ import (
 	"puntuale"
 )
 
-// Kinds of encrypted files. Each has keys of its own.
+// Kinds of encrypted files. Each kind derives its keys in its own way.
 const (
 	Image    = "image"
 	Video    = "video"
@@ -31,45 +31,44 @@ var keyNames = map[string]string{
 	Image: "WhatsApp Image Keys", Video: "WhatsApp Video Keys", Audio: "WhatsApp Audio Keys", Document: "WhatsApp Document Keys",
 }
 
-// EncryptedFile is a file that WhatsApp keeps, described as in a message. Its JSON form is the Ref of a
+// EncryptedFile describes a file that WhatsApp stores, as a message does. Its JSON form is the Ref of a
 // [puntuale.ReplyMedia].
 type EncryptedFile struct {
-	Kind    string `json:"kind"` // stickers are images
+	Kind    string `json:"kind"` // stickers have the kind image
 	URL     string `json:"url,omitempty"`
-	Path    string `json:"path,omitempty"` // the path at WhatsApp's common host; "": use URL
+	Path    string `json:"path,omitempty"` // the path at WhatsApp's common host; "": URL applies
 	Key     []byte `json:"key"`
 	Hash    []byte `json:"hash,omitempty"`     // SHA-256 of the file
 	EncHash []byte `json:"enc_hash,omitempty"` // SHA-256 of the encrypted file
 }
 
-// Ref is the JSON form. It is nil for a file that can never be opened, because its key or its address is missing.
+// Ref returns the JSON form. It returns nil if the file cannot be opened, because its key or its address is missing.
 func (e EncryptedFile) Ref() []byte {
 	if len(e.Key) == 0 || e.URL == "" && e.Path == "" {
 		return nil
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // texts and bytes always marshal
+		panic(err) // texts and bytes can always be encoded
 	}
 	return text
 }
 
-// Opener opens encrypted files by the Ref of their media. Any node can do it, without the session's connection.
+// Opener opens encrypted files by the Ref of their media. Any node can open them, without the session's connection.
 type Opener struct {
 	Via    http.RoundTripper
-	Folder string // where files are while they are open; "": the system's folder for temporary files
+	Folder string // where files are stored while they are open; "": the system's folder for temporary files
 }
 
-// host keeps media for all of WhatsApp's users.
+// host stores the media of all WhatsApp users.
 const host = "mmg.whatsapp.net"
 
-// hosts is the ending of the names of all of WhatsApp's hosts. Other hosts get no request, even if a gateway reports
-// them.
+// hosts is the end of the names of WhatsApp's hosts. No other host gets a request, even if a gateway reports it.
 const hosts = ".whatsapp.net"
 
 var errNoAddress = errors.New("the file has no address at WhatsApp")
 
-// address is where the encrypted file is.
+// address returns the address of the encrypted file.
 func (e EncryptedFile) address() (string, error) {
 	address := e.URL
 	if e.Path != "" {
@@ -86,7 +85,7 @@ func (e EncryptedFile) address() (string, error) {
 	return u.String(), nil
 }
 
-// OpenMedia returns the decrypted file. Codes: gone, unavailable, too_large.
+// OpenMedia fetches and decrypts a file. Codes: gone, unavailable, too_large.
 func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	var e EncryptedFile
 	if len(m.Ref) == 0 || json.Unmarshal(m.Ref, &e) != nil || keyNames[e.Kind] == "" || len(e.Key) == 0 {
@@ -117,7 +116,7 @@ func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.Re
 	return f, nil
 }
 
-// macSize is how many bytes of an HMAC stand at the end of an encrypted file.
+// macSize is how many bytes of an HMAC are at the end of an encrypted file.
 const macSize = 10
 
 func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
@@ -128,7 +127,7 @@ func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
 	return all[:16], all[16:48], all[48:80], nil
 }
 
-// decrypt checks a fetched file and returns it decrypted.
+// decrypt checks a fetched file, and returns a reader of the decrypted file.
 func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFile, error) {
 	damaged := func(damage string) error { return Unavailable(errors.New("the file " + damage)) }
 	length := s.size - macSize
@@ -154,8 +153,8 @@ func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFi
 	if err != nil {
 		return nil, fmt.Errorf("decrypt a file: %w", err)
 	}
-	// The last byte of the decrypted file says how many bytes at the end are padding.
-	last := make([]byte, 2*aes.BlockSize) // two blocks, because decrypting the last one needs the one before
+	// The last byte of the decrypted file is the number of bytes of padding at its end.
+	last := make([]byte, 2*aes.BlockSize) // two blocks, because decrypting a block needs the block before it
 	if length == aes.BlockSize {
 		copy(last, iv)
 		_, err = s.ReadAt(last[aes.BlockSize:], 0)
@@ -194,12 +193,12 @@ type decryptedFile struct {
 	io.Closer
 }
 
-// decryptReader decrypts whole blocks as they are read.
+// decryptReader decrypts whole blocks while its caller reads.
 type decryptReader struct {
 	from io.Reader
 	mode cipher.BlockMode
 	buf  [32 << 10]byte
-	rest []byte // the part of buf that is decrypted and not read yet
+	rest []byte // the decrypted part of buf that the caller has not read yet
 }
 
 func (d *decryptReader) Read(p []byte) (int, error) {

@@ -14,39 +14,39 @@ import (
 // Most is the largest file that is fetched, in bytes.
 const Most = 100 << 20
 
-// IsGone says that the network no longer has the file.
+// IsGone returns an error with the code gone: the network no longer has the file.
 func IsGone(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
 }
 
-// Unavailable says that the file cannot be had now.
+// Unavailable returns an error with the code unavailable: the file cannot be fetched now.
 func Unavailable(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), Err: err}
 }
 
-// tooLarge says that the file is larger than Most.
+// tooLarge returns an error with the code too_large: the file is larger than Most.
 func tooLarge() error {
 	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultMediaTooLarge)}
 }
 
-// spool is a fetched file on disk. It has no name any more, so a crash leaves nothing behind.
+// spool is a fetched file on disk. Its name is removed while it is open, so a crash leaves no file behind.
 type spool struct {
 	*os.File
-	named bool // this system cannot remove the name of an open file
+	named bool // the file still has its name, because this system cannot remove the name of an open file
 	size  int64
 	sum   [sha256.Size]byte
 }
 
-// fetch makes a request and stores the body of the answer in a folder, "" for the system's. Codes: gone, unavailable,
-// too_large.
+// fetch sends a request and stores the body of the answer in a folder. "" is the system's folder for temporary files.
+// Codes: gone, unavailable, too_large.
 func fetch(via http.RoundTripper, r *http.Request, folder string, maxBytes int64) (_ *spool, err error) {
 	answer, err := via.RoundTrip(r) // the transport follows no redirect
 	if err != nil {
-		return nil, Unavailable(errors.New("the network's server cannot be reached")) // the error's text would contain the address
+		return nil, Unavailable(errors.New("the network's server cannot be reached")) // err is left out, because its text would contain the address
 	}
 	defer answer.Body.Close()
 	switch code := answer.StatusCode; {
-	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // addresses of WhatsApp's files expire
+	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // the addresses of WhatsApp's files expire
 		return nil, IsGone(fmt.Errorf("the network's server answered %d", code))
 	case code != http.StatusOK:
 		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
@@ -87,8 +87,8 @@ func (s *spool) Close() error {
 	return err
 }
 
-// Fetch makes a request for a file that is not encrypted. sum is the file's SHA-256 hash, or nil if it is not known.
-// Codes: gone, unavailable, too_large.
+// Fetch requests a file that is not encrypted, and stores it in a folder. sum is the file's SHA-256 hash, or nil if the
+// hash is not known. Codes: gone, unavailable, too_large.
 func Fetch(via http.RoundTripper, r *http.Request, folder string, sum []byte) (*puntuale.ReplyFile, error) {
 	s, err := fetch(via, r, folder, Most)
 	if err != nil {

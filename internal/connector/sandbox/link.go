@@ -10,18 +10,18 @@ import (
 	"puntuale"
 )
 
-// A simulated phone links a session by itself, a few seconds after the first code was shown. The times are short, so
-// that a person can watch how codes change. A phone whose number ends in EndingRefused never links.
+// A simulated phone links a session a few seconds after the first code was shown. The times are short, so that a person
+// can watch the codes change. A phone whose number ends in EndingRefused never links.
 const (
 	CodeLife   = 3 * time.Second // how long each code is shown
-	PhoneLinks = 8 * time.Second // when the phone links, counted from the first code
-	pairingMax = time.Minute     // how long a pairing waits for a phone that does not link
+	PhoneLinks = 8 * time.Second // when the phone links the session, counted from the first code
+	pairingMax = time.Minute     // how long a pairing waits for a phone
 )
 
-// links are the links of the sessions, as the simulated network knows them.
+// links contains the link of each session in the simulated network.
 type links struct {
 	report func(puntuale.LinkReport)
-	online sync.Map // the sessions that are online; each message looks here
+	online sync.Map // the sessions that are online; each send reads it
 
 	mu   sync.Mutex
 	open map[puntuale.SessionID]*simulated
@@ -29,19 +29,19 @@ type links struct {
 
 // simulated is one open session.
 type simulated struct {
-	end   context.CancelFunc // ends the pairing under way; nil: none
+	end   context.CancelFunc // ends the pairing under way; nil: no pairing
 	ended chan struct{}
 }
 
 // WithLinks returns a connector like c whose sessions can be linked and unlinked. No session is online before Open.
-// report gets each change of a link, and must not block.
+// report is called at each change of a link, and must not block.
 func (c *Connector) WithLinks(report func(puntuale.LinkReport)) *Connector {
 	with := *c
 	with.links = &links{report: report, open: map[puntuale.SessionID]*simulated{}}
 	return &with
 }
 
-// Online reports whether the session could send. Without links every session could.
+// Online reports whether the session can send. In a connector without links every session can.
 func (c *Connector) Online(session puntuale.SessionID) bool {
 	if c.links == nil {
 		return true
@@ -50,7 +50,7 @@ func (c *Connector) Online(session puntuale.SessionID) bool {
 	return online
 }
 
-// Open takes charge of a session and uses its stored link, because the simulated network keeps no keys.
+// Open opens a session in its stored link state, because the simulated network stores no keys.
 func (c *Connector) Open(session puntuale.Session) {
 	state := session.LinkOf()
 	c.links.mu.Lock()
@@ -72,7 +72,7 @@ func (c *Connector) Close(_ context.Context, session puntuale.SessionID) {
 	delete(c.links.open, session)
 }
 
-// Pair shows a code that changes each CodeLife, until the simulated phone links the session.
+// Pair shows a new code every CodeLife, until the simulated phone links the session.
 func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method puntuale.PairMethod, phone string) error {
 	c.links.endPairing(session)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,7 +91,7 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 	return nil
 }
 
-// Reconnect has nothing to do: a linked session of the simulated network is always online.
+// Reconnect does nothing, because a linked session of the simulated network is always online.
 func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
 	if !c.Online(session) {
 		return puntuale.Conflict(puntuale.FaultSessionNotLinked)
@@ -105,7 +105,7 @@ func (c *Connector) Unlink(_ context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// endPairing ends the current pairing. When it returns, the pairing reports nothing any more.
+// endPairing ends the current pairing. After endPairing returns, the pairing reports nothing.
 func (l *links) endPairing(session puntuale.SessionID) {
 	l.mu.Lock()
 	s := l.open[session]
@@ -128,7 +128,7 @@ type pairing struct {
 	began   time.Time
 }
 
-// run changes the code until the phone links, or the pairing ends.
+// run shows one code after another until the phone links the session, or the pairing ends.
 func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	defer close(ended)
 	refused := ending(p.phone) == EndingRefused
@@ -177,8 +177,8 @@ func (p *pairing) show(now time.Time) {
 	p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkPairing, Code: code, Until: now.Add(CodeLife)})
 }
 
-// number returns the number of the simulated phone. It is the number that the pairing asked for, or else a number that
-// nobody has.
+// number returns the number of the simulated phone: the number of the pairing request, or else a number that nobody
+// has.
 func (p *pairing) number() string {
 	if p.phone != "" {
 		return p.phone

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 )
 
-// reports keeps what the simulated network reported.
+// reports records the reports of the simulated network.
 type reports struct {
 	mu  sync.Mutex
 	got []puntuale.LinkReport
@@ -29,7 +29,7 @@ func (r *reports) count() int {
 	return len(r.got)
 }
 
-// after moves the clock on until there are n reports, and returns the last.
+// after moves the clock forward in steps until there are n reports, and returns the last report.
 func (r *reports) after(t *testing.T, c *clock.Fake, step time.Duration, n int) puntuale.LinkReport {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); r.count() < n; <-time.After(time.Millisecond) {
@@ -51,7 +51,7 @@ func linked(t *testing.T) (*sandbox.Connector, *clock.Fake, *reports) {
 	return c, fake, reported
 }
 
-// A session opens as it was stored. If another node began its pairing, it opens unlinked.
+// A session opens in its stored state. If its pairing began on another node, it opens unlinked.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[puntuale.LinkState]bool{
@@ -76,7 +76,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Codes change until the simulated phone uses one.
+// New codes are shown until the simulated phone uses one.
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	for method, phone := range map[puntuale.PairMethod]string{puntuale.PairQR: "", puntuale.PairCode: "+393331234567"} {
@@ -106,8 +106,7 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// A phone whose number is refused never links. A pairing that was ended, or that another one replaced, reports nothing
-// more.
+// A phone with a refused number never links. If a pairing is ended or replaced, it reports nothing more.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	c, fake, reports := linked(t)
@@ -141,7 +140,7 @@ func TestPairingEnds(t *testing.T) {
 	}
 }
 
-// A message that was claimed before the link ended does not leave.
+// If a message was claimed before the link ended, it does not leave.
 func TestSendUnlinked(t *testing.T) {
 	t.Parallel()
 	c, _, _ := linked(t)

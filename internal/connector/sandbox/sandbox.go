@@ -1,6 +1,6 @@
-// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, separate from the message rows. Like WhatsApp, it
-// shows a message once, even if it is repeated under the same connector id. Numbers with some endings misbehave on purpose, so that
-// integrators can see every outcome.
+// Package sandbox is a simulated network. It has a durable ledger of the messages that arrived, separate from the
+// message rows. Like WhatsApp, it shows a message once, even if the message is repeated under the same connector id.
+// Numbers with some endings fail on purpose, so that integrators can see every outcome.
 package sandbox
 
 import (
@@ -12,30 +12,30 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Endings of phone numbers with a meaning. Groups have none.
+// Endings of phone numbers with a special outcome. Groups have none.
 const (
 	EndingRefused = "9901" // refused for good
-	EndingTwice   = "9902" // refused at the first attempt, accepted at the next
-	EndingSlow    = "9903" // in the ledger at once, and accepted SlowAnswer later
-	EndingLost    = "9904" // in the ledger at once, and the answer is lost each time
+	EndingTwice   = "9902" // refused at the first attempt, accepted at the second
+	EndingSlow    = "9903" // in the ledger at once, but accepted only after SlowAnswer
+	EndingLost    = "9904" // in the ledger at once, but the answer is lost at each attempt
 )
 
 const (
-	// SlowAnswer is how long a slow acceptance takes, and after how long a lost answer is noticed.
+	// SlowAnswer is how long a slow acceptance takes. A lost answer is noticed after the same time.
 	SlowAnswer = 2 * time.Second
 
 	slots       = 1000
 	sendTimeout = 10 * time.Second // added to the latency
 )
 
-// A lost answer gives errLost, which is no [puntuale.SendError]: nobody can know whether the network has the message.
-// The reasons say why a message or a link failed at the simulated network.
+// Reasons why a message or a link failed at the simulated network. A lost answer gives errLost, which is not a
+// [puntuale.SendError], because nobody can know whether the network has the message.
 const (
 	reasonUnlinked     puntuale.ReasonCode = "sandbox.unlinked"
 	reasonRefused      puntuale.ReasonCode = "sandbox.refused"
-	reasonEnding       puntuale.ReasonCode = "sandbox.ending" // {1}: what the number ends in
+	reasonEnding       puntuale.ReasonCode = "sandbox.ending" // {1}: the number's ending
 	reasonDown         puntuale.ReasonCode = "sandbox.down"
-	reasonFirstAttempt puntuale.ReasonCode = "sandbox.first_attempt" // {1}: what the number ends in
+	reasonFirstAttempt puntuale.ReasonCode = "sandbox.first_attempt" // {1}: the number's ending
 	reasonAnswerLost   puntuale.ReasonCode = "sandbox.answer_lost"
 	reasonPairingOver  puntuale.ReasonCode = "sandbox.pairing_over"
 	reasonCodeUnused   puntuale.ReasonCode = "sandbox.code_unused"
@@ -43,22 +43,23 @@ const (
 
 var errLost = &puntuale.ReasonError{Reason: puntuale.Because(reasonAnswerLost)}
 
-// Connector is the way to the simulated network. Every session is online, unless it has links ([Connector.WithLinks]).
+// Connector sends to the simulated network. Every session is online, unless the connector has links
+// ([Connector.WithLinks]).
 type Connector struct {
 	ledger  puntuale.SandboxLedger
 	clock   clock.Clock
 	latency time.Duration
-	media   puntuale.MediaSource // nil: no media are fetched
+	media   puntuale.MediaSource // nil: the connector does not fetch media
 	links   *links               // nil: every session is online
 }
 
-// New returns a connector. Each message needs latency (0 or more) until it arrives. It does not fetch media.
+// New returns a connector. Each message arrives after latency (0 or more). The connector does not fetch media.
 func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration) *Connector {
 	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
 }
 
-// WithMedia returns a connector like c that fetches each message's media from source before the message may leave, as
-// the connectors of real networks do. With a nil source it fetches nothing.
+// WithMedia returns a connector like c. It fetches each message's media from source in Prepare, as the connectors of
+// real networks do. With a nil source it fetches nothing.
 func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	with := *c
 	with.media = source
@@ -71,8 +72,8 @@ func (c *Connector) Capabilities() puntuale.Capabilities {
 	}
 }
 
-// Prepare checks that the media can be fetched, if the connector has a source for them. The simulated network shows the
-// address itself.
+// Prepare checks that the media can be fetched, if the connector has a source of media. The simulated network shows
+// only the media's address.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	if err := ctx.Err(); err != nil {
 		return puntuale.Prepared{}, err
@@ -82,12 +83,12 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		if err != nil {
 			return puntuale.Prepared{}, err
 		}
-		_ = m.Close() // it was only read from
+		_ = m.Close() // the file was only read
 	}
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-// Send writes the message to the ledger before it reports an acceptance. So each accepted message certainly arrived.
+// Send writes the message to the ledger before it returns an acceptance. So each accepted message has arrived.
 func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	if err := c.travel(ctx); err != nil {
 		return puntuale.Acceptance{}, err
@@ -123,8 +124,8 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acc
 	return puntuale.Acceptance{Detail: puntuale.Quoted("sandbox: " + p.ConnectorID)}, nil
 }
 
-// Arrived looks into the ledger. For numbers whose answers are lost it always returns false, as if the network never
-// reported the message.
+// Arrived reports whether the ledger has the message. For numbers with EndingLost it always returns false, like a
+// network that never reports the message.
 func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, error) {
 	if ending(e.To) == EndingLost {
 		return false, nil
@@ -132,7 +133,7 @@ func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, err
 	return c.ledger.Received(ctx, e.Client, e.ConnectorID)
 }
 
-// travel waits for the latency. A message whose wait was cut short certainly did not arrive.
+// travel waits for the latency. If ctx ends first, travel returns an error, and the message did not arrive.
 func (c *Connector) travel(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil && c.latency > 0 {
@@ -146,7 +147,7 @@ func (c *Connector) travel(ctx context.Context) error {
 	return nil
 }
 
-// ending returns the magic ending of a phone number, "" for other numbers and for groups.
+// ending returns the special ending of a phone number. It returns "" for other numbers and for groups.
 func ending(to string) string {
 	if !strings.HasPrefix(to, "+") || len(to) < 5 {
 		return ""

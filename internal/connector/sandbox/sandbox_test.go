@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 )
 
-// ledger is a ledger in memory. The store's own ledger is tested in the package of the store.
+// ledger is a ledger in memory. The tests of package store test the real ledger.
 type ledger struct {
 	mu    sync.Mutex
 	rows  []puntuale.SandboxMessage
@@ -84,7 +84,8 @@ func envelope(to string, attempt int) puntuale.Prepared {
 	}}
 }
 
-// TestMagicEndings checks each magic ending of phone numbers: what arrives, what the network answers, and when.
+// TestMagicEndings checks each special ending of phone numbers: whether the message arrives, the network's answer, and
+// its time.
 func TestMagicEndings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -166,7 +167,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestLedgerFails: when the ledger does not answer, nobody knows whether the message arrived.
+// TestLedgerFails: if the ledger does not answer, nobody knows whether the message arrived.
 func TestLedgerFails(t *testing.T) {
 	t.Parallel()
 	l := &ledger{fails: puntuale.Unavailable(errors.New("away"))}
@@ -176,8 +177,8 @@ func TestLedgerFails(t *testing.T) {
 	}
 }
 
-// TestMedia: with a source, Prepare asks the source for the message's media and returns its refusal. Without a source,
-// or without media, Prepare asks nothing.
+// TestMedia: with a source, Prepare fetches the message's media from the source and returns the source's refusal.
+// Without a source, or without media, Prepare fetches nothing.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("File troppo grande")}
@@ -209,7 +210,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// source is a media source with the files that the test gives it.
+// source is a media source with the files of the test.
 type source struct {
 	files   map[string]bool
 	refusal error

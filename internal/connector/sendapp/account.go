@@ -9,27 +9,27 @@ import (
 	"puntuale"
 )
 
-// account is one open session: its keys, and how far it is from sending.
+// account is one open session, with its keys and its state.
 type account struct {
 	session puntuale.SessionID
 	c       *Connector
 	log     *slog.Logger
 
-	ctx    context.Context // the context of work that the connector starts by itself for the session
+	ctx    context.Context // the context of the connector's own work for the session
 	cancel context.CancelFunc
-	wake   chan struct{}  // asks for a status check now
+	wake   chan struct{}  // requests a status check now
 	work   sync.WaitGroup // goroutines that run under ctx
-	asking sync.Mutex     // one goroutine at a time asks the gateway about the link
+	asking sync.Mutex     // at most one goroutine asks the gateway about the link
 
 	mu     sync.Mutex
 	client puntuale.ClientID
-	keys   *puntuale.GatewayKeys // nil: none, or not read yet
+	keys   *puntuale.GatewayKeys // nil: the session has no keys, or they were not read yet
 	closed bool
 	state  puntuale.LinkState
 	number string
-	held   time.Time          // no message leaves before this moment
-	unpair context.CancelFunc // ends the pairing under way; nil: there is none
-	hooked hook               // the webhook that the connector set at the gateway since the session was opened
+	held   time.Time          // no message leaves before this time
+	unpair context.CancelFunc // ends the pairing under way; nil: no pairing
+	hooked hook               // the webhook that the connector set at the gateway while the session was open
 }
 
 // hook is a webhook at a gateway.
@@ -40,7 +40,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 		session: s.ID, c: c, log: c.cfg.Logger.With("session_id", int64(s.ID)),
 		wake: make(chan struct{}, 1), client: s.Client, state: s.LinkOf(), number: s.Link.Number,
 	}
-	if a.state == puntuale.LinkPairing { // the pairing ran on another node, and is over
+	if a.state == puntuale.LinkPairing { // the pairing ran on another node and has ended
 		a.state = puntuale.LinkUnlinked
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ func (a *account) online(now time.Time) bool {
 	return !a.closed && a.keys != nil && a.keys.InstanceID != "" && a.state == puntuale.LinkOnline && !now.Before(a.held)
 }
 
-// access returns the keys that a message needs to leave. It returns false when the session cannot send now.
+// access returns the keys for sending a message. It returns false if the session cannot send now.
 func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	if !a.online(now) {
 		return puntuale.GatewayKeys{}, false
@@ -66,8 +66,8 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	return *a.keys, true
 }
 
-// set notes whether the session can send, and if not, why. An empty why means that all is well. set reports the new
-// state to the server.
+// set changes the session's state and the reason for it, and reports both to the server. An empty reason means that all
+// is well.
 func (a *account) set(state puntuale.LinkState, reason puntuale.ReasonCode) {
 	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(reason)})
 }
@@ -85,21 +85,21 @@ func (a *account) report(r puntuale.LinkReport) {
 	a.c.cfg.Report(r)
 }
 
-// linked reports whether the session was linked when it was last looked at.
+// linked reports whether the session was linked at the last status check.
 func (a *account) linked() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state == puntuale.LinkOnline || a.state == puntuale.LinkLinked
 }
 
-// wait holds back all messages of the session for a time.
+// wait stops all messages of the session for the duration d.
 func (a *account) wait(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held = a.c.cfg.Clock.Now().Add(d)
 }
 
-// noteDown notes that the gateway refuses the number, and asks for a status check of it.
+// noteDown records that the gateway refuses the number, and requests a status check.
 func (a *account) noteDown(state puntuale.LinkState, reason puntuale.ReasonCode) {
 	a.set(state, reason)
 	a.lookNow()
@@ -112,7 +112,7 @@ func (a *account) lookNow() {
 	}
 }
 
-// close ends everything that runs for the session.
+// close ends the session's goroutines and reports.
 func (a *account) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -8,32 +8,32 @@ import (
 	"puntuale"
 )
 
-// answer is what a gateway answers, in all shapes of the family.
+// answer is a gateway's answer, in all forms of the family.
 type answer struct {
 	Status   string          `json:"status"`
-	Message  json.RawMessage `json:"message"` // a text, or the message that left
+	Message  json.RawMessage `json:"message"` // a text, or the message that was sent
 	Data     json.RawMessage `json:"data"`
 	Instance string          `json:"instance_id"`
-	Picture  string          `json:"base64"` // a QR code, as a data address
+	Picture  string          `json:"base64"` // a QR code as a data URL
 	Relogin  bool            `json:"relogin"`
 }
 
 const success = "success"
 
-// errNoAnswer stands for all answers that say nothing about the message, such as an empty body, an empty list or a
-// proxy's page.
+// errNoAnswer stands for answers that do not show what happened to the message. Examples are an empty body, an empty
+// list and a proxy's page.
 var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 
-// Answers that do not say whether the message left.
+// Reasons for answers that do not show whether the message was sent.
 const (
 	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
 	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why
 	reasonStatus     puntuale.ReasonCode = "sendapp.http_status"        // {1}: the status
-	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's words
-	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's words
+	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's text
+	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's text
 )
 
-// What a gateway's words mean.
+// Reasons that a gateway's texts give.
 const (
 	reasonQuota      puntuale.ReasonCode = "sendapp.limit_reached"
 	reasonPlan       puntuale.ReasonCode = "sendapp.plan_expired"
@@ -56,7 +56,7 @@ func readAnswer(text []byte) (answer, error) {
 	return a, nil
 }
 
-// text returns the gateway's message if it is a text, or "" if it is not.
+// text returns the gateway's message if it is a text, or else "".
 func (a answer) text() string {
 	var text string
 	if json.Unmarshal(a.Message, &text) != nil {
@@ -65,8 +65,8 @@ func (a answer) text() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// sentID is the network's id of a message that left, or "" if the answer names none. The two generations of gateways
-// put it in different places.
+// sentID returns the network's id of a sent message, or "" if the answer has none. The two generations of gateways
+// write the id in different members.
 func (a answer) sentID() string {
 	var older, newer struct {
 		Key struct {
@@ -82,35 +82,35 @@ func (a answer) sentID() string {
 	return ""
 }
 
-// user is the linked number in an answer to reconnect. Older gateways do not give Connected.
+// user is the linked number in an answer to reconnect. Older gateways leave out Connected.
 type user struct {
 	ID        string `json:"id"`
 	Connected *bool  `json:"connected"`
 }
 
 func (a answer) user() (u user) {
-	_ = json.Unmarshal(a.Data, &u) // if there is no user, u stays zero
+	_ = json.Unmarshal(a.Data, &u) // without a user, u is empty
 	return u
 }
 
-// action says what the connector does after a gateway's words.
+// action is what the connector does after a gateway's text.
 type action int8
 
 const (
-	unknown  action = iota // nobody knows whether the message left
-	lost                   // this message never leaves
-	noAccess               // token or instance are not valid: nothing leaves until somebody changes them
+	unknown  action = iota // nobody knows whether the message was sent
+	lost                   // fail this message
+	noAccess               // the token or the instance is not valid, so nothing leaves until somebody changes it
 	relink                 // the number must be linked again
-	later                  // the plan's limit is reached
+	later                  // the limit of the gateway's plan is reached
 	unpaired               // the instance was never linked
-	used                   // the instance was linked before, and is not now
+	used                   // the instance was linked before, but is not linked now
 )
 
-// quotaWait is how long a session waits after its gateway said that the plan's limit is reached.
+// quotaWait is how long a session waits after its gateway reported that the plan's limit is reached.
 const quotaWait = time.Hour
 
-// rules say what the gateways' words mean. The first rule whose fragment is in the text applies. The words come from
-// the English panels and Node servers of the family. A translated or new text is unknown. Source: facts of the family's
+// rules give the action for each text of a gateway. The first rule whose fragment is in the text applies. The texts are
+// those of the family's English panels and Node servers. A translated or new text is unknown. Source: the family's
 // code, November 2026.
 var rules = []struct {
 	fragment string
@@ -133,7 +133,7 @@ var rules = []struct {
 	{"template not found", lost, reasonNotAllowed},
 }
 
-// meaning returns the action for a gateway's words, and the reason that they give.
+// meaning returns the action for a gateway's text, and the reason to report.
 func meaning(text string) (action, puntuale.ReasonCode) {
 	text = strings.ToLower(text)
 	for _, r := range rules {
@@ -144,9 +144,9 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 	return unknown, ""
 }
 
-// refusal says what the answer to a sent message proves. It returns nil if the message left, a [*puntuale.SendError] if
-// it certainly did not leave, and any other error if nobody knows. A success without an id does not count, because then
-// the gateway's send failed with an exception.
+// refusal returns nil if the message was sent. It returns a [*puntuale.SendError] if the message was certainly not
+// sent. Any other error means that nobody knows. A success without an id leaves the outcome unknown, because the
+// gateway also returns it if its send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, sendError := meaning(text)

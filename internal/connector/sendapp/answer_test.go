@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// TestWords: each reason that a gateway's words give has an Italian and an English sentence.
+// TestWords: each reason for a gateway's text has an Italian and an English sentence.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, r := range rules {
@@ -18,7 +18,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestFormerRestricted: the connector recognises rows of earlier versions by the sentence that they hold.
+// TestFormerRestricted: the connector recognises rows of earlier versions by the sentence in them.
 func TestFormerRestricted(t *testing.T) {
 	t.Parallel()
 	if says := catalogue.Italian.Sentence(puntuale.Because(reasonRestricted)); says != formerRestricted {

@@ -16,10 +16,10 @@ import (
 	"puntuale"
 )
 
-// answerMost bounds an answer, in bytes. The largest is the picture of a QR code.
+// answerMost is the largest answer, in bytes. The largest real answer is the picture of a QR code.
 const answerMost = 1 << 20
 
-// newClient returns a client that follows no redirect. A redirect would carry the access token to another server, and
+// newClient returns a client that follows no redirect. A redirect would send the access token to another server, and
 // could send a message twice.
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -31,8 +31,8 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// form is how a call carries its parameters. Gateways read JSON only in the call send. Calls about the account carry
-// their parameters in the query, as the gateways' documents say. All other calls carry a form.
+// form says how a request contains its parameters. Gateways accept JSON only in the request send. Requests about the
+// account have their parameters in the query, as the gateways' documents require. All other requests have an HTML form.
 type form int8
 
 const (
@@ -41,8 +41,8 @@ const (
 	inJSON
 )
 
-// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when no byte of the
-// request left. Any other error means that nobody knows what the gateway did. No error holds the address, because its
+// call sends one request with the keys, and returns the gateway's answer. An [*unsentError] means that no byte of the
+// request left. After any other error it is unknown what the gateway did. No error contains the address, because its
 // query has the token.
 func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, encoding form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}
@@ -64,8 +64,8 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	}
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// If the transport wrote no byte of a request, it may repeat the request by itself on another connection.
-		// Therefore each connection resets touched.
+		// If the transport wrote no byte of a request, it may repeat the request on another connection. So each
+		// connection first resets touched.
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
@@ -87,7 +87,7 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	if err != nil {
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonUnreadable, err.Error()), Err: err}
 	}
-	if response.StatusCode != http.StatusOK { // a proxy answered: gateways answer 200 even to errors
+	if response.StatusCode != http.StatusOK { // another program, such as a proxy, answered; gateways answer with status 200 even if they report an error
 		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonStatus, strconv.Itoa(response.StatusCode))}
 	}
 	return readAnswer(text)
@@ -100,7 +100,7 @@ func flat(values url.Values) []byte {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // strings always marshal
+		panic(err) // strings can always be encoded
 	}
 	return text
 }
@@ -113,7 +113,7 @@ func bare(err error) error {
 	return err
 }
 
-// storable changes a text so that every database can keep it, and shortens it to about most bytes.
+// storable changes a text so that every database can store it. It shortens the text to about limit bytes.
 func storable(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	for i := range text {

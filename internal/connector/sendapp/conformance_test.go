@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestConformance runs the suite with texts and media. Locations are left out because a location becomes a link, as
-// TestLocation shows.
+// TestConformance runs the suite with texts and media. It leaves out locations, because a location becomes a link (see
+// TestLocation).
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {

@@ -16,27 +16,27 @@ type Config struct {
 	Store  puntuale.GatewayStore
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	// Mark makes a keyed hash. The store keeps this hash of an instance, and not the instance's id.
+	// Mark returns a keyed hash. The store has this hash of an instance instead of the instance's id.
 	Mark func(purpose string, parts ...string) string
 
-	Media     puntuale.MediaSource // checks whether an address may be fetched, before the gateway fetches it; nil: media are refused
-	Transport http.RoundTripper    // reaches only the hosts that the operator allows
-	Public    string               // this server's own address, for webhooks; "": gateways cannot report
+	Media     puntuale.MediaSource // checks the address of a file, which the gateway then fetches; nil: media are refused
+	Transport http.RoundTripper    // must reach only the hosts that the operator allows
+	Public    string               // this server's address, for webhooks; "": gateways cannot report
 
-	// Report gets each change of a session's link. It must never block.
+	// The connector calls Report at each change of a session's link. Report must never block.
 	Report func(puntuale.LinkReport)
-	// ReadBody reads the body of a webhook, up to maxBytes. Codes: too_large; overloaded and rate_limited if there is
-	// no memory for the body.
+	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
+	// overloaded and rate_limited mean that there is no memory for the body. nil: only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
-	// Take stores what a gateway reported.
+	// Take stores what a gateway reported, on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 
-	Clock  clock.Clock  // nil: the system's
+	Clock  clock.Clock  // nil: the system's clock
 	Logger *slog.Logger // nil: slog.Default
 }
 
-// sendTimeout is longer than a gateway waits for its own part, which is up to 60 s. A shorter timeout would turn slow
-// answers into uncertain messages.
+// sendTimeout is longer than the time in which a gateway answers, which is up to 60 s. With a shorter timeout, messages
+// with slow answers would become uncertain.
 const sendTimeout = 90 * time.Second
 
 // Connector sends the messages of all gateway sessions of this node. Its methods may be called by many goroutines at
@@ -55,7 +55,7 @@ var (
 	_ puntuale.Tester    = (*Connector)(nil)
 )
 
-// New returns a connector. It does nothing before a session is opened.
+// New returns a connector. The connector starts no work before the first call of Open.
 func New(cfg Config) *Connector {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -69,12 +69,13 @@ func New(cfg Config) *Connector {
 	return &Connector{cfg: cfg, http: newClient(cfg.Transport), open: map[puntuale.SessionID]*account{}}
 }
 
-// Capabilities returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
+// Capabilities returns the same values at each call. One message at a time is in flight, because a gateway uses one
+// phone.
 func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
 }
 
-// Online answers from memory.
+// Online reports whether the session can send now. It reads memory only.
 func (c *Connector) Online(session puntuale.SessionID) bool {
 	a := c.account(session)
 	return a != nil && a.online(c.cfg.Clock.Now())

@@ -1,11 +1,11 @@
-// Package sendapp is the way out through a gateway: an HTTP service of SendApp's family (SendApp Cloud, Waziper, Stackposts) that holds the
-// number.
+// Package sendapp sends through a gateway. A gateway is an HTTP service of SendApp's family (SendApp Cloud, Waziper,
+// Stackposts), to which the client's number is linked.
 //
-// The gateway does not accept a message id from us, and the connector cannot look up a message at the gateway. An
-// answer that is lost, or that says nothing, leaves a message uncertain, and the connector never repeats it. Two things
-// settle such a message later: the echo of the sent message on the webhook, or a person. Acks (delivered, read) name
-// messages by the gateway's own ids, which the connector keeps beside each message.
+// The gateway accepts no message id from us, and the connector cannot look up a message at the gateway. If an answer is
+// lost, or does not show what happened, the message is uncertain, and the connector never repeats it. Later an echo of
+// the message on the webhook settles it, or a person does. Acks (delivered, read) contain the network's message ids.
+// The connector stores this id for each message.
 //
-// A gateway does not sign what it posts to the webhook. Therefore the webhook's address is secret, and the connector
-// takes only posts that name this session's instance id. The gateway may post each event twice.
+// A gateway does not sign its requests to the webhook. Therefore the webhook's address is secret, and the connector
+// accepts only requests with this session's instance id. The gateway may send each event twice.
 package sendapp

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// report is what a gateway posts to a webhook. The two generations of gateways nest it differently.
+// report is the body that a gateway posts to a webhook. The two generations of gateways nest its members differently.
 type report struct {
 	Instance string          `json:"instance_id"`
 	Event    string          `json:"event"`
 	Data     json.RawMessage `json:"data"`
 }
 
-// readReport reads a webhook's body. It returns false if the body is no report.
+// readReport decodes a webhook's body. It returns false if the body is not a report.
 func readReport(body []byte) (report, bool) {
 	var r report
 	if json.Unmarshal(body, &r) != nil {
 		return report{}, false
 	}
-	if r.Event == "" { // the older shape: {"instance_id", "data": {"event", "data"}}
+	if r.Event == "" { // the older form: {"instance_id", "data": {"event", "data"}}
 		var inner report
 		if json.Unmarshal(r.Data, &inner) != nil {
 			return report{}, false
@@ -31,16 +31,16 @@ func readReport(body []byte) (report, bool) {
 	return r, r.Instance != "" && r.Event != ""
 }
 
-// messageKey names a message and its chat.
+// messageKey identifies a message and its chat.
 type messageKey struct {
 	ID      string `json:"id"`
 	Chat    string `json:"remoteJid"`
-	ChatAlt string `json:"remoteJidAlt"` // the number, if Chat does not show it
-	Sender  string `json:"senderPn"`     // the number in older gateways, if Chat does not show it
+	ChatAlt string `json:"remoteJidAlt"` // the number, if Chat does not contain it
+	Sender  string `json:"senderPn"`     // in older gateways the number, if Chat does not contain it
 	Mine    bool   `json:"fromMe"`
 }
 
-// phone returns the number of a chat with one person. It returns "" for a group, and for a person who hides the number.
+// phone returns the number of a chat with one person. It returns "" for a group, and if the person hides the number.
 func (k messageKey) phone() string {
 	for _, id := range []string{k.Chat, k.ChatAlt, k.Sender} {
 		if n := numberOf(id); n != "" {
@@ -50,8 +50,8 @@ func (k messageKey) phone() string {
 	return ""
 }
 
-// person returns the name of the other side of a chat with one person, as messages name it. The name is a LID if the
-// person hides the number. It is "" for groups, broadcasts and others.
+// person returns the name of the person in a chat with one person: the number, or the LID if the person hides the
+// number. It returns "" for groups, broadcasts and other chats.
 func (k messageKey) person() string {
 	digits, server, _ := strings.Cut(k.Chat, "@")
 	switch server {
@@ -68,8 +68,7 @@ func (k messageKey) person() string {
 	return ""
 }
 
-// recipient returns the name of the chat as messages name it: a number or a group's id. It returns "" for any other
-// chat.
+// recipient returns the chat as the recipient of a message: a number or a group's id. It returns "" for other chats.
 func (k messageKey) recipient() string {
 	if strings.HasSuffix(k.Chat, "@g.us") {
 		return k.Chat
@@ -77,20 +76,20 @@ func (k messageKey) recipient() string {
 	return k.phone()
 }
 
-// message is a message that a person, or this connector, wrote.
+// message is a message that a person or this connector wrote.
 type message struct {
 	Key     messageKey                 `json:"key"`
 	At      seconds                    `json:"messageTimestamp"`
 	Content map[string]json.RawMessage `json:"message"`
 }
 
-// arrivals is the payload of messages.upsert.
+// arrivals is the payload of the event messages.upsert.
 type arrivals struct {
 	Messages []message `json:"messages"`
-	Type     string    `json:"type"` // "append" marks an echo of what the gateway sent, and a message that came while the gateway was offline
+	Type     string    `json:"type"` // "append" for an echo of a message from the gateway, and for a message that came while the gateway was offline
 }
 
-// update is one part of the payload of messages.update.
+// update is one entry in the payload of the event messages.update.
 type update struct {
 	Key    messageKey `json:"key"`
 	Update struct {
@@ -99,7 +98,7 @@ type update struct {
 	} `json:"update"`
 }
 
-// arrivals reads the payload of messages.upsert. It returns none if the payload is something else.
+// arrivals decodes the payload of messages.upsert. For another payload it returns no messages.
 func (r report) arrivals() (all arrivals) {
 	if json.Unmarshal(r.Data, &all) != nil {
 		return arrivals{}
@@ -107,7 +106,7 @@ func (r report) arrivals() (all arrivals) {
 	return all
 }
 
-// updates reads the payload of messages.update. It returns none if the payload is something else.
+// updates decodes the payload of messages.update. For another payload it returns no updates.
 func (r report) updates() (all []update) {
 	if json.Unmarshal(r.Data, &all) != nil {
 		return nil
@@ -115,7 +114,7 @@ func (r report) updates() (all []update) {
 	return all
 }
 
-// seconds is a moment.
+// seconds is a time that gateways write in seconds.
 type seconds struct{ time.Time }
 
 func (s *seconds) UnmarshalJSON(text []byte) error {
@@ -125,7 +124,8 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// wholeNumber reads a number above zero. Gateways write it as a number, as a text, or as the two halves of a long integer.
+// wholeNumber decodes a number above zero. Gateways write it as a number, as a text, or as the two halves of a long
+// integer.
 func wholeNumber(text []byte) (int64, bool) {
 	var long struct {
 		Low int64 `json:"low"`

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// FuzzAnswer: an answer of a gateway is a success only if it has an id.
+// FuzzAnswer: a gateway's answer is a success only if it contains an id.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"status":"success","message":{"key":{"id":"3EB0"}}}`)
 	f.Add(`{"status":"success","message":"x","data":{"key":{"id":"3EB0"}}}`)
@@ -29,7 +29,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzReport: everything that comes to a webhook is either read or ignored.
+// FuzzReport: every body that comes to a webhook is either read or ignored.
 func FuzzReport(f *testing.F) {
 	f.Add(`{"instance_id":"65F0","data":{"event":"messages.upsert","data":{"type":"append","messages":[{"key":{"id":"3EB0","remoteJid":"39333@s.whatsapp.net","fromMe":true},"messageTimestamp":{"low":1},"message":{"conversation":"x"}}]}}}`)
 	f.Add(`{"instance_id":"65F0","event":"messages.update","data":[{"key":{"id":"3EB0","fromMe":true},"update":{"status":3,"messageStubParameters":["463"]}}]}`)
@@ -59,7 +59,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// FuzzCode: a picture that a gateway draws has a code, or it is refused.
+// FuzzCode: a gateway's picture either contains a code or is refused.
 func FuzzCode(f *testing.F) {
 	f.Add("data:image/png;base64,iVBORw0KGgo=")
 	f.Add("base64,")
@@ -70,8 +70,8 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzUnspun: after unspun, a text has no alternatives for the gateway to choose from. Nothing but the bars between
-// braces changes.
+// FuzzUnspun: after unspun, a text has no alternatives from which a gateway could choose. Only bars between braces
+// change.
 func FuzzUnspun(f *testing.F) {
 	f.Add("{a|b} | {c{d|e}")
 	f.Fuzz(func(t *testing.T, text string) {

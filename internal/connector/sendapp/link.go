@@ -12,13 +12,13 @@ import (
 	"puntuale"
 )
 
-// How often a number is looked at. Gateways report no disconnection, so only a status check notices one.
+// The time between status checks of a number. Gateways report no disconnection, so only a status check notices it.
 const (
 	lookAgain = time.Minute
-	lookWait  = 75 * time.Second // how long one look may take: a gateway may take 60 s
+	lookWait  = 75 * time.Second // how long one status check may take; a gateway may need 60 s
 )
 
-// Why a session cannot send, or what is wrong although it can.
+// Reasons why a session cannot send, or what is wrong although it can send.
 const (
 	reasonNoKeys     puntuale.ReasonCode = "sendapp.no_keys"
 	reasonNoNumber   puntuale.ReasonCode = "sendapp.no_number"
@@ -30,10 +30,10 @@ const (
 	reasonUnproven   puntuale.ReasonCode = "sendapp.unproven"
 )
 
-// formerRestricted is the Italian sentence that earlier versions stored in place of the code reasonRestricted.
+// formerRestricted is the Italian sentence that earlier versions stored instead of the code reasonRestricted.
 const formerRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
 
-// Open takes charge of a session. The session is online after its gateway said that the number is online.
+// Open opens a session. The session is online once its gateway reports that the number is online.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -46,7 +46,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	a.work.Go(a.keep)
 }
 
-// Close lets a session go. Messages in flight end with their own context.
+// Close removes a session from memory. It does not stop messages in flight; they end with their own contexts.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	a := c.open[session]
@@ -67,8 +67,8 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	}
 }
 
-// Unlink ends a pairing, tells the gateway to forget the number, and removes the instance's id from the keys. Address
-// and token stay, so that the session can be linked again.
+// Unlink ends a pairing, makes the gateway remove the number, and removes the instance's id from the keys. The keys'
+// address and token stay, so that the session can be linked again.
 func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -82,7 +82,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 		return err
 	}
 	if keys.InstanceID != "" {
-		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the session is unlinked here even if this call fails
+		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the session is unlinked here even if this request fails
 			a.log.Warn("the gateway could not be told to unlink a number", "error", err)
 		}
 	}
@@ -96,7 +96,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends the hold of a session, and looks at it at once.
+// Test ends the session's pause, and runs a status check at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -108,7 +108,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	return c.checkStatus(ctx, a)
 }
 
-// keep looks at a session from time to time, and when it is asked to.
+// keep runs a status check from time to time, and when lookNow requests one.
 func (a *account) keep() {
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
@@ -128,8 +128,8 @@ func (a *account) keep() {
 	}
 }
 
-// checkStatus reads the keys anew, asks the gateway about the number and reports the result. An error means that checkStatus found
-// out nothing and reported nothing.
+// checkStatus reads the keys, requests the number's state from the gateway, and reports the result. After an error it
+// has found out nothing and reported nothing.
 func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -150,7 +150,7 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 	}
 	found, err := c.ask(ctx, *keys)
 	if ctx.Err() != nil && a.ctx.Err() != nil {
-		return nil // the session was let go
+		return nil // the session was closed
 	}
 	if err != nil {
 		a.log.Info("a gateway does not answer about its number", "error", err)
@@ -164,15 +164,15 @@ func (c *Connector) checkStatus(ctx context.Context, a *account) error {
 	return c.found(ctx, a, *keys, found)
 }
 
-// gatewayStatus is what a gateway says about its number.
+// gatewayStatus is a gateway's answer about its number.
 type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
 	reason puntuale.ReasonCode
-	action action // what the gateway's words ask the connector to do
+	action action // what the connector must do after the gateway's text
 }
 
-// ask asks the gateway about the number. Only the call reconnect answers this question.
+// ask requests the number's state from the gateway. Only the request reconnect returns this state.
 func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {
@@ -196,7 +196,8 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewaySta
 	return gatewayStatus{state: puntuale.LinkUnlinked, reason: reason, action: does}, nil
 }
 
-// numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number. It returns "" for any other text.
+// numberOf turns a gateway's user id, such as "39333…:7@s.whatsapp.net", into a phone number. It returns "" for other
+// texts.
 func numberOf(id string) string {
 	user, server, ok := strings.Cut(id, "@")
 	digits, _, _ := strings.Cut(user, ":")
@@ -206,7 +207,7 @@ func numberOf(id string) string {
 	return "+" + digits
 }
 
-// found reports what the gateway said about the number, and sets the gateway's webhook.
+// found reports the number's state, and sets the gateway's webhook.
 func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKeys, s gatewayStatus) error {
 	a.mu.Lock()
 	if s.number != "" {
@@ -226,9 +227,9 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	return nil
 }
 
-// setWebhook tells the gateway where to report. It does this once for each instance after the session is opened,
-// because another program may have changed the address before. It returns a reason for people to read, or "" if all is
-// well.
+// setWebhook sets the address to which the gateway reports. It sets the address once for each instance while the
+// session is open, because another program may have changed the address before. It returns a reason to report, or "" if
+// all is well.
 func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) puntuale.ReasonCode {
 	if c.cfg.Public == "" {
 		return reasonNoPublic
@@ -252,20 +253,20 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	return ""
 }
 
-// A gateway may say that it is connected and deliver nothing. A warning appears after unprovenMost messages without any
-// confirmation.
+// A gateway may report that it is connected although it delivers nothing. A warning appears if none of unprovenMost
+// messages was confirmed.
 const (
 	unprovenMost = 20
 	healthFrom   = 24 * time.Hour
-	healthTo     = 10 * time.Minute // messages sent later may still be confirmed
+	healthTo     = 10 * time.Minute // newer messages do not count, because they may still be confirmed
 )
 
-// restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number. Each further
-// try would make the restriction worse.
+// restricted is how long no message leaves after WhatsApp refused a message because the number is restricted. Each
+// further attempt would make the restriction worse.
 const restricted = time.Hour
 
-// health looks at the receipts of the session's messages, no matter which node received them. It returns a reason for
-// people to read, or "" if all is well.
+// health checks the receipts of the session's messages, from all nodes. It returns a reason to report, or "" if all is
+// well.
 func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode, error) {
 	a.mu.Lock()
 	client := a.client
@@ -301,7 +302,7 @@ func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.Gateway
 	return &own, nil
 }
 
-// keysOf reads and opens a session's keys. It returns nil if the session has none.
+// keysOf reads and decrypts a session's keys. It returns nil if the session has none.
 func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (puntuale.ClientID, *puntuale.GatewayKeys, error) {
 	client, sealed, err := c.cfg.Store.SealedGateway(ctx, session)
 	if err != nil {
@@ -311,7 +312,7 @@ func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (pun
 	return client, keys, err
 }
 
-// unseal opens sealed keys. It returns nil if sealed is nil.
+// unseal decrypts sealed keys. It returns nil if sealed is nil.
 func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale.GatewayKeys, error) {
 	if sealed == nil {
 		return nil, nil
@@ -322,15 +323,15 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 	}
 	keys := &puntuale.GatewayKeys{}
 	if err := json.Unmarshal(plain, keys); err != nil {
-		return nil, errors.New("a session's keys cannot be read") // the error's text would contain a part of the keys
+		return nil, errors.New("a session's keys cannot be read") // err is left out, because its text would contain a part of the keys
 	}
 	return keys, nil
 }
 
 const faultGatewayKeysReplaced puntuale.ReasonCode = "gateway.keys_replaced"
 
-// keepInstance stores the instance of k. Codes: conflict (another session has the instance), busy (somebody replaced
-// the keys after k was read).
+// keepInstance stores the instance of k. Codes: conflict if another session has the instance; busy if somebody replaced
+// the keys after k was read.
 func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
 	err := c.cfg.Store.ChangeGateway(ctx, a.session, func(old []byte) ([]byte, string, error) {
 		now, err := c.unseal(a.session, old)

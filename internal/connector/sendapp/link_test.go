@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// pairing begins to link a session and returns the text of the first code.
+// pairing begins to link a session, and returns the text of the first code.
 func (w *world) pairing(id puntuale.SessionID) string {
 	w.t.Helper()
 	before := len(w.told(id))
@@ -22,7 +22,7 @@ func (w *world) pairing(id puntuale.SessionID) string {
 		w.t.Errorf("once a pairing is begun, the last report is %+v", r)
 	}
 	var r puntuale.LinkReport
-	w.until("a code", func() bool { // a status check that was under way may report before the pairing does
+	w.until("a code", func() bool { // a status check that was under way may report first
 		reports := w.told(id)[before:]
 		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing && r.Code.Text != "" })
 		if i >= 0 {
@@ -36,7 +36,7 @@ func (w *world) pairing(id puntuale.SessionID) string {
 	return r.Code.Text
 }
 
-// TestPairing: from keys without an instance to a number that is online and reports to its webhook.
+// TestPairing begins with keys without an instance. At the end the number is online and reports to its webhook.
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite)
@@ -60,7 +60,7 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// Nobody scans the code. The pairing ends by itself and says why, and another pairing may follow.
+// If nobody scans the code, the pairing ends by itself and reports why. Another pairing may follow.
 func TestPairingExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite)
@@ -91,7 +91,7 @@ func TestOnePairingAtATime(t *testing.T) {
 	})
 }
 
-// No two sessions send from one number, because the connector could not tell their acks and echoes apart.
+// Two sessions cannot send from one number, because their acks and echoes could not be distinguished.
 func TestOneSessionPerInstance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -105,7 +105,7 @@ func TestOneSessionPerInstance(t *testing.T) {
 	})
 }
 
-// Keys that a user replaces while the gateway makes an instance are not overwritten.
+// If a user replaces the keys while the gateway makes an instance, the new keys are not overwritten.
 func TestKeysReplaced(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -132,7 +132,7 @@ func TestKeysReplaced(t *testing.T) {
 	})
 }
 
-// When another instance replaces the first, the connector sets the new instance's webhook, too.
+// If another instance replaces the first one, the connector also sets the new instance's webhook.
 func TestInstanceReplaced(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -172,7 +172,8 @@ func TestPairingRefused(t *testing.T) {
 	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.told(id)) > 1 })
 }
 
-// TestDisconnections: a status check notices each way in which a number stops sending. It also notices when the number is back.
+// TestDisconnections: a status check notices each way in which a number stops sending. It also notices when the number
+// can send again.
 func TestDisconnections(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []bool{false, true} {
@@ -189,12 +190,12 @@ func TestDisconnections(t *testing.T) {
 		w.later(time.Minute, "online", func() bool { return w.conn.Online(w.session) })
 		w.peer.Lose(own, true)
 		w.later(time.Minute, "logged out", func() bool { return w.last(w.session).State == puntuale.LinkUnlinked })
-		w.peer.Scan(w.pairing(w.session), "390118888888") // this links another instance
+		w.peer.Scan(w.pairing(w.session), "390118888888") // links another instance
 		w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
 	}
 }
 
-// TestUnlink: unlinking forgets the number, also at the gateway. The keys that a new link needs stay.
+// TestUnlink: unlinking removes the number, also at the gateway. The keys that a new link needs stay.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -211,7 +212,7 @@ func TestUnlink(t *testing.T) {
 	w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
 }
 
-// A session that another node opens goes on as it was.
+// If another node opens a session, the session has the same state as before.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -226,7 +227,7 @@ func TestTakenOver(t *testing.T) {
 	w.until("online", func() bool { return w.conn.Online(w.session) })
 }
 
-// A number that takes messages and confirms none gets a warning.
+// If a number sends messages and none is confirmed, the session shows a warning.
 func TestNothingConfirmed(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/png" // so that image.Decode reads PNG, in which gateways draw codes
+	_ "image/png" // lets image.Decode read PNG, the format of the gateways' codes
 	"strings"
 	"time"
 
@@ -17,11 +17,11 @@ import (
 	"puntuale"
 )
 
-// How long a pairing lasts, and how often it looks and shows a code.
+// How long a pairing lasts, and how often it checks the link and shows a code.
 const (
-	pairMost  = 5 * time.Minute  // after that a gateway ends a pairing whose code nobody scanned
-	pairLook  = 3 * time.Second  // the wait between two looks whether the code was scanned
-	codeAgain = 20 * time.Second // the wait between two codes, because WhatsApp replaces them
+	pairMost  = 5 * time.Minute  // after this time a gateway ends a pairing if nobody scanned the code
+	pairLook  = 3 * time.Second  // the wait between two checks whether the code was scanned
+	codeAgain = 20 * time.Second // the wait between two codes, because each code soon expires
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 	reasonPairAgain puntuale.ReasonCode = "sendapp.pair_again"
 )
 
-// Faults of this file.
+// Reason codes of the errors in this file.
 const (
 	faultGatewayLinksAnother puntuale.ReasonCode = "gateway.links_another"
 	faultGatewayNoInstance   puntuale.ReasonCode = "gateway.no_instance"
@@ -39,8 +39,8 @@ const (
 	faultGatewaySilent       puntuale.ReasonCode = "gateway.silent"
 )
 
-// Pair begins to link the gateway's number with a phone. The gateway shows QR codes only. Keys of an instance that is
-// linked already need no code.
+// Pair begins to link the gateway's number with a phone. The gateway shows only QR codes. If the instance in the keys
+// is linked already, no code is needed.
 func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method puntuale.PairMethod, _ string) error {
 	a := c.account(session)
 	switch {
@@ -68,8 +68,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	a.mu.Lock()
 	a.unpair = cancel
 	a.mu.Unlock()
-	// A look that was under way may have reported just now that nothing is linked. So the pairing reports again that it
-	// goes on.
+	// A status check that was under way may just have reported that nothing is linked. So Pair reports the pairing
+	// again.
 	a.report(puntuale.LinkReport{State: puntuale.LinkPairing})
 	a.work.Go(func() {
 		defer cancel()
@@ -78,8 +78,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	return nil
 }
 
-// newInstance asks the gateway for an instance, which can hold one number. A gateway gives all callers the same instance until it is
-// linked, so the store refuses the second session that gets it.
+// newInstance requests an instance from the gateway. An instance can have one number. A gateway gives the same instance
+// to all callers until it is linked. So the store refuses the second session that gets it.
 func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
 	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
 	switch {
@@ -113,8 +113,8 @@ func (a *account) endPairing() {
 	}
 }
 
-// paired ends the pairing of ctx and runs do, which reports the result. It does nothing if ctx has ended, because then
-// another pairing may have taken its place.
+// paired ends the pairing of ctx and runs do, which reports the result. If ctx has ended, paired does nothing, because
+// another pairing may have begun.
 func (a *account) paired(ctx context.Context, do func()) {
 	if ctx.Err() != nil {
 		return
@@ -123,7 +123,7 @@ func (a *account) paired(ctx context.Context, do func()) {
 	do()
 }
 
-// pair shows codes until a phone has scanned one.
+// pair shows codes until a phone scanned one, or until pairMost has passed.
 func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	end := a.c.cfg.Clock.Now().Add(pairMost)
 	var shown time.Time
@@ -156,8 +156,8 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reasonExpired) })
 }
 
-// tell reports a number that was linked just now. It reports nothing if the number was unlinked, or if the keys were
-// replaced meanwhile.
+// tell reports a number that was just linked. It reports nothing if the number was unlinked or the keys were replaced
+// meanwhile.
 func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -173,8 +173,8 @@ func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
 	}
 }
 
-// showCode makes the gateway draw a code, and reports the code's text. It returns why the pairing is over, or "" if the
-// pairing goes on.
+// showCode makes the gateway draw a code, and reports the code's text. It returns why the pairing must end, or "" if
+// the pairing continues.
 func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntuale.ReasonCode {
 	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
 	if err != nil {
@@ -202,7 +202,7 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntual
 	return ""
 }
 
-// renew takes a new instance if the gateway no longer links the present instance.
+// renew requests a new instance if the gateway refuses to link the present instance.
 func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) puntuale.ReasonCode {
 	does, reason := meaning(text)
 	switch does {
@@ -226,7 +226,7 @@ func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text strin
 	return ""
 }
 
-// readCode reads the text of a QR code that is drawn in a data address.
+// readCode returns the text of a QR code. The code's picture is in a data URL.
 func readCode(address string) (string, error) {
 	_, data, ok := strings.Cut(address, "base64,")
 	if !ok {
@@ -254,5 +254,5 @@ func readCode(address string) (string, error) {
 	return found.GetText(), nil
 }
 
-// codePixels bounds a picture's width and height, because a small file may hold a huge picture.
+// codePixels is the largest width and height of a picture, because a small file may contain a huge picture.
 const codePixels = 2000

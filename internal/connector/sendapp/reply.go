@@ -10,26 +10,27 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// silent are the parts of a message's content that no person wrote. Telephones also send each other messages that nobody sees.
+// silent are the members of a message's content that no person wrote. Phones also send each other messages that nobody
+// sees.
 var silent = map[string]bool{
 	"messageContextInfo": true, "senderKeyDistributionMessage": true, "fastRatchetKeySenderKeyDistributionMessage": true, "protocolMessage": true,
 	"pollUpdateMessage": true, "keepInChatMessage": true, "pinInChatMessage": true, "albumMessage": true, "encReactionMessage": true, "encEventResponseMessage": true,
 }
 
-// wrappedMost is how many messages around a message are opened. WhatsApp wraps messages that disappear, or that may be
-// viewed once, into others.
+// wrappedMost is how many outer messages are removed at most. WhatsApp wraps a message into another one if it
+// disappears later, or if people may view it only once.
 const wrappedMost = 6
 
-// content is the members of a message's content, by their types.
+// content has the members of a message's content, by type.
 type content map[string]json.RawMessage
 
-// unwrapped returns the content that a person sees. After an edit it is the new one.
+// unwrapped returns the innermost content, which a person sees. For an edit, that is the new content.
 func (c content) unwrapped() content {
 	for range wrappedMost {
 		var next content
 		for _, member := range c {
 			inner := part[struct {
-				Message content `json:"message"`       // the message inside a message that disappears, may be viewed once or has a caption
+				Message content `json:"message"`       // the content inside a message that disappears, may be viewed once, or has a caption
 				Edited  content `json:"editedMessage"` // the new content after an edit
 			}](member)
 			if next = inner.Message; next == nil {
@@ -47,7 +48,7 @@ func (c content) unwrapped() content {
 	return c
 }
 
-// part decodes a member of a content. If it cannot read the member, it returns the zero value.
+// part decodes a member of a content. If the member cannot be decoded, part returns the zero value.
 func part[T any](text json.RawMessage) (v T) {
 	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
 		var zero T
@@ -96,7 +97,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 				}
 			}
 			h.Kind, h.Text = puntuale.ReplyContact, strings.Join(names, ", ")
-		case "reactionMessage": // a reaction that is taken back has no emoji
+		case "reactionMessage": // a withdrawn reaction has no emoji
 			h.Kind, h.Text = puntuale.ReplyReaction, part[struct{ Text string }](member).Text
 		case "pollCreationMessage", "pollCreationMessageV2", "pollCreationMessageV3":
 			h.Text = part[named](member).Name
@@ -113,8 +114,8 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	return h, true
 }
 
-// fileKinds are the members of a content that have a file. Each has a kind of reply, and a kind of keys that encrypt the
-// file.
+// fileKinds are the members of a content that have a file. Each has the kind of the reply, and the purpose of the keys
+// that encrypt the file.
 var fileKinds = map[string]struct {
 	kind puntuale.ReplyKind
 	keys string
@@ -124,8 +125,8 @@ var fileKinds = map[string]struct {
 	"audioMessage": {puntuale.ReplyAudio, replyfile.Audio}, "documentMessage": {puntuale.ReplyDocument, replyfile.Document},
 }
 
-// file notes in h the file of a content, and reports whether there is one. Gateways have no call that opens a file. The
-// message says where WhatsApp keeps the encrypted file.
+// file writes the file of a content into h, and reports whether there is one. Gateways have no request that returns a
+// file. But the message contains the address of the encrypted file at WhatsApp.
 func (c content) file(h *puntuale.InboundMessage) bool {
 	for name, member := range c {
 		kind, ok := fileKinds[name]
@@ -151,10 +152,10 @@ func (c content) file(h *puntuale.InboundMessage) bool {
 	return false
 }
 
-// rawBytes are bytes that gateways write in base64, as {"type":"Buffer","data":[1,2]} or as {"0":1,"1":2}.
+// rawBytes are bytes that gateways write as base64, as {"type":"Buffer","data":[1,2]} or as {"0":1,"1":2}.
 type rawBytes []byte
 
-// rawBytesMost is more than any hash or key has.
+// rawBytesMost is larger than any hash or key.
 const rawBytesMost = 64
 
 func (o *rawBytes) UnmarshalJSON(text []byte) error {
@@ -168,7 +169,7 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 		}
 	case json.Unmarshal(text, &buffer) == nil && len(buffer.Data) > 0 && len(buffer.Data) <= rawBytesMost:
 		for _, b := range buffer.Data {
-			*o = append(*o, byte(b)) // a value that is no byte makes a wrong key
+			*o = append(*o, byte(b)) // a value above 255 gives a wrong key, and then the file cannot be opened
 		}
 	case json.Unmarshal(text, &numbered) == nil && len(numbered) <= rawBytesMost:
 		raw := make([]byte, len(numbered))
@@ -183,7 +184,7 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// byteCount is a number of bytes.
+// byteCount is a size in bytes.
 type byteCount int64
 
 func (l *byteCount) UnmarshalJSON(text []byte) error {

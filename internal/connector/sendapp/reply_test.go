@@ -22,7 +22,7 @@ const chat = "393331234567@s.whatsapp.net" // the chat with person
 
 func wrapped(name string, inner object) object { return object{name: object{"message": inner}} }
 
-// inboundTests are contents of all types, and what they show.
+// inboundTests are contents of all types, with the kind and text that must be reported.
 var inboundTests = map[string]struct {
 	content object
 	kind    puntuale.ReplyKind
@@ -46,8 +46,8 @@ var inboundTests = map[string]struct {
 	"of another shape":       {object{"conversation": object{"x": 1}}, puntuale.ReplyText, ""},
 }
 
-// TestInbound: every type of message is reported with what it shows, whether a person wrote it or the phone's owner. A
-// repeat reports the same.
+// TestInbound: each message of any type is reported with its kind and text. A person writes each message, and so does
+// the phone's owner. A repeat gives the same report.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -71,8 +71,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundFiles: a message with a file is reported with all that is needed to open the file, in each form in which
-// gateways write bytes.
+// TestInboundFiles: the report of a message with a file contains all data that are needed to open the file. The test
+// uses each form in which gateways write bytes.
 func TestInboundFiles(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -170,7 +170,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: groups, broadcasts, messages between devices and echoes of what we sent are not reported.
+// TestInboundOthers: some messages are not reported. These are messages in groups, broadcasts, messages between
+// devices, and echoes of our own messages.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -198,7 +199,7 @@ func TestInboundOthers(t *testing.T) {
 	if all := w.heard(); len(all) != 1 || all[0].Phone != "177000@lid" {
 		t.Errorf("a hidden person: told %+v", all)
 	}
-	// The first message has an answer with its id. The answer to the second one was lost.
+	// The first message got an answer with its id. The answer to the second message was lost.
 	f := w.fly(person, "da noi")
 	s := w.lastSent()
 	w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply { return gatewaytest.Reply{Drop: true} })

@@ -10,21 +10,21 @@ import (
 	"puntuale"
 )
 
-// payload is a prepared message: one call, without its keys.
+// payload is a prepared message: one request, without its keys.
 type payload struct {
-	name       string // name of the call
+	name       string // name of the request
 	encoding   form
 	parameters map[string]string
 }
 
-// Why a message cannot be prepared.
+// Reasons why a message cannot be prepared.
 const (
 	reasonKindOfRecipient puntuale.ReasonCode = "sendapp.kind_of_recipient"
 	reasonOnlyGroups      puntuale.ReasonCode = "sendapp.only_numbers_and_groups"
 )
 
-// Prepare makes the call's parameters. It fetches a file only to check that its address may be reached, because the
-// gateway fetches the file itself.
+// Prepare makes the request's parameters. It fetches a file only to check its address, because the gateway fetches the
+// file itself.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	a := c.account(e.Session)
 	if a == nil || !a.online(c.cfg.Clock.Now()) {
@@ -35,7 +35,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case strings.HasPrefix(e.To, "+"):
 		p.parameters["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.encoding = "send_group", inForm // this call takes no group in JSON
+		p.name, p.encoding = "send_group", inForm // the request send accepts no group
 		p.parameters["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}
@@ -55,7 +55,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// checkMedia fetches the file once, under the same rules as every address that a caller gives.
+// checkMedia fetches the file once. It applies the rules for every address that comes from a caller.
 func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	if c.cfg.Media == nil {
 		return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
@@ -70,9 +70,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	return nil
 }
 
-// Send makes the call to the gateway. Nobody can take the message back after that. If a message is resent, the earlier
-// attempt may have arrived. So no error of this attempt proves that the message did not arrive, and the outcome stays
-// uncertain.
+// Send sends the request to the gateway. After that the message cannot be cancelled. If the message is a repeat, the
+// earlier attempt may have arrived. So an error of a repeat proves nothing, and the outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -111,11 +110,11 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return puntuale.Acceptance{Detail: puntuale.Quoted(id)}, nil
 }
 
-// maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
+// maxNetworkID is the largest size of a message id from a gateway, in bytes. WhatsApp's ids have about 30.
 const maxNetworkID = 128
 
-// refused changes the session as the gateway's answer asks for. If the answer says nothing about the message, refused
-// asks the gateway for its state, because the next message would get the same answer.
+// refused changes the session's state as the gateway's answer requires. If the answer does not show what happened to
+// the message, refused requests a status check, because the next message would get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {
@@ -132,11 +131,11 @@ func (a *account) refused(err error, answered answer) {
 	}
 }
 
-// noteTime is how long an outcome may wait until the network's id is stored.
+// noteTime limits how long storing the network's id may delay an outcome.
 const noteTime = 2 * time.Second
 
-// keepID stores which message the network's id belongs to, so that later acks find the message. If storing fails, the
-// message counts as sent, but acks cannot confirm it.
+// keepID stores the network's id of a message, so that later acks find the message. If storing fails, the message
+// counts as sent, but acks cannot confirm it.
 func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()

@@ -11,14 +11,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestAnswers: what each answer of the family proves. Kind 0 means that nobody knows the outcome.
+// TestAnswers checks what each answer of the family proves. Kind 0 means that the outcome is unknown.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const uncertain, sent = puntuale.SendErrorKind(0), puntuale.SendErrorKind(-1)
 	for name, test := range map[string]struct {
 		reply  gatewaytest.Reply
 		kind   puntuale.SendErrorKind
-		online bool // the session is online afterwards
+		online bool // whether the session must be online after the answer
 	}{
 		"sent":                     {gatewaytest.Reply{}, sent, true},
 		"bare success":             {gatewaytest.Reply{Bare: true}, uncertain, true},
@@ -69,8 +69,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A gateway that cannot be reached did not take the message. A gateway that was reached, and says nothing, may have
-// taken it.
+// If a gateway cannot be reached, it did not get the message. If a gateway got the request but its answer does not show
+// the outcome, it may have sent the message.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -92,7 +92,7 @@ func TestUnreachable(t *testing.T) {
 	w.later(time.Minute, "online again", func() bool { return w.conn.Online(w.session) })
 }
 
-// TestSpin: gateways choose a or b from {a|b}, but a text of ours arrives as it was written.
+// TestSpin: gateways choose a or b from {a|b}. Our texts still arrive as they were written.
 func TestSpin(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -124,8 +124,8 @@ func TestLocation(t *testing.T) {
 	}
 }
 
-// TestRecipients: messages leave to numbers and groups. Recipients that a gateway cannot address, and files that may not
-// be fetched, are refused before anything leaves.
+// TestRecipients: messages are sent to numbers and groups. Other recipients, and files that may not be fetched, are
+// refused before anything is sent.
 func TestRecipients(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -148,7 +148,7 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// A person asks to send a message again, and the gateway refuses the repeat. The message stays uncertain, because the
+// A person requests a repeat of a message, and the gateway refuses the repeat. The message stays uncertain, because the
 // first attempt may have arrived.
 func TestRefusedRepeatIsUnknown(t *testing.T) {
 	t.Parallel()

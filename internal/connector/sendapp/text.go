@@ -7,12 +7,12 @@ import (
 	"puntuale"
 )
 
-// spinBar replaces a bar between braces. Gateways choose a or b from {a|b} at random. This letter looks like a bar, but
-// gateways do not treat it as one.
+// spinBar replaces a bar between braces. From {a|b} gateways choose a or b at random. This letter looks like a bar, but
+// gateways do not treat it as a bar.
 const spinBar = "ǀ"
 
-// written returns the text that the gateway must send. Gateways have no locations, so a location becomes a link to a
-// map.
+// written returns the text that the gateway must send. Gateways cannot send locations, so a location becomes a link to
+// a map.
 func written(c puntuale.Content) string {
 	text := c.Text
 	if c.Latitude != nil && c.Longitude != nil {
@@ -24,7 +24,7 @@ func written(c puntuale.Content) string {
 
 func degrees(d float64) string { return strconv.FormatFloat(d, 'f', -1, 64) }
 
-// unspun replaces each bar between an opening brace and its closing one.
+// unspun replaces each bar between an opening brace and its closing brace.
 func unspun(text string) string {
 	if !strings.Contains(text, "|") {
 		return text

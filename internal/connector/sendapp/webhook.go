@@ -17,15 +17,15 @@ import (
 // Limits of one delivery.
 const (
 	webhookMost = 1 << 20          // bytes
-	webhookWait = 10 * time.Second // how long one delivery may take
-	eventsMost  = 500              // messages of one delivery
+	webhookWait = 10 * time.Second // how long handling one delivery may take
+	eventsMost  = 500              // the most messages of one delivery that are read
 )
 
-// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. Each post to
-// a session's secret address gets status 200 after its content is stored. Every other address gets 404.
+// Webhook is the handler of [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. A
+// request to a session's secret address gets status 200 after its content is stored. Every other address gets 404.
 type Webhook struct{ c *Connector }
 
-// NewWebhook returns the handler. It also works for sessions that are not open on this node.
+// NewWebhook returns the handler. The handler also serves sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook { return &Webhook{c} }
 
 // source is the session that a webhook belongs to.
@@ -35,7 +35,7 @@ type source struct {
 	instance string
 }
 
-// ServeHTTP looks at the address before it reads the body.
+// ServeHTTP checks the address before it reads the body.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
 	defer cancel()
@@ -72,7 +72,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody reads a body if Config has no ReadBody.
+// readBody is the default of Config.ReadBody.
 func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -81,11 +81,11 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, e
 	return body, err
 }
 
-// Expects reports whether a request may be a gateway's, because its address has the secret.
+// Expects reports whether a request may be from a gateway: its address must contain the secret.
 func (h *Webhook) Expects(r *http.Request) bool { return h.Named(r.URL.Path) != 0 }
 
-// Named returns the session that a webhook's address belongs to, or 0 for any other address. It needs no database,
-// because the secret in the address proves which session is meant.
+// Named returns the session of a webhook's address, or 0 for any other address. It needs no database, because the
+// secret in the address is a keyed hash of the session.
 func (h *Webhook) Named(path string) puntuale.SessionID {
 	id, _, _ := strings.Cut(strings.TrimPrefix(path, puntuale.GatewayWebhooks), "/")
 	session, err := puntuale.ParseID[puntuale.SessionID](id)
@@ -95,7 +95,8 @@ func (h *Webhook) Named(path string) puntuale.SessionID {
 	return session
 }
 
-// find returns the session with its instance, or the zero source if the session does not exist.
+// find returns the session with its client and instance. If the session does not exist, or has no keys, find returns
+// the zero source.
 func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source, error) {
 	client, keys, err := h.c.keysOf(ctx, session)
 	switch {
@@ -110,19 +111,19 @@ func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source,
 	return source{session, client, keys.InstanceID}, nil
 }
 
-// equalSecrets compares two texts in a time that reveals nothing about them.
+// equalSecrets compares two texts. The time it needs reveals nothing about the texts.
 func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// take stores what a gateway reported, and returns the status to answer with.
+// take stores a gateway's report, and returns the HTTP status of the answer.
 func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	r, ok := readReport(body)
 	log := h.c.cfg.Logger.With("session_id", int64(from.session))
 	if !ok || from.instance == "" || !equalSecrets(r.Instance, from.instance) {
 		log.Info("a gateway reported something that is not understood, or of another instance")
-		return http.StatusOK // a repeat would bring the same report, so the gateway need not repeat it
+		return http.StatusOK // any other status could only cause the same report again
 	}
 	t := &deliveryBatch{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
 	var err error
@@ -142,7 +143,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	return http.StatusOK
 }
 
-// deliveryBatch collects what one delivery reports.
+// deliveryBatch collects the reports of one delivery.
 type deliveryBatch struct {
 	c        *Connector
 	from     source
@@ -150,8 +151,8 @@ type deliveryBatch struct {
 	reported puntuale.InboundBatch
 }
 
-// arrived reads messages of three kinds: what people wrote, echoes of what this connector sent, and what the client's
-// people wrote on the phone.
+// arrived reads three kinds of messages: messages from people, echoes of this connector's messages, and messages that
+// the client's people wrote on the phone.
 func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
 		h, written := m.shown()
@@ -182,15 +183,15 @@ func (c *Connector) ownNumber(session puntuale.SessionID) string {
 	return a.number
 }
 
-// How an echo is matched with an attempt.
+// Limits for matching an echo with an attempt.
 const (
 	echoWithin = 10 * time.Minute
-	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
+	echoBefore = 5 * time.Second // because clocks differ, and the network rounds times to seconds
 )
 
 // echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also settles the
-// message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
-// there is only one.
+// message with this id. If no message has the id, echo settles the open attempt to the same chat with the same text,
+// unless there are several.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
@@ -230,10 +231,10 @@ func (t *deliveryBatch) receipt(n puntuale.NetworkID, kind puntuale.ReceiptKind)
 	return puntuale.DeliveryReceipt{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
-// answerWait is how long an ack waits if it came before the answer that names its id.
+// answerWait is how long an ack with an unknown id waits for the answer that contains the id.
 const answerWait = 2 * time.Second
 
-// acked reads the receipts of messages. An ack may come before the answer that names its id.
+// acked reads the receipts of messages. An ack may come before the answer that contains its message's id.
 func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
 	all = all[:min(len(all), eventsMost)]
 	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
@@ -267,7 +268,7 @@ func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
 	return nil
 }
 
-// expected reports whether an ack whose id no message has may belong to an attempt that is in flight now.
+// expected reports whether an ack with an unknown id may belong to an attempt in flight.
 func (t *deliveryBatch) expected(ctx context.Context, all []update, known map[string]puntuale.NetworkID) (bool, error) {
 	for _, u := range all {
 		if _, ok := known[storable(u.Key.ID, maxNetworkID)]; ok || u.Key.recipient() == "" {
@@ -281,7 +282,7 @@ func (t *deliveryBatch) expected(ctx context.Context, all []update, known map[st
 	return false, nil
 }
 
-// Statuses in messages.update, with Baileys' numbers.
+// Statuses in messages.update, with the numbers of the library Baileys.
 const (
 	statusError     = 0
 	statusServer    = 2
@@ -289,10 +290,10 @@ const (
 	statusPlayed    = 5
 )
 
-// reasonCode: {1}: WhatsApp's codes, {2}: the id of the message.
+// reasonCode is the detail of a failure. {1}: WhatsApp's codes, {2}: the id of the message.
 const reasonCode puntuale.ReasonCode = "sendapp.code"
 
-// codeRestricted is WhatsApp's code for a number that it restricts.
+// codeRestricted is WhatsApp's error code for a restricted number.
 const codeRestricted = "463"
 
 func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
@@ -311,13 +312,13 @@ func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 		e = t.receipt(n, puntuale.ReceiptDelivered)
 	case status > statusDelivered && status <= statusPlayed:
 		e = t.receipt(n, puntuale.ReceiptRead)
-	default: // 1: it is on its way
+	default: // 1: not yet at WhatsApp's server
 		return
 	}
 	t.reported.Receipts = append(t.reported.Receipts, e)
 }
 
-// moment returns when something happened. It never returns a time later than now.
+// moment returns the time of an event, but never a time later than now.
 func (t *deliveryBatch) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(t.now) {
 		return t.now

@@ -23,8 +23,8 @@ func (w *world) state(f flying, want puntuale.State) puntuale.MessageDetail {
 	return d
 }
 
-// TestEcho: a lost answer leaves the message uncertain. The echo with the same chat and text settles it, and no other
-// echo does.
+// TestEcho: after a lost answer the message is uncertain. An echo with the same chat and text settles it. No other echo
+// does.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -32,9 +32,9 @@ func TestEcho(t *testing.T) {
 		cases := 0
 		for name, test := range map[string]struct {
 			change  func(*gatewaytest.Sent)
-			at      time.Duration // how long after the attempt the gateway reports the echo
-			twin    bool          // another attempt with the same text is open
-			answers bool          // the answer came, and the server ended before its outcome was stored
+			at      time.Duration // the time of the echo, counted from the attempt
+			twin    bool          // a second attempt with the same text is open
+			answers bool          // the answer came, but the server ended before it stored the outcome
 			settles bool
 		}{
 			"the echo":         {settles: true},
@@ -113,8 +113,8 @@ func TestEarly(t *testing.T) {
 	w.state(f, puntuale.Completed)
 }
 
-// TestAcks: acks come in any order, more than once, and for unknown ids. A failure changes the outcome of a sent
-// message. A delivery overrides every other outcome.
+// TestAcks: acks come in any order, more than once, and with unknown ids. A failure changes the outcome of a sent
+// message. A delivery replaces every other outcome.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -161,7 +161,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestHostileWebhooks: every address except the secret one gets 404. No content at the secret address does harm.
+// TestHostileWebhooks: every address except the secret one gets 404. No content at the secret address does any damage.
 func TestHostileWebhooks(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -28,7 +28,7 @@ const (
 	own      = "390117654321" // the sender's digits
 )
 
-// world is a connector on a real store, connected to the gateway, with one session.
+// world contains a connector with one session, a real store, and the gateway.
 type world struct {
 	t       testing.TB
 	w       *storetest.World
@@ -43,11 +43,11 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // a function that the test sets with asked
+	before  func(path string) // asked sets this function
 	written []puntuale.InboundMessage
 }
 
-// newWorld opens a world whose session is not linked yet.
+// newWorld returns a world with a session that is not linked yet.
 func newWorld(t testing.TB, driver storetest.Driver) *world {
 	t.Helper()
 	w := &world{t: t, w: storetest.NewWorld(t, driver(t)), peer: gatewaytest.New(t), reports: map[puntuale.SessionID][]puntuale.LinkReport{}, lastID: 1 << 40}
@@ -73,7 +73,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	return w
 }
 
-// taking makes a Take that also notes the inbound messages.
+// taking returns a Take that also records the inbound messages.
 func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
 	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		w.mu.Lock()
@@ -83,7 +83,7 @@ func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.I
 	}
 }
 
-// heard returns the inbound messages since the last call.
+// heard returns the inbound messages since the last call of heard.
 func (w *world) heard() []puntuale.InboundMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *world) heard() []puntuale.InboundMessage {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// linked opens a world whose session has the keys of a linked instance, and is online.
+// linked returns a world with a session that has the keys of a linked instance and is online.
 func linked(t testing.TB, driver storetest.Driver) *world {
 	t.Helper()
 	w := newWorld(t, driver)
@@ -121,7 +121,7 @@ func (w *world) open(k puntuale.GatewayKeys) puntuale.SessionID {
 	return id
 }
 
-// take opens a session as its owner does, and waits for the first status check of it.
+// take opens a session, as its owner does, and waits for the session's first status check.
 func (w *world) take(id puntuale.SessionID) {
 	w.t.Helper()
 	s, err := w.c.Tenant.Session(context.Background(), id)
@@ -140,7 +140,7 @@ func (w *world) told(id puntuale.SessionID) []puntuale.LinkReport {
 	return w.reports[id]
 }
 
-// last is the latest report of a session.
+// last returns the latest report of a session.
 func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 	if all := w.told(id); len(all) > 0 {
 		r = all[len(all)-1]
@@ -162,8 +162,8 @@ func (w *world) until(what string, condition func() bool) {
 	}
 }
 
-// later moves the clock on step by step until the condition holds. One step is not enough, because a goroutine may
-// begin late to wait for the clock.
+// later moves the clock forward in steps until condition holds. One step is not enough, because a goroutine may begin
+// to wait for the clock after the step.
 func (w *world) later(step time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
@@ -183,7 +183,7 @@ func (w *world) within() context.Context {
 	return ctx
 }
 
-// envelope is a new message that no store has.
+// envelope returns an envelope with a new message id. The message is in no store.
 func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +194,7 @@ func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 	}
 }
 
-// send prepares and sends.
+// send prepares and sends a message.
 func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error) {
 	w.t.Helper()
 	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
@@ -204,15 +204,15 @@ func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error)
 	return w.conn.Send(w.within(), p)
 }
 
-// flying is a message that the store has, with an attempt under way.
+// flying is a stored message with an attempt under way.
 type flying struct {
 	id      puntuale.MessageID
 	token   int64
 	receipt puntuale.Acceptance
-	err     error // of the attempt
+	err     error // the error of the attempt
 }
 
-// fly starts a message to the person as the dispatcher would, and sends it. Its outcome is not recorded.
+// fly sends a stored message, as the dispatcher would. It records no outcome.
 func (w *world) fly(to, text string) flying {
 	w.t.Helper()
 	run := w.c.Run(to, w.clock.Now(), 1)
@@ -244,7 +244,7 @@ func (w *world) record(f flying) {
 	w.w.MustRecord(w.clock.Now(), puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: w.c.ID, ID: f.id}}, f.token, o)
 }
 
-// report makes the gateway post a report, and expects status 200.
+// report makes the gateway post a report, and requires status 200.
 func (w *world) report(event string, payload any) {
 	w.t.Helper()
 	if status := w.peer.Report(w.peer.Webhook(own), w.instance(), event, payload); status != http.StatusOK {
@@ -274,14 +274,14 @@ func (w *world) stored(id puntuale.SessionID) (k puntuale.GatewayKeys) {
 	return k
 }
 
-// asked sets a function that is called before each call to the gateway, with the call's path.
+// asked sets a function that is called before each request to the gateway, with the request's path.
 func (w *world) asked(do func(path string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before = do
 }
 
-// RoundTrip passes a request on to the gateway.
+// RoundTrip sends a request to the gateway.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	before := w.before
@@ -303,7 +303,7 @@ func (w *world) lastSent() gatewaytest.Sent {
 
 func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 
-// files is a source of media that has a file at every address except one.
+// files is a source of media. It has a file at every address except forbidden.
 type files struct{}
 
 const forbidden = "https://10.0.0.1/foto.jpg"

@@ -48,10 +48,11 @@ func backedUp(t *testing.T, d *storetest.Database) *archive.BackupReader {
 	return r
 }
 
-// TestRestoredNumber links a number, writes a backup, and lets the number go on sending. It then restores the backup to
-// either kind of database. The restored number is still linked, and phones show what it sends. The restore leaves out
-// the old encryption states. With them, the number would use message numbers again, and the phone would drop the
-// messages.
+// TestRestoredNumber links a number, writes a backup, and lets the number send more messages. It then restores the
+// backup to both kinds of database. The restored number is still linked, and phones show its messages.
+//
+// The restore leaves out the old encryption states. With them, the number would use message numbers a second time, and
+// the phone would drop those messages.
 func TestRestoredNumber(t *testing.T) {
 	t.Parallel()
 	drivers := map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres}
@@ -79,7 +80,7 @@ func TestRestoredNumber(t *testing.T) {
 			backup := backedUp(t, d)
 			want := rowsIn(t, backup)
 			want["whatsmeow_sessions"], want["whatsmeow_sender_keys"] = 0, 0
-			want["whatsmeow_pre_keys"]++ // one row, for the one number that has keys
+			want["whatsmeow_pre_keys"]++ // one more row, for the one number that has keys
 			for i := range 3 {
 				says(t, "+"+annaNumber, fmt.Sprintf("dopo %d", i))
 				says(t, group, fmt.Sprintf("dopo %d, a tutti", i))
@@ -94,7 +95,7 @@ func TestRestoredNumber(t *testing.T) {
 							t.Errorf("%s: %d rows of %d, %v", table, got, n, err)
 						}
 					}
-					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // a restore leaves the session like this
+					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // the state in which a restore leaves the session
 					w.start()
 					w.open()
 					w.awaitWord("online")
@@ -114,8 +115,8 @@ func TestRestoredNumber(t *testing.T) {
 	}
 }
 
-// refusedNumbers restores backups that must be refused, or that cannot be restored completely. from is the database of
-// the backup, and kept holds its keys.
+// refusedNumbers tries to restore backups that must be refused, and backups that cannot be restored completely. from is
+// the database of the backup, and kept contains its keys.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
 	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {
@@ -143,7 +144,7 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 		if _, err := kept.Exec("update whatsmeow_version set version = $1", version); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // a refused restore leaves an empty database
+		for range 2 { // the second round shows that the refused restore left an empty database
 			if _, err := transfer.Restore(t.Context(), taken.Config, backedUp(t, from), transfer.RestoreConfig{MakeNumbers: func(ctx context.Context, db *sql.DB, postgres bool) error {
 				_, err := db.Exec("delete from socket_note")
 				return errors.Join(err, makeTables(ctx, db, postgres))
@@ -157,8 +158,8 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 	}
 }
 
-// TestNumberAfterFailover: a failover that lost commits may have lost changes of encryption states, so all states are
-// removed. After a failover that lost nothing they stay.
+// TestNumberAfterFailover checks two failovers. The first one lost commits. They may have contained changes of
+// encryption states, so all states are removed. The second failover lost nothing, so the states stay.
 func TestNumberAfterFailover(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -202,7 +203,8 @@ func TestNumberAfterFailover(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("dopo"))
 }
 
-// restored restores a backup into an empty database, and returns the database with the keys.
+// restored restores a backup into an empty database. It returns the database with the keys, and whether it is
+// PostgreSQL.
 func (w *world) restored(to *storetest.Database, backup *archive.BackupReader) (*sql.DB, bool) {
 	w.t.Helper()
 	done, err := transfer.Restore(w.t.Context(), to.Config, backup, transfer.RestoreConfig{MakeNumbers: makeTables})
@@ -217,7 +219,7 @@ func (w *world) restored(to *storetest.Database, backup *archive.BackupReader) (
 	return db, postgres
 }
 
-// fillTables adds rows to the tables that a number's first messages leave empty.
+// fillTables adds rows to the tables that are still empty after a number's first messages.
 func (w *world) fillTables() {
 	w.t.Helper()
 	var jid string
@@ -235,7 +237,7 @@ func (w *world) fillTables() {
 		{"insert into whatsmeow_app_state_mutation_macs (jid, name, version, index_mac, value_mac) values ($1, 'critical', 3, $2, $2)", []any{jid, make([]byte, 32)}},
 		{"insert into whatsmeow_app_state_sync_keys (jid, key_id, key_data, timestamp, fingerprint) values ($1, $2, $2, 5, $2)", []any{jid, bytes}},
 		{"insert into whatsmeow_chat_settings (our_jid, chat_jid, muted_until, pinned) values ($1, 'x', 6, true)", []any{jid}},
-		// The token is new: a number that connects deletes old ones, in the background.
+		// The token is new, because a number that connects deletes old tokens in the background.
 		{"insert into whatsmeow_privacy_tokens (our_jid, their_jid, token, timestamp) values ($1, 'x', $2, $3)", []any{jid, bytes, time.Now().Unix()}},
 		{"insert into whatsmeow_event_buffer (our_jid, ciphertext_hash, server_timestamp, insert_timestamp) values ($1, $2, 8, 9)", []any{jid, make([]byte, 32)}},
 		{"insert into whatsmeow_message_secrets (our_jid, chat_jid, sender_jid, message_id, key) values ($1, 'x', 'y', 'z', $2)", []any{jid, bytes}},

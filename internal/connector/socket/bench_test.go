@@ -9,8 +9,9 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// BenchmarkSend measures how fast one number sends to one phone: encryption, its store, and the loopback network. It
-// also measures with a slow network: there the library waits for the network's answer after each message.
+// BenchmarkSend measures how fast one number sends to one phone. The cost is encryption, the store of the encryption
+// states, and the loopback network. The second case has a slow network, because the library waits for an
+// acknowledgement after each message.
 func BenchmarkSend(b *testing.B) {
 	for name, latency := range map[string]time.Duration{"at once": 0, "50ms away": 50 * time.Millisecond} {
 		b.Run(name, func(b *testing.B) {

@@ -15,18 +15,18 @@ import (
 	"puntuale"
 )
 
-// WhatsApp allows few messages to people who do not know the number. It refuses further messages with error 463 for a
-// while, and in the end it bans the number. Therefore messages to these cold contacts have a pace of their own. While
-// WhatsApp refuses cold contacts, only messages to them wait. All other messages go on.
+// WhatsApp allows few messages to cold contacts, who are people who do not know the number. It refuses more messages
+// with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have a pace of their
+// own. While WhatsApp refuses cold contacts, only messages to cold contacts wait.
 const (
-	pauseFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
+	pauseFirst   = time.Hour // how long cold contacts wait if the network gives no end; each later wait is longer
 	pauseLongest = 24 * time.Hour
-	pauseWord    = 2 * time.Second        // how long to wait for the network to say the end of a pause
-	holdMargin   = 500 * time.Millisecond // added to the end that the network says
-	soonEnough   = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
-	knownMost    = 50_000                 // people kept in memory
+	pauseWord    = 2 * time.Second        // how long to wait for the network's report of a pause's end
+	holdMargin   = 500 * time.Millisecond // added to the end that the network reports
+	soonEnough   = 3 * time.Second        // a message waits for its slot for at most this time; if the slot is later, the message is deferred
+	knownMost    = 50_000                 // the most people in memory
 	slotsMost    = 20_000
-	dayMost      = 10_000 // slots of a day that are looked at
+	dayMost      = 10_000 // the most slots of the last day that are read from the store
 	oneDay       = 24 * time.Hour
 )
 
@@ -38,13 +38,13 @@ type coldContactLimiter struct {
 
 	mu       sync.Mutex
 	pace     puntuale.Pace
-	limitEnd time.Time // before this moment no message to a cold contact leaves
-	pauses   int       // pauses in a row whose end the network did not say
+	limitEnd time.Time // before this time no message to a cold contact leaves
+	pauses   int       // how many pauses in a row had no end from the network
 	reported chan struct{}
 	known    map[string]bool
-	slots    map[puntuale.MessageID]time.Time // the moment when each message may leave
-	next     time.Time                        // the first moment that the minute allows
-	day      []time.Time                      // slots of the last 24 hours and of the future, in order
+	slots    map[puntuale.MessageID]time.Time // when each message may leave
+	next     time.Time                        // the first time that the pace of a minute allows
+	day      []time.Time                      // the times of all slots of the last 24 hours and of the future, oldest first
 	seeded   bool
 }
 
@@ -55,7 +55,7 @@ func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	}
 }
 
-// setPace takes another pace. Slots that were given stay.
+// setPace sets another pace. Slots that messages already have do not change.
 func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	}
 }
 
-// free ends the wait of cold contacts, because another number was linked.
+// free ends the pause of cold contacts, because another number was linked.
 func (s *coldContactLimiter) free() { s.pause(time.Time{}) }
 
-// knows reports whether a person ever wrote to the number, or got a message from it.
+// knows reports whether a recipient ever wrote to the number, or got a message from it.
 func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error) {
 	s.mu.Lock()
 	known := s.known[to]
@@ -85,7 +85,7 @@ func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error)
 	return known, nil
 }
 
-// acquaint stores since when the number knows a person, unless it knew them before.
+// acquaint stores since when the number knows a recipient. If an earlier time is stored, it stays.
 func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Time) error {
 	s.mu.Lock()
 	known := s.known[to]
@@ -104,12 +104,13 @@ func (s *coldContactLimiter) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= knownMost {
-		clear(s.known) // the database knows
+		clear(s.known) // the database still has them
 	}
 	s.known[to] = true
 }
 
-// isCold reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
+// isCold reports whether a recipient is a cold contact. A group is never one, because the number is a member of the
+// group.
 func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
@@ -118,7 +119,7 @@ func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error
 	return !known, err
 }
 
-// held returns how long cold contacts must wait, or 0 if they need not wait.
+// held returns how long cold contacts must still wait. 0 means that they need not wait.
 func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +129,7 @@ func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	return s.limitEnd.Sub(now) + holdMargin
 }
 
-// pause makes cold contacts wait until a moment. A zero moment ends the wait.
+// pause makes cold contacts wait until limitEnd. A zero limitEnd ends the wait.
 func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,9 +138,9 @@ func (s *coldContactLimiter) pause(limitEnd time.Time) {
 	s.reported = make(chan struct{})
 }
 
-// refused makes cold contacts wait after the network refused a message to one of them. It returns until when they wait.
-// The network may say the end, before the refusal or within pauseWord after it. If it says none, each pause is longer
-// than the pause before.
+// refused makes cold contacts wait after the network refused a message to a cold contact. It returns the end of the
+// wait. The network may report this end before the refusal, or within pauseWord after it. If the network reports no
+// end, each pause is longer than the previous one.
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
@@ -163,7 +164,7 @@ func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	return s.limitEnd
 }
 
-// slot returns the moment at which a message to a cold contact may leave. It is the same at each call until the message
+// slot returns when a message to a cold contact may leave. It returns the same time at each call until the message
 // left.
 func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
 	if err := s.seed(ctx); err != nil {
@@ -182,7 +183,7 @@ func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (ti
 	return at, nil
 }
 
-// earliest returns the first moment at which the pace allows one more message. The caller holds the lock.
+// earliest returns the first time at which the pace allows one more message. The caller holds the lock.
 func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	at := now
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
@@ -196,9 +197,9 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	return at
 }
 
-// take gives a message a slot. The caller holds the lock.
+// take gives the slot at the time at to a message. The caller holds the lock.
 func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
-	if len(s.slots)%1000 == 999 { // forget slots of messages that were cancelled
+	if len(s.slots)%1000 == 999 { // remove slots of messages that were cancelled
 		for id, slot := range s.slots {
 			if now.Sub(slot) > oneDay {
 				delete(s.slots, id)
@@ -218,7 +219,7 @@ func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
 	}
 }
 
-// seed reads once how many cold contacts got a message in the last 24 hours.
+// seed reads from the store, once, which cold contacts got a message in the last 24 hours.
 func (s *coldContactLimiter) seed(ctx context.Context) error {
 	s.mu.Lock()
 	needed := !s.seeded && s.pace.ColdPerDay > 0
@@ -239,14 +240,14 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	return nil
 }
 
-// noteSent forgets the slot of a message that left, or that will never leave under this id.
+// noteSent removes the slot of a message that left, or that will never leave under this id.
 func (s *coldContactLimiter) noteSent(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.slots, m)
 }
 
-// timelocked takes the network's report on whether it refuses cold contacts, and until when.
+// timelocked handles the network's report whether it refuses cold contacts, and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	limitEnd := e.TimeEnforcementEnds.Time.UTC()
 	switch {
@@ -259,7 +260,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	n.limited(limitEnd)
 }
 
-// limited reports until when cold contacts wait.
+// limited reports the time until which cold contacts wait.
 func (n *number) limited(limitEnd time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

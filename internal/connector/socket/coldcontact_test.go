@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// A time-lock counts in every state of a linked number, because the network often reports it before the login ends.
+// A time-lock applies in every state of a linked number, because the network often reports it before the login ends.
 func TestTimelockBeforeLogin(t *testing.T) {
 	t.Parallel()
 	fake := clock.NewFake(time.Unix(1_800_000_000, 0).UTC())

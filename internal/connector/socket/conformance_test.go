@@ -30,17 +30,17 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// shown returns what the phones show after everything that the network took has reached them.
+// shown returns what the phones show, once they got all messages that the network accepted.
 func shown(t *testing.T, w *world, phones *phoneBook) (all []connectortest.Shown) {
 	t.Helper()
-	sent := map[string]int{} // the order of the messages; a repeat keeps its first position
+	sent := map[string]int{} // the position of each message in the result; a repeat keeps the first position
 	for _, s := range w.net.Messages(shopNumber) {
 		if _, again := sent[s.ID]; !again {
 			sent[s.ID] = len(sent)
 		}
 	}
 	eventually(t, "all that was sent is shown", func() bool { return len(w.net.Ledger().All()) >= len(sent) })
-	ledger := w.net.Ledger().All() // each phone takes its own time
+	ledger := w.net.Ledger().All() // not in the order of sending, because each phone needs its own time
 	slices.SortFunc(ledger, func(a, b whatsapptest.Message) int { return sent[a.ID] - sent[b.ID] })
 	addresses := map[string]string{}
 	for url := range mediaOf {
@@ -63,12 +63,12 @@ func shown(t *testing.T, w *world, phones *phoneBook) (all []connectortest.Shown
 	return all
 }
 
-// mediaOf are the addresses of the suite's files.
+// mediaOf contains the addresses of the suite's files.
 var mediaOf = map[string]bool{"https://example.com/a%20b/foto.JPG?x=1&y=2": true, "https://example.com/listino.pdf": true}
 
 func bodyOf(url string) []byte { return []byte("not really a picture: " + url) }
 
-// phoneBook has a phone for each recipient that the suite asks for.
+// phoneBook contains a phone for each recipient of the suite.
 type phoneBook struct {
 	net *whatsapptest.Network
 	mu  sync.Mutex

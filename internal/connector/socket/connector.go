@@ -24,36 +24,37 @@ import (
 
 // Config is what [New] needs. Database, Seal, Unseal, IDKey, Known, Report and Take must be set.
 type Config struct {
-	// Database returns the database. The connector calls it when the first session needs it, and again until it
-	// succeeds. The caller closes the database, after Stop.
+	// Database returns the database with the keys of linked numbers. The connector calls this function when the first
+	// session needs the keys, and again until it succeeds. The caller closes the database, after Stop.
 	Database func(ctx context.Context) (Database, error)
 
-	// Seal and Unseal protect data. Purpose and place name what the data are for and where they belong.
+	// Seal encrypts data, and Unseal decrypts them. Purpose says what the data are for. Place says where they are
+	// stored.
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may come
+	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may still come
 
 	Known puntuale.KnownPersons
-	Media puntuale.MediaSource // nil: media are refused
+	Media puntuale.MediaSource // nil: messages with media are refused
 
-	// Report gets each change of a session's link. It must never block.
+	// The connector calls Report at each change of a session's link. Report must never block.
 	Report func(puntuale.LinkReport)
-	// Take stores on disk what the network reported.
+	// Take stores receipts and inbound messages on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// Owned says whether this node may connect its sessions. Once its lease is gone, another node owns them. nil:
-	// always.
+	// Owned reports whether this node may connect its sessions. Once the node's lease ended, another node owns the
+	// sessions. nil: always true.
 	Owned func() bool
 
-	HTTP   *http.Client // nil: one of its own, which honours HTTPS_PROXY and the system's certificates
-	Clock  clock.Clock  // nil: the system's
+	HTTP   *http.Client // nil: a new client, which uses HTTPS_PROXY and the system's certificates
+	Clock  clock.Clock  // nil: the system's clock
 	Logger *slog.Logger // nil: slog.Default
-	Logins int          // logins under way at once; default 32
+	Logins int          // how many logins may be under way at once; default 32
 }
 
 const (
 	loginsAtOnce = 32
 	ackTakes     = 5 * time.Second  // how long the network may take to acknowledge a message
-	sendTimeout  = 40 * time.Second // how long one message may take, with all that the library asks the network before it
+	sendTimeout  = 40 * time.Second // how long sending one message may take, with the queries that the library sends before it
 	databaseWait = 30 * time.Second
 	closingAsks  = time.Second // how long the store may take when a session closes
 )
@@ -93,7 +94,7 @@ func init() {
 	logger.Setup(&s)
 }
 
-// New returns a connector. It does nothing before a session is opened.
+// New returns a connector. The connector starts no work before the first call of Open.
 func New(cfg Config) *Connector {
 	if cfg.Owned == nil {
 		cfg.Owned = func() bool { return true }
@@ -125,7 +126,7 @@ func newHTTP() *http.Client {
 	}}
 }
 
-// Stop ends all work that belongs to no session. The caller must close all open sessions before.
+// Stop ends the work that belongs to no session. The caller must close all open sessions first.
 func (c *Connector) Stop() {
 	c.cancel()
 	c.wg.Wait()
@@ -133,18 +134,18 @@ func (c *Connector) Stop() {
 
 func (c *Connector) log() *slog.Logger { return c.cfg.Logger }
 
-// Capabilities returns what never changes while the connector lives.
+// Capabilities returns the same values at each call.
 func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
 }
 
-// Online answers from memory.
+// Online reports whether a session is connected. It reads memory only.
 func (c *Connector) Online(session puntuale.SessionID) bool {
 	n := c.number(session)
 	return n != nil && n.up.Load()
 }
 
-// number returns an open session, nil for one that is not.
+// number returns an open session, or nil if the session is not open.
 func (c *Connector) number(session puntuale.SessionID) *number {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -153,7 +154,7 @@ func (c *Connector) number(session puntuale.SessionID) *number {
 
 var errNotOpen = errors.New("the session is not open")
 
-// devices opens the keys of linked numbers.
+// devices returns the keys of linked numbers. It opens their database at the first call, and again until that succeeds.
 func (c *Connector) devices(ctx context.Context) (*devices, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -180,7 +181,8 @@ func (c *Connector) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Open takes charge of a session, and connects it if it is linked.
+// Open opens a session in the background. If the session is linked, Open also connects it. If the session was open
+// already, Open replaces it.
 func (c *Connector) Open(s puntuale.Session) {
 	n := c.newNumber(s)
 	c.mu.Lock()
@@ -197,7 +199,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	})
 }
 
-// look finds out whether the session has keys.
+// look finds out whether the session has keys. It tries again until the store answers.
 func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 	for wait := againFirst; ; wait = min(2*wait, againLast) {
 		devices, err := n.c.devices(ctx)
@@ -222,7 +224,7 @@ func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 	}
 }
 
-// Close ends the connection of a session, and forgets the session.
+// Close ends the connection of a session and removes the session from memory.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	n := c.open[session]
@@ -250,15 +252,15 @@ func (n *number) deleted(ctx context.Context) bool {
 	return err == nil && !existing[n.id]
 }
 
-// logOut tells the network that the number is unlinked. If the network cannot be reached, the phone goes on listing the
-// device.
+// logOut tells the network that the number is unlinked. If the network cannot be reached, the phone continues to list
+// this device.
 func (n *number) logOut(ctx context.Context, cli *whatsmeow.Client) {
 	if err := cli.Logout(ctx); err != nil && !errors.Is(err, errRemoved) {
 		n.log.Info("the network could not be told that a number is unlinked", "error", err)
 	}
 }
 
-// forget removes the number's keys. If that fails, the sweep removes them later.
+// forget removes the number's keys. If forget fails, sweep removes the keys later.
 func (n *number) forget(ctx context.Context) {
 	devices, err := n.c.devices(ctx)
 	if err == nil {
@@ -269,14 +271,14 @@ func (n *number) forget(ctx context.Context) {
 	}
 }
 
-// SetPace sets the pace of an open session.
+// SetPace sets the pace of an open session. It does nothing if the session is not open.
 func (c *Connector) SetPace(session puntuale.SessionID, p puntuale.Pace) {
 	if n := c.number(session); n != nil {
 		n.coldContacts.setPace(p)
 	}
 }
 
-// Unlink ends a link, or a pairing, and removes the keys.
+// Unlink ends a link or a pairing, and removes the number's keys.
 func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
 	n := c.number(session)
 	if n == nil {
@@ -293,7 +295,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.mu.Lock()
 	n.state.unlinked(puntuale.Reason{})
 	n.state.moved = false
-	n.shown = n.state.link // the caller reports this change
+	n.shown = n.state.link // the caller reports this change, so report must not
 	n.markKnown()
 	n.coldContacts.free()
 	n.begin(func(context.Context, int) { close(done) })
@@ -326,7 +328,7 @@ func (c *Connector) sweepOnce(ctx context.Context) error {
 	devices := c.kept
 	c.opening.Unlock()
 	if devices == nil {
-		return nil // no session needed the database so far
+		return nil // no session has needed the database so far
 	}
 	kept, err := devices.sessions(ctx)
 	if err != nil || len(kept) == 0 {

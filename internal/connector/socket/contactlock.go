@@ -18,51 +18,52 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The library reads an encryption state, works with it and writes it back. Several goroutines do so at once: one decrypts, one encrypts a
-// message, one encrypts again for a device that asks. If two goroutines work on the same state, the later one overwrites the change of the
-// earlier one. Then the next message leaves under a message number that was used before. The recipient takes it for a repeat, acknowledges
-// it, and never shows it. So each contact has a lock, and only its owner changes the contact's states. In the code, a turn is the time in
-// which one goroutine owns a lock.
+// The library reads an encryption state, changes it and writes it back. Several goroutines may do so at the same time:
+// one decrypts, one encrypts a message, and one encrypts again for a device that requests it. If two goroutines change
+// the same state, the later write overwrites the earlier change. Then the next message has a message number that was
+// used before. The recipient treats this message as a repeat: it acknowledges the message and never shows it. So each
+// contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is the time in which
+// one goroutine owns a lock.
 //
-// Two rules prevent deadlocks and long waits. A goroutine that has a database connection never waits for a lock, because there may be only
-// one connection. And a goroutine that waits for the network normally has no lock.
+// Two rules prevent deadlocks and long waits. First, a goroutine with a database connection never waits for a lock,
+// because there may be only one connection. Second, a goroutine that waits for the network normally owns no lock.
 //
-// A decryption that finds a contact locked therefore gives up its transaction, waits for the lock, and begins again. A message that is sent
-// reads the states without a lock. If another goroutine had the lock before it writes them, the message is encrypted once more, this time
-// with the lock.
+// If a decryption finds a contact locked, it therefore ends its transaction, waits for the lock, and begins again. A
+// message that is sent reads the states without a lock. If another goroutine owned the lock before the message writes
+// the states, the message is encrypted again. This second time it owns the lock.
 
 // errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")
 
-// errBusy ends work that found a contact locked and must not wait there.
+// errBusy ends work that found a contact locked but must not wait inside its transaction.
 var errBusy = errors.New("another has the turn")
 
-// loanLasts bounds the lock of a goroutine that read a state to write it, and then does not write. After loanLasts any
-// goroutine may take the lock. Until one does, the reader may still write. After that its state may be out of date, and
-// writing it is refused. The library encrypts anew if the device asks again.
+// loanLasts limits the lock of a goroutine that reads a state in order to write it, and then may not write. Such a lock
+// is a loan. After loanLasts any goroutine may take the lock. Once another one took it, the borrower's write is
+// refused, because its state may be out of date. The library encrypts anew if the device requests the message again.
 const loanLasts = 2 * time.Second
 
-// contactLocks are the contact locks of one number. Its methods may be called by many goroutines at once.
+// contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
 type contactLocks struct {
 	clock clock.Clock
 	mu    sync.Mutex
 	held  map[string]*contactLock // by contact
-	sends map[string]bool         // the contacts of the one message that is being sent; true: another goroutine had the lock since
+	sends map[string]bool         // contacts of the message that is being sent; true: another goroutine owned the lock meanwhile
 }
 
 type contactLock struct {
 	contact  string
-	loanEnd  time.Time     // the end of a loan; zero: the owner gives it back
-	loan     string        // the address whose state was read to be written; "": not a loan
-	released chan struct{} // closed when the lock is given back, or another goroutine took it
+	loanEnd  time.Time     // when the loan ends; zero: the lock ends only when its owner returns it
+	loan     string        // the address whose state the borrower read; "": not a loan
+	released chan struct{} // closed when the lock is returned, or when another goroutine took it
 }
 
 func newContactLocks(c clock.Clock) *contactLocks {
 	return &contactLocks{clock: c, held: map[string]*contactLock{}}
 }
 
-// contactOf returns the contact that an address of the library belongs to, by number or LID. All devices of a contact
-// share one lock.
+// contactOf returns the contact of a library's address: the number or the LID without the device. All devices of a
+// contact share one lock.
 func contactOf(address string) string {
 	if end := strings.IndexAny(address, ":_"); end >= 0 {
 		return address[:end]
@@ -79,9 +80,9 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 	return slices.Compact(all)
 }
 
-// try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
-// loanLasts; otherwise until it is given back. try returns the present lock, and whether the caller has it. If another
-// goroutine has the lock as a loan, left is how long the loan still lasts.
+// try takes the lock of a contact if the lock is free. An empty loan takes the lock until it is returned. Otherwise
+// loan is the address of a state, and the lock lasts for loanLasts. try returns the present lock, and whether the
+// caller owns it. If another goroutine owns the lock as a loan, left is how long that loan still lasts.
 func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,7 @@ func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Dura
 	return taken, 0, true
 }
 
-// take waits for a contact's lock, and takes it as try does.
+// take waits until a contact's lock is free, and then takes it like try.
 func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contactLock, error) {
 	for {
 		held, left, taken := t.try(contact, loan)
@@ -127,7 +128,7 @@ func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contact
 	}
 }
 
-// takeAll waits for the locks of several contacts. All callers take them in the same order, so there is no deadlock.
+// takeAll waits for the locks of several contacts. All callers take locks in the same order, which prevents deadlocks.
 func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*contactLock, error) {
 	taken := make([]*contactLock, 0, len(contacts))
 	for _, contact := range contacts {
@@ -141,8 +142,8 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 	return taken, nil
 }
 
-// giveBack ends locks of the caller. If another goroutine has the lock now, that lock stays. The caller may have
-// changed a state, so a message that is being sent to the contact must notice.
+// giveBack returns the caller's locks. If a loan ended and another goroutine took the lock, that goroutine still owns
+// it. The caller may have changed a state. So giveBack marks the contact for a message that is being sent to it.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +159,7 @@ func (t *contactLocks) giveBack(taken ...*contactLock) {
 	}
 }
 
-// send begins to watch the locks of a message's recipients.
+// send begins to watch the locks of a message's recipients. Call moved to end the watch.
 func (t *contactLocks) send(contacts []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +169,7 @@ func (t *contactLocks) send(contacts []string) {
 	}
 }
 
-// moved reports whether another goroutine had one of these locks since send, and ends the watch.
+// moved reports whether another goroutine owned one of these locks since send, and ends the watch.
 func (t *contactLocks) moved(contacts []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,10 +183,11 @@ func (t *contactLocks) moved(contacts []string) bool {
 	return false
 }
 
-// lent returns the loan with which the state at an address was read, so that the state may be written. From now on the loan
-// lasts until it is given back. nil: the loan is over, and another goroutine took the lock. Only the address tells callers
-// apart, because the library gives all of them one context. If two read the same state because the first one's loan ended, the
-// one that writes first succeeds. The other is refused.
+// lent returns the loan of a state's address, so that its owner may write the state. From now on the lock lasts until
+// it is returned. nil means that the loan ended and another goroutine took the lock.
+//
+// lent recognises callers only by the address, because the library gives all of them one context. After a loan ended, a
+// second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is refused.
 func (t *contactLocks) lent(address string) *contactLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,12 +199,12 @@ func (t *contactLocks) lent(address string) *contactLock {
 	return held
 }
 
-// hold has the locks of one decryption, or of one message that is being sent. It keeps them over several calls of the
-// store.
+// hold contains the locks of one decryption, or of one message that is being sent. It keeps them during several calls
+// of the store.
 type hold struct {
 	locks *contactLocks
 	has   []*contactLock
-	met   string // a contact whose lock another goroutine has
+	met   string // a contact whose lock another goroutine owns
 }
 
 type holdKey struct{}
@@ -212,7 +214,8 @@ func holdOf(ctx context.Context) *hold {
 	return h
 }
 
-// meet takes a contact's lock. If another goroutine has it, meet fails, and the transaction begins again after a wait.
+// meet takes a contact's lock. If another goroutine owns the lock, meet returns errBusy, and inTransaction waits for
+// it.
 func (h *hold) meet(contact string) error {
 	if slices.ContainsFunc(h.has, func(t *contactLock) bool { return t.contact == contact }) {
 		return nil
@@ -236,8 +239,8 @@ func (h *hold) giveBack() {
 	h.has = nil
 }
 
-// inTransaction runs a decryption's transaction. If the transaction found a contact locked, inTransaction waits for that lock and
-// runs it again.
+// inTransaction runs a decryption's transaction. If the transaction found a contact locked, inTransaction waits for
+// that lock and runs the transaction again.
 func (t *contactLocks) inTransaction(ctx context.Context, transaction func(context.Context) error) error {
 	h := &hold{locks: t}
 	defer h.giveBack()
@@ -255,20 +258,20 @@ func (t *contactLocks) inTransaction(ctx context.Context, transaction func(conte
 	}
 }
 
-// insist returns a context with which a message takes its locks before it reads. The caller must call giveBack once it
-// was sent.
+// insist returns a context in which a message takes its locks before it reads the states. The caller must call giveBack
+// after the message was sent.
 func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 	h := &hold{}
 	return context.WithValue(ctx, holdKey{}, h), h.giveBack
 }
 
-// lockedSessions are the encryption states. Only one goroutine at a time changes those of a contact.
+// lockedSessions stores the encryption states. Only one goroutine at a time changes the states of a contact.
 type lockedSessions struct {
 	store.SessionStore
 	locks *contactLocks
 }
 
-// GetSession reads a state that the caller is going to write.
+// GetSession returns a state that the caller will write. Without a hold, the caller gets the lock as a loan.
 func (s lockedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
 	contact := contactOf(address)
 	if h := holdOf(ctx); h != nil {
@@ -288,7 +291,8 @@ func (s lockedSessions) GetSession(ctx context.Context, address string) ([]byte,
 	return session, err
 }
 
-// PutSession writes a state that was read, unless another goroutine may have changed it since.
+// PutSession writes a state that GetSession returned. It returns errMoved if another goroutine may have changed the
+// state.
 func (s lockedSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	if holdOf(ctx) != nil {
 		return s.withLocks(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
@@ -301,7 +305,7 @@ func (s lockedSessions) PutSession(ctx context.Context, address string, session 
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
-// withLocks runs do with the locks of some contacts.
+// withLocks takes the locks of some contacts and runs do. With a hold it does not wait, but returns errBusy.
 func (s lockedSessions) withLocks(ctx context.Context, do func() error, contacts ...string) error {
 	if h := holdOf(ctx); h != nil && h.locks != nil {
 		for _, contact := range contacts {
@@ -319,7 +323,7 @@ func (s lockedSessions) withLocks(ctx context.Context, do func() error, contacts
 	return do()
 }
 
-// GetManySessions reads the states for a message that is sent; the library sends one at a time.
+// GetManySessions returns the states for a message that is being sent. The library sends one message at a time.
 func (s lockedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	contacts := contactsOf(slices.Values(addresses))
 	if h := holdOf(ctx); h != nil {
@@ -333,12 +337,12 @@ func (s lockedSessions) GetManySessions(ctx context.Context, addresses []string)
 	return s.SessionStore.GetManySessions(ctx, addresses)
 }
 
-// PutManySessions writes the states after a message was encrypted, unless another goroutine may have changed one of
-// them since.
+// PutManySessions writes the states after a message was encrypted. It returns errMoved if another goroutine may have
+// changed one of them meanwhile.
 func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	contacts := contactsOf(maps.Keys(sessions))
 	if h := holdOf(ctx); h != nil {
-		defer h.giveBack() // before the message waits for the network
+		defer h.giveBack() // return the locks before the message waits for the network
 	}
 	return s.withLocks(ctx, func() error {
 		if s.locks.moved(contacts) {

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// Two numbers that write to each other without a pause lose nothing. The library alone would lose a few messages. It
-// encrypts and decrypts for the same device at once, and writes an older state over a newer one.
+// Two numbers write to each other without a pause, and no message is lost. The library alone would lose a few messages. It
+// encrypts and decrypts for one device at the same time, and may write an older state over a newer one.
 func TestBothWays(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, w *world) {
@@ -33,15 +33,15 @@ func TestBothWays(t *testing.T) {
 		}()
 		sent := map[string]bool{}
 		for i := range many {
-			if i%20 == 0 { // the phone asks for some again, and they are encrypted again meanwhile
+			if i%20 == 0 { // the phone requests some messages again, so they are encrypted again meanwhile
 				w.net.Inject(whatsapptest.Fault{From: shopNumber, Corrupt: true, Times: 1})
 			}
 			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail.String()] = true
 		}
 		want := <-written
-		w.shop.AwaitSettled(t) // it has everything that it acknowledged
+		w.shop.AwaitSettled(t) // then the shop has all messages that it acknowledged
 		w.mustSend(w.text("+"+annaNumber, "fine"))
-		anna.Await(t, whatsapptest.Text("fine")) // she handles one after the other, except those that she asks for again
+		anna.Await(t, whatsapptest.Text("fine")) // Anna handles messages one after the other, except those that she requests again
 		defer func() {
 			if t.Failed() {
 				t.Logf("%d of %d messages were never shown", len(sent), many)

@@ -35,7 +35,7 @@ func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.
 	}
 }
 
-// message makes a message with a file that the network has.
+// message makes a message with a file that was uploaded to the network.
 func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
 	up := &f.response
 	switch f.kind {
@@ -81,7 +81,7 @@ func wholeNumber(n int) *uint32 {
 	return proto.Uint32(uint32(n))
 }
 
-// fileName returns the name of a document: the caller's name for it, otherwise the end of its address.
+// fileName returns the name of a document: the name that the caller gave, or else the last part of the media's address.
 func fileName(c puntuale.Content) string {
 	if c.MediaName != "" {
 		return c.MediaName

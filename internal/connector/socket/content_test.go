@@ -15,7 +15,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// opus has only those parts of an Ogg file that are read: it names its codec, and its last page ends at a sample.
+// opus returns the parts of an Ogg file that the connector reads: the name of the codec, and the clock of the last
+// page.
 func opus(seconds int) []byte {
 	last := append([]byte("OggS\x00\x04"), binary.LittleEndian.AppendUint64(nil, uint64(seconds)*48_000)...)
 	return append(append([]byte("OggS\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00 OpusHead\x01\x01"), bytes.Repeat([]byte{0}, 600)...), append(last, "the rest of the page"...)...)
@@ -36,7 +37,7 @@ func picture(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// Every kind of content arrives as the same kind, with unchanged bytes.
+// Each kind of content arrives as the same kind, with the same bytes.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,8 +105,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// Messages go to groups by id and by invitation, and to people by LID. The first receipt of a group counts, no matter
-// from which member.
+// Messages go to groups by id and by invitation, and to people by LID. The first receipt from any member counts as the
+// group's receipt.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,8 +128,8 @@ func TestGroups(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("per LID"))
 	w.await("it was delivered", func() bool { return len(w.receipts(e.Message)) > 0 })
 
-	// A person who answers in a group that we wrote to answers the group. A person that we wrote to by LID answers by
-	// LID.
+	// If a person writes in a group that we wrote to, the message counts as the group's answer. If we wrote to a person
+	// by LID, the person's answer comes by LID.
 	if _, err := bert.Send(t.Context(), group.JID().String(), "qui"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +145,7 @@ func TestGroups(t *testing.T) {
 	w.mu.Unlock()
 
 	group.Remove(w.shop)
-	// The library changes its knowledge of the group without a lock. An event that comes later is handled after that
-	// change.
+	// The library changes its list of the group's members without a lock. A later event is handled after that change.
 	w.mu.Lock()
 	clear(w.wrote)
 	w.mu.Unlock()
@@ -159,7 +159,7 @@ func TestGroups(t *testing.T) {
 	group.RevokeCode()
 }
 
-// A device that could not read a message asks for it again, even after our restart.
+// If a device cannot read a message, it requests the message again, even after the connector restarted.
 func TestAskedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,8 +177,8 @@ func TestAskedAgain(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("illeggibile"))
 }
 
-// A phone that is off gets its messages when it is on again. A message on a device in the background counts as
-// delivered.
+// A phone that is off gets its messages when it is on again. A message that reached a device in the background counts
+// as delivered.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +190,7 @@ func TestOffline(t *testing.T) {
 	if _, err := bert.Send(t.Context(), shopNumber, "dopo"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // so everything that came before was handled, too
+	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // so all earlier events were handled, too
 	w.mu.Lock()
 	if reported := w.receipts(e.Message); len(reported) > 0 {
 		t.Errorf("told while it is off: %v", reported)
@@ -206,8 +206,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// Cold contacts have a pace of their own, and known people do not wait for it. Messages that left before a restart
-// count, too.
+// Messages to cold contacts have a pace of their own. Messages to known people do not wait for it. Messages that left
+// before a restart also count for the pace.
 func TestColdContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,7 +245,7 @@ func TestColdContacts(t *testing.T) {
 	w.mustSend(e)
 }
 
-// When a session is deleted, its keys go, and the phone no longer lists the device.
+// When a session is deleted, its keys are removed, and the phone no longer lists the device.
 func TestDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,25 +24,27 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Database has the keys of linked numbers: the library's tables, whose names begin with whatsmeow_, and two of ours.
+// Database contains the keys of linked numbers. It has the library's tables, whose names begin with whatsmeow_, and two
+// tables of this package.
 type Database struct {
 	DB       *sql.DB
-	Postgres bool // else SQLite
+	Postgres bool // false: SQLite
 }
 
-// ownTables keep which device belongs to a session, with its keys, and notes about the network.
+// ownTables are the device of each session with its keys, and notes about the network.
 const ownTables = `
 create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
 create table if not exists socket_note (name text not null primary key, value text not null)`
 
-// upgradeTries is how often migrating the tables is tried, because other nodes may be doing it at the same time.
+// upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates them
+// too.
 const upgradeTries = 5
 
-// devices keeps the keys and states of linked numbers. Its methods may be called by many goroutines at once.
+// devices stores the keys and states of linked numbers. Its methods may be called by many goroutines at once.
 type devices struct {
 	db     *sql.DB
-	shared *dbutil.Database // the same database, as the library uses it
+	shared *dbutil.Database // db, in the type that the library uses
 	inner  *sqlstore.Container
 	sealer sealer
 	clock  clock.Clock
@@ -57,13 +59,13 @@ func openDevices(ctx context.Context, d Database, s sealer, c clock.Clock, log w
 	return &devices{db: d.DB, shared: shared, inner: inner, sealer: s, clock: c, log: log}, nil
 }
 
-// MakeTables makes the tables of linked numbers, or brings them up to date, for a restore that fills them.
+// MakeTables creates the tables of linked numbers, or migrates them to the present version. A restore then fills them.
 func MakeTables(ctx context.Context, d Database) error {
 	_, _, err := upgraded(ctx, d, waLog.Noop)
 	return err
 }
 
-// upgraded brings the tables up to date and opens them.
+// upgraded migrates the tables to the present version and opens them.
 func upgraded(ctx context.Context, d Database, log waLog.Logger) (*dbutil.Database, *sqlstore.Container, error) {
 	dialect := "sqlite"
 	if d.Postgres {
@@ -88,7 +90,7 @@ func upgraded(ctx context.Context, d Database, log waLog.Logger) (*dbutil.Databa
 	}
 }
 
-// secrets are the keys that prove that a device belongs to the number. They are sealed in their JSON form.
+// secrets are the keys that prove that a device belongs to the number. They are stored as sealed JSON.
 type secrets struct {
 	Noise        []byte `json:"noise"`
 	Identity     []byte `json:"identity"`
@@ -98,7 +100,7 @@ type secrets struct {
 
 var errDamaged = errors.New("the keys of a linked number are not whole")
 
-// find returns a session's device, nil when it has none.
+// find returns a session's device, or nil if the session has none.
 func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.Device, error) {
 	var text string
 	var sealed []byte
@@ -123,7 +125,7 @@ func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.
 	}
 	var s secrets
 	if json.Unmarshal(plain, &s) != nil || len(s.Noise) != 32 || len(s.Identity) != 32 || len(s.SignedPreKey) != 32 {
-		return nil, errDamaged // the error's text would contain a part of them
+		return nil, errDamaged // err is left out, because its text would contain a part of the keys
 	}
 	device.NoiseKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Noise))
 	device.IdentityKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Identity))
@@ -133,14 +135,14 @@ func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.
 	return device, nil
 }
 
-// fresh returns a device that belongs to no number yet. It is stored once it is linked.
+// fresh returns a new device that belongs to no number yet. The library stores the device once it is linked.
 func (d *devices) fresh(session puntuale.SessionID) *store.Device {
 	device := d.inner.NewDevice()
 	device.Container = container{d, session, new(atomic.Bool)}
 	return device
 }
 
-// forget removes a session's device and all that belongs to it.
+// forget removes a session's device and all data of the device.
 func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error {
 	var jid string
 	err := d.db.QueryRowContext(ctx, `select jid from socket_device where session_id = $1`, int64(session)).Scan(&jid)
@@ -156,10 +158,11 @@ func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// drop removes a device. The database then removes its rows in all of the library's tables but one.
+// drop removes a device. By foreign keys, the database then removes the device's rows in all of the library's tables
+// but one.
 func (d *devices) drop(ctx context.Context, jid string) error {
 	for _, text := range []string{
-		`delete from socket_device where jid = $1`, // the keys first: without them the rest has no use
+		`delete from socket_device where jid = $1`, // remove the keys first, because all other data are useless without them
 		`delete from whatsmeow_privacy_tokens where our_jid = $1`,
 		`delete from whatsmeow_device where jid = $1`,
 	} {
@@ -170,7 +173,7 @@ func (d *devices) drop(ctx context.Context, jid string) error {
 	return nil
 }
 
-// sessions lists which sessions have a device.
+// sessions returns the sessions that have a device.
 func (d *devices) sessions(ctx context.Context) ([]puntuale.SessionID, error) {
 	rows, err := d.db.QueryContext(ctx, `select session_id from socket_device`)
 	if err != nil {
@@ -188,7 +191,7 @@ func (d *devices) sessions(ctx context.Context) ([]puntuale.SessionID, error) {
 	return all, rows.Err()
 }
 
-// note stores a value under a name. noted returns the value, or "" if there is none.
+// note stores a value under a name. The method noted returns that value, or "" if there is none.
 func (d *devices) note(ctx context.Context, name, value string) error {
 	_, err := d.db.ExecContext(ctx, `insert into socket_note (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value`, name, value)
 	return err
@@ -203,12 +206,12 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// container stores the device of one session. The library's own table demands keys of the right length, so container
-// writes zeros there.
+// container stores the device of one session. The library's own table requires keys of the right length. So container
+// writes zeros there, and the sealed keys into socket_device.
 type container struct {
 	*devices
 	session puntuale.SessionID
-	removed *atomic.Bool // shared with the stores of the device
+	removed *atomic.Bool // the same variable as in the device's stores
 }
 
 func (c container) PutDevice(ctx context.Context, device *store.Device) error {
@@ -230,7 +233,7 @@ func (c container) PutDevice(ctx context.Context, device *store.Device) error {
 	if err != nil {
 		return fmt.Errorf("write a device's keys: %w", err)
 	}
-	if !device.Initialized { // linked just now: every earlier link of the session is over
+	if !device.Initialized { // the device was just linked, so every earlier link of the session is over
 		if err := c.replace(ctx, device.ID.String()); err != nil {
 			return err
 		}
@@ -246,7 +249,8 @@ func (c container) PutDevice(ctx context.Context, device *store.Device) error {
 	return nil
 }
 
-// replace removes the session's earlier device, and the link of any other session to this device.
+// replace removes the session's earlier device. If the session had none, replace unlinks this device from any other
+// session.
 func (c container) replace(ctx context.Context, jid string) error {
 	var old string
 	err := c.db.QueryRowContext(ctx, `select jid from socket_device where session_id = $1`, int64(c.session)).Scan(&old)
@@ -262,7 +266,7 @@ func (c container) replace(ctx context.Context, jid string) error {
 	return nil
 }
 
-// adopt takes over the tables that the library has opened for a device.
+// adopt copies the tables that the library opened for bare into device.
 func adopt(device, bare *store.Device) {
 	device.Identities, device.Sessions, device.PreKeys, device.SenderKeys = bare.Identities, bare.Sessions, bare.PreKeys, bare.SenderKeys
 	device.AppStateKeys, device.AppState, device.Contacts, device.ChatSettings = bare.AppStateKeys, bare.AppState, bare.Contacts, bare.ChatSettings
@@ -270,7 +274,7 @@ func adopt(device, bare *store.Device) {
 	device.LIDs, device.Initialized = bare.LIDs, true
 }
 
-// errRemoved says that a device was removed from the database.
+// errRemoved says that DeleteDevice removed a device from the database.
 var errRemoved = errors.New("the device is removed")
 
 // DeleteDevice removes the device and returns errRemoved. If it returned nil, the library would empty the device in
@@ -286,7 +290,7 @@ func (c container) DeleteDevice(ctx context.Context, device *store.Device) error
 	return errRemoved
 }
 
-// wrap makes a device seal what it stores.
+// wrap replaces the stores of a device with stores that seal their data.
 func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	removed := new(atomic.Bool)
 	p := secretAddress{d.sealer, session}

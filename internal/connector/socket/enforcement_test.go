@@ -28,8 +28,8 @@ func kindOf(err error) puntuale.SendErrorKind {
 	return 0
 }
 
-// A time-lock holds back cold contacts until its end, and the session shows this. Messages to people who know the
-// number go on.
+// During a time-lock no message to a cold contact leaves, and the session shows the end of the time-lock. Messages to
+// people who know the number still leave.
 func TestTimelock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,7 +39,7 @@ func TestTimelock(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("prima"))
 	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
 	w.shop.Timelock(whatsapptest.Timelock{Until: end, Quiet: true})
-	go func() { // the network reports it just after the refusal
+	go func() { // the network reports the time-lock just after the refusal
 		w.net.AwaitMessage(t, shopNumber, func(s whatsapptest.Stanza) bool { return s.Error == 463 })
 		w.shop.Timelock(whatsapptest.Timelock{Until: end})
 	}()
@@ -78,7 +78,8 @@ func TestTimelock(t *testing.T) {
 	bert.Await(t, whatsapptest.Text("a un estraneo"))
 }
 
-// A restart does not forget until when cold contacts wait. A refusal that names no end holds them for an hour.
+// After a restart the connector still has the time until which cold contacts wait. If a refusal gives no end, they wait
+// an hour.
 func TestTimelockKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +105,7 @@ func TestTimelockKept(t *testing.T) {
 	w.mustSend(w.text("+"+bertNumber, "ciao"))
 }
 
-// Each of the network's answers to a message has the right outcome.
+// Each answer of the network to a message gives the right outcome.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,8 +134,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The library repeats a frame by itself if the connection breaks and comes back at once. Here it does not come back: the
-// outcome is unknown, the repeat has the same id, and people see one message.
+// If the connection breaks and returns at once, the library itself repeats the frame. Here the connection does not
+// return. So the outcome is unknown. The repeat has the same id, and people see one message.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +159,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// Bans end by themselves, and the number does not log in before.
+// A ban ends by itself. The number does not log in before the end.
 func TestBan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +187,8 @@ func TestBan(t *testing.T) {
 	}
 }
 
-// A connection that ends is made again, more and more rarely while nobody answers. A person may ask for it at once.
+// After a connection ended, the number connects again. While nobody answers, it tries more and more rarely. A person
+// may request a try at once.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -205,7 +207,7 @@ func TestWaiting(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// A caller who asks for a connection before the number's keys were read waits until they are.
+// If a caller requests a connection before the number's keys were read, the caller waits until they are read.
 func TestReconnectEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,9 +247,9 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A version that the network refused is never announced again. The connector reads the present version from WhatsApp
-// and uses it.
-func TestOutdated(t *testing.T) { // alone: the version is the process's
+// The connector never announces a version again that the network refused. It reads the current version from WhatsApp
+// and announces that version.
+func TestOutdated(t *testing.T) { // not parallel, because the version belongs to the whole process
 	shipped := store.GetWAVersion()
 	t.Cleanup(func() { store.SetWAVersion(shipped) })
 	w := newWorld(t)
@@ -270,8 +272,8 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 	}
 }
 
-// After a login was refused for good, the link is over. The number does not try again by itself, even after days. The
-// number does not try again either if another connection took its place.
+// After the network refused a login for good, the link is over. The number does not try again by itself, even after
+// days. It also does not try again if the same number connected elsewhere.
 func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(*whatsapptest.Account){
@@ -316,8 +318,8 @@ func TestNoLoginByItself(t *testing.T) {
 	}
 }
 
-// After several messages that the network took and never acknowledged, the number sends nothing, although the
-// connection looks good.
+// After several messages that the network accepted and never acknowledged, the number sends nothing, although its
+// connection is open.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -326,7 +328,7 @@ func TestWatchdog(t *testing.T) {
 	w.mustSend(w.text("+"+annaNumber, "bene"))
 	w.net.Inject(whatsapptest.Fault{From: shopNumber, DropAck: true})
 	one := w.text("+"+annaNumber, "lo stesso")
-	for range 4 { // the same message several times counts once
+	for range 4 { // the same message counts once
 		if _, err := w.send(one); err == nil || puntuale.AsSendError(err) != nil {
 			t.Fatalf("no acknowledgement: %v", err)
 		}
@@ -354,7 +356,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A node without its lease logs no number in.
+// A node without its lease logs in no number.
 func TestNotOwned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// Adopt links a session without a pairing: link gives the device to a number.
+// Adopt links a session without a pairing. It calls link to give the new device to a number.
 func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link func(*store.Device) error) error {
 	d, err := c.devices(ctx)
 	if err != nil {
@@ -23,10 +23,10 @@ func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link 
 	return device.Save(ctx)
 }
 
-// Sweep removes at once the keys of sessions that do not exist any more.
+// Sweep runs one sweep at once. It removes the keys of sessions that do not exist any more.
 func (c *Connector) Sweep(ctx context.Context) error { return c.sweepOnce(ctx) }
 
-// Waiting counts the people that a session's next query will ask about.
+// Waiting returns how many people a session's next query will ask about.
 func (c *Connector) Waiting(session puntuale.SessionID) int {
 	p := c.number(session).people
 	p.mu.Lock()

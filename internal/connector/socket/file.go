@@ -23,7 +23,7 @@ import (
 	"puntuale"
 )
 
-// file is a file that the network has, encrypted with a key of its own.
+// file is a file that was uploaded to the network. Each file is encrypted with a new key.
 type file struct {
 	response whatsmeow.UploadResponse
 	kind     whatsmeow.MediaType
@@ -38,12 +38,13 @@ type file struct {
 
 const mega = 1 << 20
 
-// mostBytes is the largest file of each kind that WhatsApp's own apps take. Documents are bounded by the fetcher only.
+// mostBytes is the largest size of each kind of file that WhatsApp's own apps accept. For documents only the fetcher
+// has a limit.
 var mostBytes = map[whatsmeow.MediaType]int64{
 	whatsmeow.MediaImage: 16 * mega, whatsmeow.MediaVideo: 64 * mega, whatsmeow.MediaAudio: 16 * mega,
 }
 
-// kindOf says how phones show a file of a type. Every other type is a document.
+// kindOf returns how phones show a file of a content type. Every type without a case is a document.
 func kindOf(contentType string) whatsmeow.MediaType {
 	switch contentType {
 	case "image/jpeg", "image/png", "image/webp":
@@ -56,7 +57,7 @@ func kindOf(contentType string) whatsmeow.MediaType {
 	return whatsmeow.MediaDocument
 }
 
-// kindsByExtension limit how much is fetched before the type is known.
+// kindsByExtension limits how many bytes are fetched before the file's type is known.
 var kindsByExtension = map[string]whatsmeow.MediaType{
 	".jpg": whatsmeow.MediaImage, ".jpeg": whatsmeow.MediaImage, ".png": whatsmeow.MediaImage, ".webp": whatsmeow.MediaImage,
 	".mp4": whatsmeow.MediaVideo, ".3gp": whatsmeow.MediaVideo,
@@ -72,11 +73,11 @@ func worthFetching(c puntuale.Content) int64 {
 }
 
 const (
-	fileKept  = 6 * time.Hour // a file is uploaded anew after that; the network keeps it for days
+	fileKept  = 6 * time.Hour // after this time a file is uploaded again; the network stores files for days
 	filesMost = 200
 )
 
-// files are the files that one number uploaded recently, by their content.
+// files are the files that one number uploaded recently. Their key is a hash of the content.
 type files struct {
 	once singleflight.Group
 	mu   sync.Mutex
@@ -111,7 +112,8 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 	f.all[hash] = one
 }
 
-// upload brings a message's file to the network, unless the network has it already. No person sees an upload.
+// upload sends a message's file to the network, unless it was uploaded recently. No person sees an upload, so it may be
+// repeated.
 func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*file, error) {
 	source := n.c.cfg.Media
 	if source == nil {
@@ -173,7 +175,7 @@ func uploadNow(ctx context.Context, cli *whatsmeow.Client, kind whatsmeow.MediaT
 	return f, nil
 }
 
-// look finds out what phones show of a file before a person opens it.
+// look reads from the file what phones show before a person opens it: a thumbnail, or the length of a voice note.
 func (f *file) look(m *puntuale.Media) error {
 	if _, err := m.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read a file: %w", err)

@@ -13,19 +13,19 @@ import (
 	"puntuale/internal/clock"
 )
 
-// oneSession is an empty store of one session's encryption states.
+// oneSession returns an empty store for one session's encryption states.
 func oneSession(t *testing.T) (lockedSessions, *clock.Fake) {
 	t.Helper()
 	fake := clock.NewFake(time.Unix(1_800_000_000, 0))
 	return lockedSessions{&store.NoopStore{}, newContactLocks(fake)}, fake
 }
 
-// A goroutine that reads a state to write it has the contact lock until it writes, or until the loan ends. Others wait,
-// by number and by LID.
+// A goroutine that reads a state to write it owns the contact's lock until it writes, or until the loan ends. Meanwhile
+// others wait, whether they name the contact by number or by LID.
 func TestLoan(t *testing.T) {
 	t.Parallel()
 	s, fake := oneSession(t)
-	for range 2 { // the state that the second round reads is never written
+	for range 2 { // neither round writes the state that it reads
 		_, _ = s.GetSession(t.Context(), "100_1:3")
 		waits := make(chan error, 1)
 		go func() {
@@ -53,7 +53,7 @@ func TestLoan(t *testing.T) {
 	}
 }
 
-// written counts what reaches the store, which can fail to read.
+// written counts the writes that reach the store. Its reads can fail.
 type written struct {
 	store.NoopStore
 	puts  int
@@ -67,12 +67,12 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 	return nil
 }
 
-// After the end of a loan: if another goroutine has the lock now, the first one can neither write nor end that lock. If
-// nobody took the lock, it can still write.
+// A loan ended. If another goroutine owns the lock now, the borrower can neither write the state nor end that lock. If
+// nobody took the lock, the borrower can still write.
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		take func(t *testing.T, s lockedSessions) *contactLock // what another has then; nil: nothing
+		take func(t *testing.T, s lockedSessions) *contactLock // returns the lock that another goroutine took then; nil: no lock
 		want error
 		puts int
 	}{
@@ -116,8 +116,8 @@ func TestLoanIsOver(t *testing.T) {
 	}
 }
 
-// When a state cannot be read, its reader gives the lock back. If another goroutine took the lock meanwhile, that lock
-// stays.
+// If reading a state fails, the reader returns the lock. If another goroutine took the lock meanwhile, that goroutine
+// still owns it.
 func TestLoanFails(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -139,7 +139,7 @@ func TestLoanFails(t *testing.T) {
 	}
 }
 
-// A decryption that finds a contact locked gives up all that it holds, waits for that lock, and begins again with it.
+// If a decryption finds a contact locked, it returns all its locks, waits for the contact's lock, and begins again.
 func TestDecryptionWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
@@ -157,7 +157,7 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		s.locks.giveBack(taken...) // the transaction is still open here
+		s.locks.giveBack(taken...) // the transaction is still open at this point
 		return err
 	})
 	if err != nil || runs != 2 {
@@ -168,8 +168,8 @@ func TestDecryptionWaits(t *testing.T) {
 	}
 }
 
-// A send is refused if another goroutine had the lock of a recipient since the state was read. A send that insists has
-// the lock from the beginning.
+// A send is refused if another goroutine owned a recipient's lock after the state was read. A send with insist owns the
+// lock from the beginning.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
@@ -181,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // a store without transactions does this
+		return nil // as in a store without transactions
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())

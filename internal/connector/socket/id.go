@@ -13,31 +13,34 @@ import (
 	"puntuale"
 )
 
-// The sender chooses WhatsApp's id of a message. The ids of WhatsApp's web clients are idPrefix and nine random bytes in
-// hexadecimal. Ours look the same: the bytes are message, generation and zeros, encrypted with a key of the installation. So a
-// repeat has the same id although nothing is stored, and a receipt names its message. Other ids, such as those of messages
-// that a person wrote on the phone, decrypt to values without those zeros.
+// The sender of a message chooses its WhatsApp id. The ids of WhatsApp's web clients are idPrefix and nine random bytes
+// in hexadecimal. Ids of this package look the same: their nine bytes are message, generation and zeros, encrypted with
+// a key of the installation.
+//
+// So a repeat has the same id although no id is stored, and the id in a receipt leads to the message. Other ids, such
+// as ids of messages that a person wrote on the phone, decrypt to values without those zeros.
 const (
 	idPrefix  = "3EB0"
 	idBytes   = 9
 	idRounds  = 10
 	halfBits  = idBytes * 8 / 2
 	halfMask  = 1<<halfBits - 1
-	spareBits = 11 // zeros, by which ids of ours are known
+	spareBits = 11 // zeros, which show that an id was made here
 	ageBits   = 8  // bits of the generation
 )
 
-// ids makes and opens ids.
+// ids encrypts and decrypts WhatsApp's ids of messages.
 type ids struct{ key []byte }
 
-// connectorID returns WhatsApp's id of a message's generation.
+// connectorID returns WhatsApp's id of one generation of a message. The generation is the part of connectorID after the
+// dot.
 func (c ids) connectorID(m puntuale.MessageID, connectorID string) string {
 	_, text, _ := strings.Cut(connectorID, ".")
 	generation, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		generation = 0
 	}
-	// Of 72 bits, message and generation are the first 61.
+	// Message and generation are the first 61 of 72 bits.
 	high := uint64(m) >> (halfBits - spareBits - ageBits)
 	low := (uint64(m)<<ageBits | generation&(1<<ageBits-1)) << spareBits
 	left, right := high&halfMask, low&halfMask
@@ -47,7 +50,7 @@ func (c ids) connectorID(m puntuale.MessageID, connectorID string) string {
 	return idPrefix + strings.ToUpper(hex.EncodeToString(pack(left, right)))
 }
 
-// message decrypts an id. It returns false if the id is not ours.
+// message decrypts an id. It returns false if the id was not made here.
 func (c ids) message(id string) (puntuale.MessageID, bool) {
 	text, ok := strings.CutPrefix(id, idPrefix)
 	raw, err := hex.DecodeString(text)
@@ -72,7 +75,7 @@ func (c ids) mix(round byte, half uint64) uint64 {
 	return binary.BigEndian.Uint64(sum.Sum(nil)) & halfMask
 }
 
-// pack puts two halves of 36 bits into nine bytes; unpack is its inverse.
+// pack joins two halves of 36 bits into nine bytes. unpack is its inverse.
 func pack(left, right uint64) []byte {
 	raw := []byte{byte(left >> 28)}
 	return binary.BigEndian.AppendUint64(raw, left<<halfBits|right)

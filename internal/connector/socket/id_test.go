@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// An id decrypts to its message under the same key only, and looks like an id of any web client.
+// An id decrypts to its message only with the key that encrypted it. It looks like an id of any web client.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	c, other := ids{[]byte("a key of the installation")}, ids{[]byte("another one")}
@@ -33,7 +33,7 @@ func TestIDs(t *testing.T) {
 			wrong++
 		}
 	})
-	if wrong > 2 { // a wrong key passes one time in 2,048
+	if wrong > 2 { // by chance, a wrong key is accepted one time in 2,048
 		t.Errorf("%d ids open under another key", wrong)
 	}
 	for _, id := range []string{"", "3EB0", "3AF00D", "3EB0XYZ", "3EB0" + strings.Repeat("0", 18), strings.Repeat("A", 32)} {

@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// A number is linked by QR and sends. The phone reads the message, and its receipts come back.
+// A number is linked by QR code and sends a message. The phone reads the message, and its receipts come back.
 func TestLinkAndSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestLinkAndSend(t *testing.T) {
 	w.await("Anna was heard", func() bool { return w.wrote["+"+annaNumber] })
 }
 
-// Nobody can read the keys of a number, or what it sent, in the database file. Nothing of them is logged.
+// Nobody can read a number's keys or its messages in the database file. None of them is in the log.
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,7 +85,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// A person types the code into the phone.
+// A number is linked by a code that a person types into the phone.
 func TestLinkByCode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +108,7 @@ func TestLinkByCode(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// Codes are shown one after the other, each as long as it lives. After the last one the pairing ends.
+// Codes are shown one after the other, each until it expires. After the last code the pairing ends.
 func TestCodesRotate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,17 +136,16 @@ func TestCodesRotate(t *testing.T) {
 		if left := r.Until.Sub(fake.Now()); left != want || r.Code.Method != puntuale.PairQR {
 			t.Errorf("code %d: %+v, for %v", i, r.Code, left)
 		}
-		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // the sweep waits, too
+		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // the sweep is the second waiter
 		fake.Advance(want)
 	}
 	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail.IsZero() {
 		t.Errorf("after the last: %+v", r)
 	}
-	w.pair() // a person who asks again gets new codes
+	w.pair() // if a person starts a pairing again, new codes are shown
 }
 
-// The network replaces the secret in the codes. The codes shown from then on have the new secret, and a phone takes
-// them.
+// The network replaces the secret in the codes. All later codes contain the new secret, and a phone accepts them.
 func TestSecretRotates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +170,7 @@ func TestSecretRotates(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// If the phone asks for a passkey, the session says so, and no code is shown any more.
+// If the phone asks for a passkey, the session shows that, and no code is shown any more.
 func TestPasskey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,14 +187,14 @@ func TestPasskey(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_ = w.shop.ScanQR(ctx, code) // waits for a passkey that nobody can give
+	_ = w.shop.ScanQR(ctx, code) // ScanQR waits for a passkey that nobody can give
 	w.await("it asks for a passkey", func() bool {
 		return w.last().Condition == puntuale.NeedsPasskey && w.last().Code.Text == ""
 	})
 }
 
-// After a restart the number connects with its stored keys. Unlinking removes them, and the phone no longer lists the
-// device.
+// After a restart the number connects with its stored keys. Unlinking removes the keys, and the phone no longer lists
+// the device.
 func TestRestartAndUnlink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -222,13 +221,13 @@ func TestRestartAndUnlink(t *testing.T) {
 			t.Errorf("%s has %d rows (%v)", table, rows, err)
 		}
 	}
-	w.pair() // and it is linked anew
+	w.pair() // the number can be linked again
 	w.mustSend(w.text("+"+annaNumber, "con altre chiavi"))
 	anna.Await(t, whatsapptest.Text("con altre chiavi"))
 }
 
-// The library removes a device while its own goroutines still read it. The device must stay as it is in memory, its rows
-// must go, and nothing may be added to them afterwards.
+// The library removes a device while its own goroutines still read the device. The device in memory must not change.
+// Its rows must be removed, and no row may be added afterwards.
 func TestRemovedDeviceIsReadMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -246,7 +245,7 @@ func TestRemovedDeviceIsReadMeanwhile(t *testing.T) {
 	var reader sync.WaitGroup
 	begin := make(chan struct{})
 	var refused error
-	reader.Go(func() { // as a goroutine of the library does, without a lock
+	reader.Go(func() { // like a goroutine of the library, without a lock
 		<-begin
 		for refused == nil {
 			refused = device.PrivacyTokens.PutPrivacyTokens(t.Context(), token)

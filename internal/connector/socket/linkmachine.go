@@ -13,16 +13,16 @@ import (
 const (
 	againFirst    = time.Second
 	againLast     = 5 * time.Minute
-	steady        = time.Minute      // once a number was online this long, earlier failures are forgotten
+	steady        = time.Minute      // once a number was online for this time, its earlier failures no longer count
 	refusedFirst  = time.Minute      // the first wait after the network refused a login and gave no reason
 	refusedLast   = time.Hour        // the longest such wait
-	banUnknown    = 24 * time.Hour   // the wait if the network bans the number and does not say until when
+	banUnknown    = 24 * time.Hour   // the wait if the network bans the number and gives no end
 	banGrace      = 2 * time.Second  // added to the end of a ban
-	quarantine    = 10 * time.Minute // the first wait after the network acknowledged no messages; each further wait is twice as long
+	quarantine    = 10 * time.Minute // the first wait if the network acknowledges no messages; each further wait is twice as long
 	quarantineMax = 6 * time.Hour
 )
 
-// Why a number is not linked, or not connected.
+// Reasons why a number is not linked or not connected.
 const (
 	reasonPairingOver    puntuale.ReasonCode = "socket.pairing_over"
 	reasonKeysElsewhere  puntuale.ReasonCode = "socket.keys_elsewhere"
@@ -39,7 +39,7 @@ const (
 	reasonPhoneUnlinked  puntuale.ReasonCode = "socket.phone_unlinked"
 )
 
-// Why WhatsApp bans a number for a while.
+// Reasons that WhatsApp gives for a ban of limited time.
 const (
 	reasonBanStrangers puntuale.ReasonCode = "socket.ban_strangers"
 	reasonBanBlocked   puntuale.ReasonCode = "socket.ban_blocked"
@@ -49,20 +49,20 @@ const (
 	reasonBanTerms     puntuale.ReasonCode = "socket.ban_terms"
 )
 
-// linkMachine is the link state of a number, and when it connects next. It does nothing itself: its owner calls the method for
-// what happened, and looks at next. API, metrics and pages all show this state.
+// linkMachine is the link state of a number, and the time of its next login. It starts no work itself: number calls a
+// method for each event, and then reads next. API, metrics and pages all show this state.
 type linkMachine struct {
 	link  puntuale.LinkReport
-	next  time.Time // when the next login begins by itself; zero: never
-	moved bool      // the state changed; the owner acts on it and sets this back
+	next  time.Time // when the next login begins without a person; zero: never
+	moved bool      // the state changed; number acts on the change and sets this to false
 	since time.Time // when the number came online
 
-	failures    int // logins in a row that failed, or did not last
+	failures    int // how many logins in a row failed or ended early
 	quarantines int // quarantines in a row
 }
 
-// opened begins with the state that was stored last. linked says that the number has keys, and overrides the stored
-// state.
+// opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has
+// keys. If linked and l differ, linked is right.
 func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {
@@ -80,7 +80,7 @@ func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now ti
 	}
 }
 
-// reopened begins with the number's keys.
+// reopened sets the state of an opened session whose number has keys.
 func (m *linkMachine) reopened(l puntuale.Link, now time.Time) {
 	switch {
 	case l.Condition == puntuale.Replaced:
@@ -101,27 +101,27 @@ func (m *linkMachine) set(s puntuale.LinkState, c puntuale.Condition, detail pun
 	}
 }
 
-// connecting: a login begins at once.
+// connecting starts a login at once.
 func (m *linkMachine) connecting(now time.Time) {
 	m.set(puntuale.LinkLinked, puntuale.Connecting, puntuale.Reason{})
 	m.next = now
 }
 
-// begun: the planned login is under way.
+// begun records that the planned login is under way.
 func (m *linkMachine) begun() {
 	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, puntuale.Reason{}, time.Time{}
 }
 
-// online: messages may leave.
+// online records that the login succeeded. From now on messages may leave.
 func (m *linkMachine) online(number string, now time.Time) {
 	m.set(puntuale.LinkOnline, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Number, m.since = number, now
 }
 
-// acknowledged: the network takes messages.
+// acknowledged records that the network acknowledges messages again.
 func (m *linkMachine) acknowledged() { m.quarantines = 0 }
 
-// lost: the connection ended, or could not be made.
+// lost records that the connection ended, or could not be made.
 func (m *linkMachine) lost(detail puntuale.Reason, now time.Time) {
 	if m.link.State == puntuale.LinkOnline && now.Sub(m.since) >= steady {
 		m.failures = 0
@@ -130,13 +130,13 @@ func (m *linkMachine) lost(detail puntuale.Reason, now time.Time) {
 	m.failures++
 }
 
-// refused: the network refused the login and gave no reason.
+// refused records that the network refused the login and gave no reason.
 func (m *linkMachine) refused(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(refusedFirst, refusedLast, m.failures), now)
 	m.failures++
 }
 
-// unacknowledged: the network takes messages and acknowledges none.
+// unacknowledged records that the network accepts messages but acknowledges none of them.
 func (m *linkMachine) unacknowledged(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(quarantine, quarantineMax, m.quarantines), now)
 	m.quarantines++
@@ -148,7 +148,7 @@ func (m *linkMachine) wait(detail puntuale.Reason, d time.Duration, now time.Tim
 	m.next = m.link.Until
 }
 
-// banned: the network refuses the number for d.
+// banned records that the network refuses the number for the duration d. If d is not positive, banUnknown applies.
 func (m *linkMachine) banned(d time.Duration, detail puntuale.Reason, now time.Time) {
 	if d <= 0 {
 		d = banUnknown
@@ -158,14 +158,15 @@ func (m *linkMachine) banned(d time.Duration, detail puntuale.Reason, now time.T
 	m.next = m.link.Until.Add(banGrace)
 }
 
-// outdated: no login before another version of the protocol is known.
+// outdated records that the network refuses the version of the protocol. No login begins until a later version is
+// known.
 func (m *linkMachine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, puntuale.Reason{}) }
 
-// replaced: another connection of the same number took its place. If both reconnected, each would end the other, for
-// ever.
+// replaced records that the network closed this connection because the number connected elsewhere. The number does not
+// reconnect by itself: two programs that both reconnect would end each other's connections for ever.
 func (m *linkMachine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
 
-// loggedOut: the link has ended, and its keys are no longer valid.
+// loggedOut records that the link ended, so that its keys are no longer valid.
 func (m *linkMachine) loggedOut(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
 	m.failures, m.quarantines = 0, 0
@@ -176,23 +177,23 @@ func (m *linkMachine) unlinked(detail puntuale.Reason) {
 	m.link.Limited, m.failures, m.quarantines = time.Time{}, 0, 0
 }
 
-// pairing: a code is shown until a moment. The empty code means that none can be shown just now.
+// pairing shows a code until expiresAt. The empty code means that no code can be shown now.
 func (m *linkMachine) pairing(code puntuale.PairingCode, expiresAt time.Time) {
 	m.set(puntuale.LinkPairing, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Code, m.link.Until = code, expiresAt
 }
 
-// passkey: the phone asks for a passkey, which only a browser at WhatsApp's own address can give.
+// passkey records that the phone asks for a passkey. Only a browser at WhatsApp's own address can give one.
 func (m *linkMachine) passkey() {
 	m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{})
 }
 
-// limit notes until when cold contacts wait; zero: not at all.
+// limit sets the time until which cold contacts wait. Zero means that they do not wait.
 func (m *linkMachine) limit(limitEnd time.Time) { m.link.Limited = limitEnd }
 
 const faultSessionBanned puntuale.ReasonCode = "session.banned"
 
-// mayReconnect says whether a person may ask for a login now.
+// mayReconnect returns an error if a person may not ask for a login now.
 func (m *linkMachine) mayReconnect(now time.Time) error {
 	switch {
 	case m.link.State != puntuale.LinkLinked && m.link.State != puntuale.LinkOnline:
@@ -203,8 +204,8 @@ func (m *linkMachine) mayReconnect(now time.Time) error {
 	return nil
 }
 
-// backoff doubles from first to last. It adds a random part of up to a fifth to either side, so that not all numbers
-// reach a returning network at once.
+// backoff doubles from first to last. It adds or subtracts a random part of up to a fifth, so that not all numbers
+// reach a returning network at the same time.
 func backoff(first, last time.Duration, n int) time.Duration {
 	d := last
 	if n < 20 {

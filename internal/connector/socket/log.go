@@ -10,8 +10,8 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// quiet logs what the library logs, but at debug level, because it names people's numbers. The library's own debug lines
-// are dropped: they are the stanzas, with codes and keys.
+// quiet logs the library's messages at debug level, because they contain people's numbers. It drops the library's own
+// debug messages, because they contain whole stanzas with codes and keys.
 type quiet struct{ log *slog.Logger }
 
 var _ waLog.Logger = quiet{}
@@ -28,7 +28,8 @@ func (q quiet) say(level, format string, args []any) {
 	}
 }
 
-// silent keeps the encryption library from writing to standard error. It returns the same facts as errors.
+// silent stops the encryption library from writing to standard error. That library also returns the same facts as
+// errors.
 type silent struct{}
 
 func (silent) Debug(string, string)   {}

@@ -19,10 +19,10 @@ import (
 const (
 	loginTakes = 45 * time.Second // from the dial until the network accepts the login
 	ownedAgain = 500 * time.Millisecond
-	keepAlives = 2 // after this number of keepalives without an answer the connection counts as dead, even if TCP reports no error
+	keepAlives = 2 // after this number of unanswered keepalives the connection counts as dead, even if TCP reports no error
 )
 
-// login connects at a moment. It counts as one of the logins under way until it succeeded or failed.
+// login connects at the given time. It counts as one of the logins under way until it succeeds or fails.
 func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	clock := n.c.cfg.Clock
 	if clock.Sleep(ctx, at.Sub(clock.Now())) != nil {
@@ -34,7 +34,7 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 		return
 	}
 	defer leave()
-	for !n.c.cfg.Owned() { // another node might own the number by now, and two connections would end each other
+	for !n.c.cfg.Owned() { // another node might own the number by now, and two connections of one number would end each other
 		if clock.Sleep(ctx, ownedAgain) != nil {
 			return
 		}
@@ -54,11 +54,11 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	}
 }
 
-// errNoDevice says that the number's keys are gone.
+// errNoDevice says that the number has no keys any more.
 var errNoDevice = errors.New("the number has no keys")
 
-// dial connects the number's client. The network's answer comes as events. dial closes settled once the login succeeded
-// or failed.
+// dial connects the number's client. The network's answer comes later, as events. dial returns the channel settled,
+// which is closed once the login succeeded or failed.
 func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, err error) {
 	devices, err := n.c.devices(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, 
 	return settled, err
 }
 
-// failed notes that a login failed before the network answered.
+// failed records that a login failed before the network answered.
 func (n *number) failed(epoch int, err error) {
 	now := n.c.cfg.Clock.Now()
 	n.apply(epoch, func(m *linkMachine) {
@@ -106,14 +106,14 @@ func (n *number) failed(epoch int, err error) {
 	})
 }
 
-// newClient makes a client for one connection. A client remembers things of its connection that would be wrong for the
-// next.
+// newClient makes a client for one connection. Each connection needs a new client, because a client remembers data of
+// its connection.
 func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, any) bool) *whatsmeow.Client {
 	cli := whatsmeow.NewClient(device, quiet{n.log})
 	cli.EnableAutoReconnect, cli.InitialAutoReconnect, cli.DisableLoginAutoReconnect = false, false, true
 	cli.AutoTrustIdentity, cli.ManualHistorySyncDownload = true, true
 	cli.UseRetryMessageStore = true
-	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network keeps an event until it is on disk here
+	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network stores an event until the event is on disk here
 	cli.BackgroundEventCtx = n.ctx
 	cli.SetPreLoginHTTPClient(n.c.cfg.HTTP)
 	cli.SetWebsocketHTTPClient(n.c.cfg.HTTP)
@@ -133,8 +133,8 @@ func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, an
 	return cli
 }
 
-// receive takes an event of a connection. It may wait for the disk, but never for the network. It returns false if the
-// network must repeat the event.
+// receive handles an event of a connection. It may wait for the disk, but never for the network. It returns false if
+// the network must repeat the event.
 func (n *number) receive(epoch int, cli *whatsmeow.Client, event any) bool {
 	now := n.c.cfg.Clock.Now()
 	switch e := event.(type) {
@@ -154,7 +154,7 @@ func (n *number) receive(epoch int, cli *whatsmeow.Client, event any) bool {
 	return true
 }
 
-// moved applies an event to the state.
+// moved applies an event to the link state.
 func moved(m *linkMachine, cli *whatsmeow.Client, event any, now time.Time) {
 	switch e := event.(type) {
 	case *events.Connected:
@@ -204,14 +204,14 @@ func whyBanned(code events.TempBanReason) puntuale.ReasonCode {
 	return reasonBanTerms
 }
 
-// Reconnect connects a linked number at once.
+// Reconnect starts the connection of a linked number at once.
 func (c *Connector) Reconnect(ctx context.Context, session puntuale.SessionID) error {
 	n := c.number(session)
 	if n == nil {
 		return errNotOpen
 	}
 	select {
-	case <-n.looked: // before that, the number does not know whether it is linked
+	case <-n.looked: // until look ends, the number's state does not show whether the number is linked
 	case <-ctx.Done():
 		return ctx.Err()
 	}

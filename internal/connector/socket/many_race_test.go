@@ -2,5 +2,5 @@
 
 package socket_test
 
-// manyNumbers is smaller under the race detector, which needs more time and memory.
+// manyNumbers is smaller here, because the race detector needs more time and memory.
 const manyNumbers = 40

@@ -16,7 +16,7 @@ import (
 	"puntuale"
 )
 
-// resident is the memory that the process has from the machine, in bytes.
+// resident returns how much memory of the machine the process uses, in bytes.
 func resident(t *testing.T) int {
 	t.Helper()
 	runtime.GC()
@@ -32,9 +32,9 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestMany restarts a server with many linked numbers. They connect again with a bounded number of logins at a time.
-// The test prints the time, memory and goroutines of each number. These include the simulated network's part.
-// PUNTUALE_MANY sets how many numbers.
+// TestMany restarts a server with many linked numbers. They connect again, and only a limited number of logins is under
+// way at once. The test prints time, memory and goroutines for each number. The simulated network's part is included.
+// The environment variable PUNTUALE_MANY sets how many numbers there are.
 func TestMany(t *testing.T) {
 	many, _ := strconv.Atoi(os.Getenv("PUNTUALE_MANY"))
 	if many == 0 {
@@ -72,7 +72,7 @@ func TestMany(t *testing.T) {
 		all.Wait()
 		return time.Since(began)
 	}
-	openAll() // the first login makes keys
+	openAll() // the first connection of a device makes its keys
 	closeAll()
 	w.stop()
 	before, threads := resident(t), runtime.NumGoroutine()
@@ -92,7 +92,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// Keys of a session that was deleted while its node was down are removed.
+// If a session is deleted while its node is down, the sweep removes the session's keys.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

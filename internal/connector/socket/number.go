@@ -13,19 +13,19 @@ import (
 	"puntuale"
 )
 
-// number is one open session. Every change of its state happens under its lock, and nothing waits while it holds the
-// lock. A login or a pairing runs in a goroutine of its own. Its results count until the next one begins.
+// number is one open session. All changes of its state happen under its lock, and no code waits while it holds the
+// lock. A login or a pairing runs in its own goroutine. Its results count until the next login or pairing begins.
 type number struct {
 	c      *Connector
 	id     puntuale.SessionID
 	client puntuale.ClientID
 	log    *slog.Logger
 
-	ctx    context.Context // bounds the connections
+	ctx    context.Context // its end closes the connections
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	looked chan struct{} // closed once it is known whether the number has keys, or is being linked
-	slot   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
+	looked chan struct{} // closed once the number's state is known: linked, not linked, or being linked
+	slot   chan struct{} // full while a message is sent, or while a connection is replaced
 
 	coldContacts *coldContactLimiter
 	people       *personDirectory
@@ -37,7 +37,7 @@ type number struct {
 	state   linkMachine
 	shown   puntuale.LinkReport
 	epoch   int                // counts the logins and pairings; results of an earlier epoch are ignored
-	end     context.CancelFunc // ends the login or pairing that is under way
+	end     context.CancelFunc // ends the login or pairing under way
 	settled chan struct{}      // closed once a login succeeded or failed
 	cli     *whatsmeow.Client  // the client that is connected or connecting
 	unheard unansweredMessage
@@ -56,7 +56,8 @@ func (c *Connector) newNumber(s puntuale.Session) *number {
 	return n
 }
 
-// apply changes the state, reports the new one and acts on it. It does nothing and returns false if the epoch is over.
+// apply changes the state, reports the new state and acts on it. If epoch is over, apply does nothing and returns
+// false.
 func (n *number) apply(epoch int, change func(m *linkMachine)) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,7 +68,7 @@ func (n *number) apply(epoch int, change func(m *linkMachine)) bool {
 	return true
 }
 
-// change does what apply does, but does not check the epoch. The caller has the lock.
+// change does the same as apply without checking the epoch. The caller holds the lock.
 func (n *number) change(change func(m *linkMachine)) {
 	change(&n.state)
 	n.markKnown()
@@ -79,7 +80,7 @@ func (n *number) change(change func(m *linkMachine)) {
 	n.report()
 }
 
-// act begins what a new state asks for. The caller holds the lock.
+// act starts the work that the new state needs. The caller holds the lock.
 func (n *number) act() {
 	select {
 	case <-n.settled:
@@ -114,7 +115,7 @@ func (n *number) report() {
 	n.c.cfg.Report(n.shown)
 }
 
-// markKnown notes that the state is no longer the one that the number began with. The caller holds the lock.
+// markKnown records that the number's state is known. The caller holds the lock.
 func (n *number) markKnown() {
 	select {
 	case <-n.looked:
@@ -123,7 +124,7 @@ func (n *number) markKnown() {
 	}
 }
 
-// begin ends what is under way, with its client, and starts do in a new epoch. The caller holds the lock.
+// begin ends the work under way and its client. Then it starts do in a new epoch. The caller holds the lock.
 func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	n.end()
 	n.epoch++
@@ -138,7 +139,8 @@ func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	})
 }
 
-// quit ends a client's connection. A goroutine that is sending through it gets an error at once, and quit waits for it.
+// quit ends a client's connection. If a goroutine is sending through the client, that goroutine gets an error at once,
+// and quit waits for it.
 func (n *number) quit(old *whatsmeow.Client) {
 	if old == nil {
 		return
@@ -148,7 +150,7 @@ func (n *number) quit(old *whatsmeow.Client) {
 	<-n.slot
 }
 
-// connected returns the client to send with, nil while there is none.
+// connected returns the client to send with, or nil if the number is not online.
 func (n *number) connected() *whatsmeow.Client {
 	if !n.up.Load() {
 		return nil
@@ -161,8 +163,8 @@ func (n *number) connected() *whatsmeow.Client {
 	return n.cli
 }
 
-// close ends all that is under way. After it returns, nothing is reported or sent any more. When ctx ends, close cuts
-// the connection off.
+// close ends all work of the number. After close returns, the number reports and sends nothing. When ctx ends, close
+// cuts the connection without waiting.
 func (n *number) close(ctx context.Context) {
 	n.mu.Lock()
 	n.closed = true

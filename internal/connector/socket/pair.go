@@ -15,18 +15,19 @@ import (
 	"puntuale"
 )
 
-// How long codes live: WhatsApp gives six at once, and closes the connection after the last.
+// How long codes are valid. WhatsApp gives six codes at once, and closes the connection after the last.
 const (
 	firstCode  = time.Minute
 	otherCodes = 20 * time.Second
 	typedCode  = 160 * time.Second
-	relogin    = 10 * time.Second // how long to wait for the network to ask for the first login; after that the login begins anyway
+	relogin    = 10 * time.Second // how long to wait until the network asks for the first login; then the login begins anyway
 )
 
-// The name under which a phone asks whether to link us. The network takes known ones only.
+// pairingName is the name that a phone shows when it asks whether to link this device. The network accepts only names
+// that it knows.
 const pairingName = "Chrome (Linux)"
 
-// Pair begins to link a session. Its codes come as reports.
+// Pair begins to link a session, and returns at once. Config.Report gets each code.
 func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method puntuale.PairMethod, phone string) error {
 	n := c.number(session)
 	if n == nil {
@@ -51,13 +52,13 @@ type pairing struct {
 	method puntuale.PairMethod
 	phone  string
 
-	codes   chan []string               // codes from the network
-	secrets chan events.RotateADVSecret // new secrets that replace those in the codes
+	codes   chan []string               // codes that the network gave
+	secrets chan events.RotateADVSecret // new secrets, which replace the secrets in the codes
 	ended   chan puntuale.Reason        // why the pairing failed
-	linked  chan bool                   // the number is linked; true: the network asks for the first login
+	linked  chan bool                   // sent when the number is linked; true: the network asks for the first login
 }
 
-// Why a number could not be linked.
+// Reasons why a number could not be linked.
 const (
 	reasonCodeUnused     puntuale.ReasonCode = "socket.code_unused"
 	reasonTryAgain       puntuale.ReasonCode = "socket.pairing_out_of_reach"
@@ -71,7 +72,7 @@ const (
 	reasonPairingRefused puntuale.ReasonCode = "socket.pairing_refused" // {1}: WhatsApp's code
 )
 
-// run shows codes until a phone uses one, or none are left.
+// run shows one code after another, until a phone uses a code or no code is left.
 func (p *pairing) run(ctx context.Context) {
 	cli, err := p.dial(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (p *pairing) run(ctx context.Context) {
 		return
 	}
 	var shown []string
-	var expiresAt time.Time // the end of the first code
+	var expiresAt time.Time // when the code that is shown expires
 	var next <-chan time.Time
 	var rotated []events.RotateADVSecret
 	for {
@@ -119,12 +120,12 @@ func (p *pairing) run(ctx context.Context) {
 		expiresAt = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
-		defer stop() // the pairing has only a few codes, so few deferred calls pile up
+		defer stop() // at most six codes are shown, so few deferred calls pile up
 		p.report(shown[0], expiresAt)
 	}
 }
 
-// renew puts the present secrets into codes: a phone refuses codes with old ones.
+// renew puts the new secrets into the codes, because a phone refuses codes with old secrets.
 func renew(codes []string, rotated []events.RotateADVSecret) {
 	for _, secret := range rotated {
 		for i := range codes {
@@ -147,7 +148,7 @@ func (p *pairing) dial(ctx context.Context) (*whatsmeow.Client, error) {
 	if err := p.c.versions.check(ctx, devices); err != nil {
 		return nil, err
 	}
-	if err := devices.forget(ctx, p.id); err != nil { // keys of a link that ended
+	if err := devices.forget(ctx, p.id); err != nil { // remove the keys of an earlier link
 		return nil, err
 	}
 	cli := p.newClient(devices.fresh(p.id), p.hear)
@@ -182,7 +183,7 @@ func (p *pairing) fail(ctx context.Context, err error) {
 	p.apply(p.epoch, func(m *linkMachine) { m.unlinked(puntuale.Because(reason)) })
 }
 
-// ask gets the code that a person types into the phone.
+// ask requests from the network the code that a person types into the phone.
 func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, error) {
 	code, err := cli.PairPhone(ctx, p.phone, true, whatsmeow.PairClientChrome, pairingName)
 	if err != nil {
@@ -191,7 +192,7 @@ func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, err
 	return []string{code}, nil
 }
 
-// life is how long a code lives. left counts the codes that are left, with this one.
+// life returns how long a code is valid. left is the number of codes that are left, including this one.
 func (p *pairing) life(left int) time.Duration {
 	switch {
 	case p.method == puntuale.PairCode:
@@ -202,12 +203,11 @@ func (p *pairing) life(left int) time.Duration {
 	return otherCodes
 }
 
-// report reports a code.
 func (p *pairing) report(code string, expiresAt time.Time) {
 	p.apply(p.epoch, func(m *linkMachine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, expiresAt) })
 }
 
-// login begins the number's first login, once the network asks for it.
+// login begins the number's first login, once the network asks for it or the wait ends.
 func (p *pairing) login(ctx context.Context, byPerson bool) {
 	clock := p.c.cfg.Clock
 	timeout, stop := clock.After(relogin)
@@ -228,7 +228,7 @@ func (p *pairing) login(ctx context.Context, byPerson bool) {
 	})
 }
 
-// hear takes the network's events while the number is being linked. It never waits.
+// hear handles the network's events while the number is being linked. It never blocks.
 func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	switch e := event.(type) {
 	case *events.QR:
@@ -258,7 +258,7 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	return true
 }
 
-// offer puts a value into a channel, unless the channel is full.
+// offer sends a value to a channel. If the channel is full, offer drops the value.
 func offer[T any](to chan<- T, value T) {
 	select {
 	case to <- value:

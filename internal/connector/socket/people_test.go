@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// asked counts the queries of the shop about whether people have WhatsApp, and the people in them.
+// asked counts the shop's queries whether people have WhatsApp, and the people in these queries.
 func (w *world) asked() (queries, people int) {
 	for _, q := range w.net.Queries("usync") {
 		if q.From == shopNumber && len(q.About) > 0 && len(q.About[0]) > 0 && q.About[0][:2] == "39" {
@@ -23,8 +23,8 @@ func (w *world) asked() (queries, people int) {
 	return queries, people
 }
 
-// The shop asks once about each person, and together about all who came while a query was under way. A person without
-// WhatsApp gets no message, and the shop asks no second time.
+// The shop asks once about each person. People who come while a query is under way share the next query. A person
+// without WhatsApp gets no message, and the shop does not ask about that person again.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,7 +62,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// After too many queries the number asks about nobody for a while. Messages to people that it knows leave meanwhile.
+// After too many queries the number sends no query for a while. Meanwhile messages to known people still leave.
 func TestAskedTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

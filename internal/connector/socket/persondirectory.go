@@ -17,23 +17,23 @@ import (
 	"puntuale"
 )
 
-// Before a message leaves, the connector asks whether the person has WhatsApp, because messages to numbers without
-// WhatsApp look like spam. It keeps the answers, asks about several people in one query, and never asks often, because
-// the network counts queries, too.
+// Before a message leaves, the connector asks the network whether the person has WhatsApp, because messages to numbers
+// without WhatsApp look like spam. The network also limits such queries. So the connector stores the answers, asks
+// about several people in one query, and asks rarely.
 const (
 	isKept       = 7 * 24 * time.Hour
 	isNotKept    = 6 * time.Hour
 	groupKept    = time.Hour
-	asksAtOne    = 50 // people in one query
+	asksAtOne    = 50 // the most people in one query
 	asksBurst    = 50
 	asksEvery    = time.Second
-	askAgain     = 5 * time.Minute // how long to wait after the network refused a query as one too many
+	askAgain     = 5 * time.Minute // how long to wait after the network refused a query because there were too many
 	answersMost  = 50_000
 	askTakes     = 20 * time.Second
 	inviteLength = 22
 )
 
-// Why a recipient cannot be written to, or must be checked first.
+// Reasons why a recipient cannot be written to, or must be checked first.
 const (
 	reasonInvalidRecipient puntuale.ReasonCode = "socket.invalid_recipient"
 	reasonAddress          puntuale.ReasonCode = "socket.address"
@@ -51,11 +51,11 @@ const (
 	reasonNotLinked        puntuale.ReasonCode = "socket.not_linked"
 )
 
-// overLimit is the network's word for too many queries.
+// overLimit is the network's error text for too many queries.
 const overLimit = "429 rate-overlimit"
 
-// personDirectory knows which people have WhatsApp, among those that one number asked about. Its methods may be called
-// by many goroutines at once.
+// personDirectory stores which people have WhatsApp, as far as one number asked. Its methods may be called by many
+// goroutines at once.
 type personDirectory struct {
 	n     *number
 	limit *rate.Limiter
@@ -64,12 +64,12 @@ type personDirectory struct {
 	answers map[string]answer
 	waiting map[string][]chan error // callers that wait for an answer, by person
 	asking  bool
-	quiet   time.Time // no query before this moment
+	quiet   time.Time // no query before this time
 }
 
 type answer struct {
 	is         bool
-	group      types.JID // the group that an invitation leads to
+	group      types.JID // the group of an invitation code
 	validUntil time.Time
 }
 
@@ -79,7 +79,8 @@ func newPeople(n *number) *personDirectory {
 	}
 }
 
-// find returns the network's address of a recipient. It checks that a person has WhatsApp.
+// find returns the network's address of a recipient. If the recipient is a person, find checks that the person has
+// WhatsApp.
 func (p *personDirectory) find(ctx context.Context, cli *whatsmeow.Client, to string) (types.JID, error) {
 	switch {
 	case strings.HasPrefix(to, "+"):
@@ -117,7 +118,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.known(phone)
 	if !ok {
-		// If the LID is known, this node or another has asked about the person before.
+		// The LID is stored only after this node or another one asked about the person.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{is: true}, isKept)
 			return jid, nil
@@ -133,7 +134,7 @@ func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, 
 	return jid, nil
 }
 
-// wait returns once the network said whether a person has WhatsApp.
+// wait returns once the network answered whether a person has WhatsApp.
 func (p *personDirectory) wait(ctx context.Context, phone string) error {
 	now := p.n.c.cfg.Clock.Now()
 	p.mu.Lock()
@@ -156,7 +157,7 @@ func (p *personDirectory) wait(ctx context.Context, phone string) error {
 	}
 }
 
-// ask sends queries until no caller waits.
+// ask sends queries as long as a caller waits for an answer.
 func (p *personDirectory) ask() {
 	for {
 		err := p.limit.Wait(p.n.ctx)
@@ -187,7 +188,7 @@ func (p *personDirectory) ask() {
 	}
 }
 
-// query asks about some people, and keeps the answers.
+// query asks the network about some people, and stores the answers.
 func (p *personDirectory) query(batch map[string][]chan error) error {
 	cli := p.n.connected()
 	if cli == nil {
@@ -227,7 +228,7 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	return nil
 }
 
-// findGroup finds the group that an invitation leads to.
+// findGroup returns the group of an invitation code.
 func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
 	if a, ok := p.known(code); ok {
 		return a.group, nil
@@ -255,7 +256,7 @@ func offline() *puntuale.SendError {
 	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(reasonNotLinked)}
 }
 
-// clip shortens a text of the network, which may be of any length.
+// clip shortens a text from the network, because such a text may have any length.
 func clip(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	if runes := []rune(text); len(runes) > limit {

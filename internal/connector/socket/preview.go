@@ -13,18 +13,18 @@ import (
 	"math"
 )
 
-// Limits for previews. A phone shows a small picture until it has loaded the image. For a voice note it shows the length.
+// Limits for previews. A phone shows a thumbnail until it has loaded the image. For a voice note it shows the length.
 const (
 	thumbnailSide  = 96
-	thumbnailMost  = 24_000_000 // pixels of an image; a larger one is not decoded
+	thumbnailMost  = 24_000_000 // the most pixels of an image that is decoded
 	thumbnailLevel = 60         // JPEG quality, 1 to 100
-	oggLook        = 512        // bytes from the start of a file that name its codec
-	oggTail        = 64 << 10   // bytes at the end of a file; an Ogg page is shorter
-	opusRate       = 48_000     // ticks a second of an Ogg page's clock, at any sampling rate
+	oggLook        = 512        // bytes at the start of a file; its codec is named there
+	oggTail        = 64 << 10   // bytes at the end of a file; longer than any Ogg page
+	opusRate       = 48_000     // clock ticks a second in an Ogg page, at any sampling rate
 )
 
-// thumbnailOf makes a small picture of an image, and returns the image's size in pixels. The thumbnail is nil if the
-// image cannot be decoded or is too large.
+// thumbnailOf returns a small picture of an image, and the image's size in pixels. The thumbnail is nil if the image
+// cannot be decoded or is too large.
 func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	found, _, err := image.DecodeConfig(m)
 	if err != nil {
@@ -47,7 +47,8 @@ func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	return out.Bytes(), found.Width, found.Height
 }
 
-// shrink takes one point of the image for each point of the small picture. That is enough, because phones blur it.
+// shrink copies one pixel of the image for each pixel of the thumbnail. That is enough, because phones blur the
+// thumbnail.
 func shrink(whole image.Image) image.Image {
 	b := whole.Bounds()
 	scale := max(1, math.Max(float64(b.Dx()), float64(b.Dy()))/thumbnailSide)
@@ -55,15 +56,15 @@ func shrink(whole image.Image) image.Image {
 	for y := range small.Rect.Dy() {
 		for x := range small.Rect.Dx() {
 			r, g, bl, a := whole.At(b.Min.X+int(float64(x)*scale), b.Min.Y+int(float64(y)*scale)).RGBA()
-			white := 0xffff - a // how much of the white background shows
+			white := 0xffff - a // how much of a white background shows through
 			small.SetRGBA(x, y, color.RGBA{uint8((r + white) >> 8), uint8((g + white) >> 8), uint8((bl + white) >> 8), 0xff})
 		}
 	}
 	return small
 }
 
-// opusSeconds is the length of an Ogg file with Opus in seconds, from the clock of its last page; 0 where it is
-// unknown.
+// opusSeconds returns the length of an Ogg file with Opus, in seconds. It reads the clock of the last page. It returns
+// 0 if the length is unknown.
 func opusSeconds(m io.ReadSeeker, size int64) int {
 	if _, err := m.Seek(max(0, size-oggTail), io.SeekStart); err != nil {
 		return 0

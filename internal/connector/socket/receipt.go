@@ -13,16 +13,16 @@ import (
 	"puntuale"
 )
 
-// takeWait bounds how long storing an event may take. If storing fails, the event is not acknowledged, and the network
+// takeWait limits how long storing an event may take. If storing fails, the event is not acknowledged, and the network
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is how old an event may seem because the network counts in whole seconds. moment treats a younger event as one
-// that happens now.
+// atOnce is the age below which an event counts as new. A new event can seem this old, because the network rounds times
+// to seconds.
 const atOnce = 2 * time.Second
 
-// receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a
-// number or a LID.
+// receipt stores the receipts of messages. It finds each message by its id, not by the recipient: the network may name
+// the recipient by number or by LID.
 func (n *number) receipt(e *events.Receipt) bool {
 	var kind puntuale.ReceiptKind
 	switch e.Type {
@@ -45,8 +45,8 @@ func (n *number) receipt(e *events.Receipt) bool {
 	return n.take(reported)
 }
 
-// moment returns when something happened. The network counts in whole seconds, so it may give an event a time before
-// the event's cause. If the given time is less than atOnce ago, moment returns the present moment.
+// moment returns when an event happened. The network rounds times to seconds, so an event may seem to happen before its
+// cause. Therefore moment returns the present time for a time less than atOnce ago.
 func (n *number) moment(reported time.Time) time.Time {
 	now := n.c.cfg.Clock.Now()
 	if reported.Unix() <= 0 || reported.After(now) || now.Sub(reported) < atOnce {
@@ -55,7 +55,7 @@ func (n *number) moment(reported time.Time) time.Time {
 	return reported.UTC()
 }
 
-// take stores what the network reported.
+// take stores what the network reported. It returns false if storing failed.
 func (n *number) take(reported puntuale.InboundBatch) bool {
 	if len(reported.Receipts) == 0 && len(reported.Messages) == 0 {
 		return true
@@ -71,11 +71,11 @@ func (n *number) take(reported puntuale.InboundBatch) bool {
 	return true
 }
 
-// longPast is the moment of acquaintance for people who wrote first, so that they do not count as cold contacts of any
-// day.
+// longPast is the stored time of acquaintance with people who wrote first. It is so long ago that they do not count in
+// any day's pace of cold contacts.
 var longPast = time.UnixMicro(1).UTC()
 
-// bothOf finds a person's number and LID, if they are known.
+// bothOf returns a person's number and LID. Each of them is empty if it is not known.
 func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other types.JID) (phone, lid types.JID) {
 	for _, jid := range []types.JID{one, other} {
 		switch jid.Server {

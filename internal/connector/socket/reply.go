@@ -18,7 +18,8 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// wrote takes a message of a chat. A person wrote it, or the client's people on the phone or on another linked device.
+// wrote handles a message of a chat. Its writer is another person, or the client's people on the phone or on another
+// linked device.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	shown, ok := shownBy(e.Message)
 	if _, own := n.c.ids.message(e.Info.ID); !ok || e.Info.IsFromMe && own {
@@ -42,15 +43,15 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	return true
 }
 
-// inbound makes entries of one message from a person. In a direct chat, the first entry has the message's id. A second
-// entry, without an id, opens the window of the person's other name. In a group there is at most one entry, without an
-// id, which opens the group's window.
+// inbound returns the entries to store for one message from a person. In a direct chat, the first entry contains the
+// message and its id. A person may have a number and a LID. Then a second entry without an id opens the window of the
+// LID. In a group there is at most one entry. It has no id and opens the group's window.
 func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) (all []puntuale.InboundMessage) {
 	bare := puntuale.InboundMessage{Client: n.client, Session: n.id, At: shown.At}
 	switch e.Info.Chat.Server {
 	case types.GroupServer:
-		// A message in a group does not open the window of its writer. The message counts as an answer of the group if
-		// we wrote to the group. A reaction does not count.
+		// A message in a group does not open its writer's window. If we wrote to the group, the message counts as the
+		// group's answer, except if it is a reaction.
 		bare.Phone, bare.Group = e.Info.Chat.String(), true
 		if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
 			all = append(all, bare)
@@ -71,8 +72,8 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 	return all
 }
 
-// ownMessage returns what the client's people wrote to a person. What they write to groups or to themselves is not
-// kept.
+// ownMessage returns the entry for a message that the client's people wrote to a person. It returns nil for messages to
+// groups or to themselves, because these are not stored.
 func (n *number) ownMessage(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) []puntuale.InboundMessage {
 	if s := e.Info.Chat.Server; s != types.DefaultUserServer && s != types.HiddenUserServer {
 		return nil
@@ -88,8 +89,8 @@ func (n *number) ownMessage(ctx context.Context, cli *whatsmeow.Client, e *event
 	return []puntuale.InboundMessage{shown.Storable()}
 }
 
-// chatOf returns the LID of a person's chat, or "" if it is not known. A message may come under the LID, and once more
-// under the number after the number became known. The LID shows that both are the same message.
+// chatOf returns the LID of a person's chat, or "" if the LID is not known. The same message may come twice: first
+// under the LID, and again under the number once the number is known. The LID shows that it is the same message.
 func (n *number) chatOf(ctx context.Context, cli *whatsmeow.Client, phone, lid types.JID) string {
 	if lid.IsEmpty() && !phone.IsEmpty() {
 		if found, err := cli.Store.LIDs.GetLIDForPN(ctx, phone); err == nil {
@@ -114,11 +115,11 @@ func nameOf(phone, lid types.JID) string {
 	return ""
 }
 
-// wrappedMost is how many messages around a message are opened. WhatsApp wraps messages that disappear, or that may be
-// viewed once, into others.
+// wrappedMost is how many outer messages are removed at most. WhatsApp wraps a message into another one if it
+// disappears later, or if people may view it only once.
 const wrappedMost = 6
 
-// unwrapped returns the message that a person sees. After an edit it is the new one.
+// unwrapped returns the innermost message, which a person sees. For an edit, that is the new message.
 func unwrapped(m *waE2E.Message) *waE2E.Message {
 	for range wrappedMost {
 		inner := m.GetDeviceSentMessage().GetMessage()
@@ -141,8 +142,8 @@ func unwrapped(m *waE2E.Message) *waE2E.Message {
 	return m
 }
 
-// shownBy returns what a message shows, with its kind, text and file. It returns false if no person wrote the message:
-// devices also send each other messages that nobody sees.
+// shownBy returns what a message shows, with its kind, text and file. It returns false if no person wrote the message,
+// because devices also send each other messages that nobody sees.
 func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	if m == nil {
 		return h, false
@@ -170,7 +171,7 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 		h.Kind, h.Text = puntuale.ReplyContact, m.GetContactMessage().GetDisplayName()
 	case m.ContactsArrayMessage != nil:
 		h.Kind, h.Text = puntuale.ReplyContact, contactNames(m.GetContactsArrayMessage())
-	case m.ReactionMessage != nil: // a reaction that is taken back has no emoji
+	case m.ReactionMessage != nil: // a withdrawn reaction has no emoji
 		h.Kind, h.Text = puntuale.ReplyReaction, m.GetReactionMessage().GetText()
 	case m.PollCreationMessage != nil, m.PollCreationMessageV2 != nil, m.PollCreationMessageV3 != nil:
 		h.Text = cmp.Or(m.GetPollCreationMessage().GetName(), m.GetPollCreationMessageV2().GetName(), m.GetPollCreationMessageV3().GetName())
@@ -182,7 +183,7 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	return h, true
 }
 
-// chosen returns the words of the button or the list row that a person chose, "" for any other message.
+// chosen returns the text of the button or the list row that a person chose. It returns "" for any other message.
 func chosen(m *waE2E.Message) string {
 	return cmp.Or(
 		m.GetButtonsResponseMessage().GetSelectedDisplayText(), m.GetListResponseMessage().GetTitle(),
@@ -200,7 +201,7 @@ func contactNames(m *waE2E.ContactsArrayMessage) string {
 	return strings.Join(names, ", ")
 }
 
-// encryptedFile is what all messages with a file have in common.
+// encryptedFile is the common interface of all messages with a file.
 type encryptedFile interface {
 	whatsmeow.DownloadableMessage
 	GetURL() string
@@ -208,7 +209,7 @@ type encryptedFile interface {
 	GetFileLength() uint64
 }
 
-// fileOf returns the file of a message, nil for none. It notes in h the message's kind and caption.
+// fileOf returns the file of a message, or nil if it has none. It writes the message's kind and caption into h.
 func fileOf(m *waE2E.Message, h *puntuale.InboundMessage) *puntuale.ReplyMedia {
 	var f encryptedFile
 	kind, name := replyfile.Image, ""
@@ -234,8 +235,8 @@ func fileOf(m *waE2E.Message, h *puntuale.InboundMessage) *puntuale.ReplyMedia {
 	}.Ref()}
 }
 
-// isMessage reports whether a person wrote a message. Messages between devices do not count, and neither do votes or
-// the announcement of an album's pictures.
+// isMessage reports whether a person wrote a message. Messages between devices do not count. Votes and the announcement
+// of an album's pictures do not count either.
 func isMessage(m *waE2E.Message) bool {
 	if m.ProtocolMessage != nil || m.EncReactionMessage != nil || m.PollUpdateMessage != nil || m.KeepInChatMessage != nil ||
 		m.PinInChatMessage != nil || m.AlbumMessage != nil || m.EncEventResponseMessage != nil {

@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// toldOf returns what was reported of a message, by its id.
+// toldOf returns all reports of a message, by its id.
 func (w *world) toldOf(id string) (all []puntuale.InboundMessage) {
 	for _, b := range w.told {
 		for _, h := range b.Messages {
@@ -30,7 +30,7 @@ func (w *world) toldOf(id string) (all []puntuale.InboundMessage) {
 	return all
 }
 
-// awaitTold returns the first report of a message.
+// awaitTold waits for the first report of a message, and returns it.
 func (w *world) awaitTold(id string) (h puntuale.InboundMessage) {
 	w.t.Helper()
 	w.await("the message "+id, func() bool {
@@ -61,7 +61,7 @@ func conversation(text string) *waE2E.Message {
 	return &waE2E.Message{Conversation: proto.String(text)}
 }
 
-// inboundTests are messages of all types, and what they show.
+// inboundTests returns messages of all types. Each has the kind and text that the connector must report.
 func inboundTests() map[string]struct {
 	message *waE2E.Message
 	kind    puntuale.ReplyKind
@@ -95,8 +95,8 @@ func inboundTests() map[string]struct {
 	}
 }
 
-// TestInbound: every type of message is reported once, with what it shows, whether a person wrote it or the phone's
-// owner.
+// TestInbound: each message of any type is reported once, with its kind and text. A person writes each message, and
+// so does the owner of the linked phone.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundFiles: a message with a file is reported with all that any node needs to open it.
+// TestInboundFiles: the report of a message with a file contains all data that a node needs to open the file.
 func TestInboundFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestInboundFiles(t *testing.T) {
 				URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength}})}
 		}, puntuale.ReplyDocument, "il conto", "application/pdf", "conto.pdf"},
 	} {
-		body := strings.Repeat("file of "+name, 5000) // longer than what is decrypted at once
+		body := strings.Repeat("file of "+name, 5000) // longer than the part that is decrypted in one step
 		up, err := anna.Client().Upload(t.Context(), []byte(body), test.of)
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestInboundFiles(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
-		// The file cannot be opened with another key, and not after the network forgot it.
+		// The file cannot be opened with another key. It also cannot be opened after the network removed it.
 		var e replyfile.EncryptedFile
 		if err := json.Unmarshal(h.Media.Ref, &e); err != nil {
 			t.Fatal(err)
@@ -190,8 +190,8 @@ func TestInboundFiles(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: what we send, the history and messages of groups, devices and the chat with oneself are not
-// reported.
+// TestInboundOthers: some messages are not reported. These are our own messages, the history, messages between devices,
+// messages in other groups, and the chat with oneself.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +212,7 @@ func TestInboundOthers(t *testing.T) {
 	w.write(anna, group.JID().String(), conversation("nel gruppo"))
 	w.write(shop, group.JID().String(), conversation("nel gruppo"))
 	w.write(shop, shopNumber, conversation("appunto"))
-	if err := shop.Share(t.Context()); err != nil { // with a month-old message of Anna's
+	if err := shop.Share(t.Context()); err != nil { // the history contains a month-old message from Anna
 		t.Fatal(err)
 	}
 	w.awaitTold(w.write(anna, shopNumber, conversation("fine")))
@@ -228,8 +228,8 @@ func TestInboundOthers(t *testing.T) {
 	}
 }
 
-// TestInboundGroup: an answer in a group that the session writes to is reported without its text. The client's own
-// message there is not reported.
+// TestInboundGroup: in a group that the session writes to, an answer is reported without its text. The client's own
+// message in that group is not reported.
 func TestInboundGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,7 +255,7 @@ func TestInboundGroup(t *testing.T) {
 }
 
 // TestInboundAgain: a message that could not be stored is reported again with the same id. If the session knows both
-// names of a person, only one of them is reported with the id.
+// names of a person, only the report under one name has the id.
 func TestInboundAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

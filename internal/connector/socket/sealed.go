@@ -17,13 +17,13 @@ import (
 	"puntuale"
 )
 
-// What the library stores is sealed where its tables take bytes of any length. Pre-keys, which are used once and then
-// removed, have a fixed length and are not sealed. Nobody can use them without the device's own keys.
+// What the library stores is sealed where its tables accept bytes of any length. Pre-keys have a fixed length, so they
+// are not sealed. Each pre-key is used once and then removed, and it is useless without the device's own keys.
 
 // sealedFor is the purpose of all seals here. Their place names the session.
 const sealedFor = "whatsapp"
 
-// sealer is the part of the vault that this package needs.
+// sealer has the functions of the vault that this package needs.
 type sealer struct {
 	lock   func(purpose, place string, plain []byte) []byte
 	unlock func(purpose, place string, sealed []byte) ([]byte, error)
@@ -37,7 +37,7 @@ func (s sealer) open(session puntuale.SessionID, sealed []byte) ([]byte, error) 
 	return s.unlock(sealedFor, session.SealPlace(), sealed)
 }
 
-// secretAddress seals for one session. Empty data stay empty.
+// secretAddress seals the data of one session. It leaves empty data empty.
 type secretAddress struct {
 	sealer
 	session puntuale.SessionID
@@ -61,7 +61,7 @@ func (p secretAddress) unsealValue(sealed []byte, err error) ([]byte, error) {
 	return plain, nil
 }
 
-// sealedSessions seals the states of encryption with other devices.
+// sealedSessions seals the encryption states, one for each other device.
 type sealedSessions struct {
 	store.SessionStore
 	secretAddress
@@ -110,7 +110,7 @@ func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) 
 	return s.unsealValue(s.SenderKeyStore.GetSenderKey(ctx, group, user))
 }
 
-// sealedAppStateKeys seals the keys that decrypt the settings and contacts which the phone shares.
+// sealedAppStateKeys seals the keys that decrypt the settings and contacts that the phone shares with its devices.
 type sealedAppStateKeys struct {
 	store.AppStateSyncKeyStore
 	secretAddress
@@ -140,7 +140,7 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 	return all, err
 }
 
-// sealedMessageSecrets seals the secrets that protect answers to single messages.
+// sealedMessageSecrets seals the secrets of single messages. Answers to a message are encrypted with its secret.
 type sealedMessageSecrets struct {
 	store.MsgSecretStore
 	secretAddress
@@ -165,8 +165,8 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 	return secret, person, err
 }
 
-// sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. Their table has no foreign key, so
-// this store adds no row once the device is removed.
+// sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. The tokens' table has no foreign
+// key. So this store adds no row once the device is removed.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
 	secretAddress
@@ -194,7 +194,7 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	return token, err
 }
 
-// sealedSalt seals the salt of contact tokens, which replace a privacy token for a contact that gave none.
+// sealedSalt seals the salt of contact tokens. A contact token replaces the privacy token of a contact that gave none.
 type sealedSalt struct {
 	store.NCTSaltStore
 	secretAddress
@@ -208,8 +208,8 @@ func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
 	return s.unsealValue(s.NCTSaltStore.GetNCTSalt(ctx))
 }
 
-// sealedEvents seals messages of two kinds: sent ones that a device may ask for again, and received ones that are not
-// stored yet.
+// sealedEvents seals two kinds of messages: sent messages that a device may request again, and received messages that
+// are not stored yet.
 type sealedEvents struct {
 	store.EventBuffer
 	secretAddress
@@ -238,9 +238,9 @@ func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id t
 	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.sealValue(plaintext))
 }
 
-// manyPreKeys makes the hundreds of keys of a new device in one transaction. The library would insert each key in a
-// transaction of its own, which takes seconds on a disk. manyPreKeys takes its lock before a database connection,
-// because there may be only one connection.
+// manyPreKeys stores the hundreds of keys of a new device in one transaction. The library would use one transaction for
+// each key, which takes seconds on a disk. manyPreKeys takes its lock before a database connection, because there may
+// be only one connection.
 type manyPreKeys struct {
 	store.PreKeyStore
 	db   *dbutil.Database

@@ -24,7 +24,7 @@ type payload struct {
 	message *waE2E.Message
 }
 
-// Why a message cannot leave, or must wait.
+// Reasons why a message cannot leave, or must wait.
 const (
 	reasonColdLimited puntuale.ReasonCode = "socket.cold_limited"
 	reasonColdLimit   puntuale.ReasonCode = "socket.cold_limit"
@@ -40,7 +40,8 @@ const (
 	reasonOverLimit   puntuale.ReasonCode = "socket.over_limit" // {1}: bytes
 )
 
-// Prepare finds the recipient and uploads the file. A message to a cold contact waits for a slot.
+// Prepare finds the recipient's address and uploads the file. If the slot of a message to a cold contact is too far
+// away, Prepare returns an error of the kind Deferred.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	n := c.number(e.Session)
 	if n == nil {
@@ -69,14 +70,14 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact if its slot is further away than remaining. If the slot is nearer, the caller
-// waits for it.
+// admit refuses a message to a cold contact if its slot is more than remaining away. If admit returns nil, the caller
+// waits for the slot.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.coldContacts.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
 	}
-	if e.Repeat { // the first attempt was counted
+	if e.Repeat { // the first attempt has taken a slot
 		return nil
 	}
 	slot, err := n.coldContacts.slot(ctx, e.Message)
@@ -89,8 +90,8 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, remaining time.
 	return nil
 }
 
-// Send gives the message to the network, and waits for its acknowledgement. One message of a number leaves at a time.
-// The library allows no more, and a connection is replaced only between two messages.
+// Send gives the message to the network, and waits for its acknowledgement. A number sends one message at a time,
+// because the library allows no more. A connection is replaced only between two messages.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
@@ -117,12 +118,12 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return puntuale.Acceptance{Detail: puntuale.Quoted(id)}, nil
 }
 
-// hand gives the message to the library. It does so once more if an encryption state of the recipient changed
-// meanwhile.
+// hand gives the message to the library. If an encryption state of the recipient changed meanwhile, hand tries once
+// more.
 func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) error {
 	extra := whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes}
 	_, err := cli.SendMessage(ctx, p.to, p.message, extra)
-	if errors.Is(err, errMoved) { // no byte of it left
+	if errors.Is(err, errMoved) { // no byte of the message left
 		ctx, giveBack := insist(ctx)
 		defer giveBack()
 		_, err = cli.SendMessage(ctx, p.to, p.message, extra)
@@ -130,8 +131,8 @@ func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) err
 	return err
 }
 
-// step waits until the message may be sent. A message to a cold contact first waits for its slot. If step fails, the
-// message did not leave.
+// step waits until the message may be sent. A message to a cold contact first waits for its time slot. Then step takes
+// the number's send slot. If step fails, the message did not leave.
 func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error {
 	interrupted := func(err error) error {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
@@ -165,7 +166,7 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error
 	}
 }
 
-// sent notes that the network acknowledged a message.
+// sent records that the network acknowledged a message.
 func (n *number) sent(e puntuale.Envelope) {
 	n.coldContacts.noteSent(e.Message)
 	n.mu.Lock()
@@ -179,9 +180,9 @@ func (n *number) sent(e puntuale.Envelope) {
 	}
 }
 
-// notSent turns the library's error into a send error, if it proves that the message did not leave. The network's own
-// refusal proves it. A missing answer does not, and neither does any error that may come after the first byte. A final
-// refusal of a repeat says nothing about the first attempt.
+// notSent returns a send error if err proves that the message did not leave. A refusal by the network proves that. A
+// missing answer proves nothing, and neither does an error that may come after the first byte. If the message is a
+// repeat, a final refusal does not show what happened to the first attempt.
 func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, err error) error {
 	refusal := n.refusal(ctx, err)
 	if refusal == nil {
@@ -199,8 +200,8 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 	return refusal
 }
 
-// refusal returns the refusal of the network, or of the library before it wrote anything. It returns nil when the error
-// may be something else.
+// refusal returns a send error if the network refused the message, or if the library refused it before it wrote a byte.
+// For all other errors refusal returns nil.
 func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 	switch {
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
@@ -211,7 +212,7 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 		return final(reasonNotInGroup, puntuale.Quoted("403"))
 	case errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):
 		return final(reasonInvalidRecipient, puntuale.Quoted(clip(err.Error(), 100)))
-	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // the answer to a question that the library asks before it sends
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // the network refused a query that the library sends before the message
 		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(reasonSlowDown), Detail: puntuale.Quoted(overLimit), After: throttle, Err: err}
 	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
 		return offline()
@@ -223,8 +224,8 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 
 const throttle = time.Minute
 
-// serverRefusal reads an error that the network answered instead of an acknowledgement. The library gives its code only
-// in the error's text.
+// serverRefusal handles an error that the network sent instead of an acknowledgement. The library reports the error's
+// code only in the error's text.
 func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendError {
 	text := err.Error()
 	code, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
@@ -247,14 +248,15 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotAccepted), Detail: detail, Err: err}
 }
 
-// unansweredMessage holds the messages that the network took and did not acknowledge since its last acknowledgement.
+// unansweredMessage contains the messages that the network accepted but did not acknowledge, since its last
+// acknowledgement.
 type unansweredMessage map[puntuale.MessageID]bool
 
-// unheardMost unanswered messages mean that the network takes messages and acknowledges none.
+// After unheardMost messages without an acknowledgement, the number stops for a while.
 const unheardMost = 3
 
-// unanswered stops the number for a while once the network took several messages in a row and acknowledged none.
-// Otherwise each further message would become uncertain.
+// unanswered records a message without an acknowledgement. After unheardMost of them in a row, the number stops for a
+// while. If it continued, each further message would become uncertain.
 func (n *number) unanswered(m puntuale.MessageID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

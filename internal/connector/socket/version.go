@@ -15,26 +15,26 @@ import (
 )
 
 // Each login announces a version of WhatsApp's web client. The network refuses old versions, and one day it will refuse
-// the library's own. Then the connector reads the present version from the page of the web client, and uses it from
-// then on. The whole process uses one version.
+// the version that the library announces. Then the connector reads the current version from the page of the web client,
+// and announces it from then on. All connections of the process announce the same version.
 
-// announcing guards the library's variable.
+// announcing guards the library's variable with the version.
 var announcing sync.RWMutex
 
 const (
-	versionNote    = "web version"         // the version to use instead of the library's, if it is later
-	refusedNote    = "web version refused" // the latest version that the network refused
+	versionNote    = "web version"         // names the note with the version to use instead of the library's, if the noted version is later
+	refusedNote    = "web version refused" // names the note with the latest version that the network refused
 	versionTakes   = 30 * time.Second
 	versionSoon    = 15 * time.Second // how long until the next check if the page cannot be read; doubled each time
 	versionAgain   = time.Hour        // how long until the next check if the page names the refused version
 	versionLongest = time.Hour
 )
 
-// errOutdated says that the network already refused the version that the login would announce.
+// errOutdated says that the network already refused the version that this login would announce.
 var errOutdated = errors.New("the network refuses this version")
 
-// versions knows the latest version, and the latest that was refused. Its methods may be called by many goroutines at
-// once.
+// versions contains the latest version that the network refused, and searches for a later one. Its methods may be
+// called by many goroutines at once.
 type versions struct {
 	mu      sync.Mutex
 	loaded  bool
@@ -51,14 +51,14 @@ func present() store.WAVersionContainer {
 	return store.GetWAVersion()
 }
 
-// announce makes the first frame of a login, and returns the version in it.
+// announce returns the first frame of a login, and the version in that frame.
 func announce(device *store.Device) (*waWa6.ClientPayload, store.WAVersionContainer) {
 	announcing.RLock()
 	defer announcing.RUnlock()
 	return device.GetClientPayload(), store.GetWAVersion()
 }
 
-// use takes another version if it is later than the present one.
+// use makes later logins announce another version, if that version is later than the present one.
 func (v *versions) use(version store.WAVersionContainer) bool {
 	announcing.Lock()
 	defer announcing.Unlock()
@@ -69,7 +69,8 @@ func (v *versions) use(version store.WAVersionContainer) bool {
 	return true
 }
 
-// check refuses a login that would announce a refused version. It also knows what was refused before a restart.
+// check returns errOutdated if a login would announce a refused version. The first check loads the notes of earlier
+// processes.
 func (v *versions) check(ctx context.Context, d *devices) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,7 +82,7 @@ func (v *versions) check(ctx context.Context, d *devices) error {
 			}
 			version, err := store.ParseVersion(text)
 			switch {
-			case err != nil: // no version is noted
+			case err != nil: // no version is stored
 			case note == versionNote:
 				v.use(version)
 			default:
@@ -96,7 +97,7 @@ func (v *versions) check(ctx context.Context, d *devices) error {
 	return nil
 }
 
-// refuse notes that a version was refused, and starts the search for a later one.
+// refuse records that the network refused a version, and starts the search for a later version.
 func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,7 +111,7 @@ func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	}
 }
 
-// look starts the search for a later version, unless one is under way. The caller holds the lock.
+// look starts the search for a later version, unless a search is under way. The caller holds the lock.
 func (v *versions) look(c *Connector) {
 	if !v.looking {
 		v.looking = true
@@ -139,7 +140,7 @@ func (v *versions) find(c *Connector) {
 	}
 }
 
-// take uses the found version if it is later than the refused one. It reports whether it did.
+// take announces the found version if it is later than the refused one. It reports whether the found version is later.
 func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -155,7 +156,7 @@ func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
 	return true
 }
 
-// noteVersion stores a version for the next start. If that fails, the next start finds it out anew.
+// noteVersion stores a version for the next start. If noteVersion fails, the next start must find the version again.
 func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
 	ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
 	defer cancel()
@@ -168,7 +169,7 @@ func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
 	}
 }
 
-// awaitVersion makes a number connect once a later version is known.
+// awaitVersion waits until a later version is known, and then connects the number.
 func (n *number) awaitVersion(ctx context.Context, epoch int) {
 	v := n.c.versions
 	v.mu.Lock()

@@ -28,7 +28,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// The shop is the number that sends, in most tests as session 7 of client 3.
+// The shop is the number that sends. In most tests it is session 7 of client 3.
 const (
 	shopNumber = "393330000001"
 	annaNumber = "393330000002"
@@ -39,7 +39,7 @@ const (
 // italian returns the Italian sentence of a reason, as the pages show it.
 var italian = catalogue.Italian.Sentence
 
-// world is a connector with its simulated network, and what the connector reported.
+// world contains a connector, its simulated network, and all reports of the connector.
 type world struct {
 	t     testing.TB
 	net   *whatsapptest.Network
@@ -54,8 +54,8 @@ type world struct {
 	owned func() bool
 
 	postgres bool
-	clock    clock.Clock   // nil: the system's
-	gate     chan struct{} // nil, or closed once the keys may be read
+	clock    clock.Clock   // nil: the system's clock
+	gate     chan struct{} // if not nil: the connector can read the keys once gate is closed
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
@@ -69,7 +69,7 @@ type world struct {
 	next    puntuale.MessageID
 }
 
-// newWorld keeps its keys in a file that may lose the last changes when the machine crashes.
+// newWorld returns a world whose keys are in a file. If the machine crashes, the file may lose the last changes.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "whatsapp.db")
@@ -83,7 +83,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// onDatabases runs a test on each kind of database, with the keys where a server keeps them.
+// onDatabases runs a test on each kind of database. The keys are where a server stores them.
 func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func newWorldWith(t testing.TB, db *sql.DB, postgres bool) *world {
 	return w
 }
 
-// start makes a connector, as a restarted server does.
+// start makes a connector, as a server does when it starts.
 func (w *world) start() {
 	w.conn = socket.New(socket.Config{
 		Database: w.keys, Clock: w.clock,
@@ -140,7 +140,7 @@ func (w *world) keys(ctx context.Context) (socket.Database, error) {
 	return socket.Database{DB: w.db, Postgres: w.postgres}, nil
 }
 
-// stop ends the connector, with all open sessions.
+// stop closes all open sessions and stops the connector.
 func (w *world) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -148,7 +148,7 @@ func (w *world) stop() {
 	w.conn.Stop()
 }
 
-// locked is a buffer that several goroutines write to.
+// locked is a log buffer for several goroutines.
 type locked struct{ w *world }
 
 func (l *locked) Write(p []byte) (int, error) {
@@ -226,7 +226,7 @@ func (w *world) SessionsThere(_ context.Context, all []puntuale.SessionID) (map[
 	return existing, nil
 }
 
-// await returns once the condition holds.
+// await waits up to 30 seconds until the condition holds.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -259,7 +259,7 @@ func word(r puntuale.LinkReport) string {
 	return puntuale.Link{State: r.State, Condition: r.Condition}.Word()
 }
 
-// awaitWord returns the report of a state once it is the latest.
+// awaitWord waits until the latest report has this state, and returns the report.
 func (w *world) awaitWord(want string) (r puntuale.LinkReport) {
 	w.t.Helper()
 	w.await("state "+want, func() bool {
@@ -269,7 +269,7 @@ func (w *world) awaitWord(want string) (r puntuale.LinkReport) {
 	return r
 }
 
-// open opens the session as it was stored last.
+// open opens the session in the state that was reported last.
 func (w *world) open() {
 	w.mu.Lock()
 	l := w.last()
@@ -279,7 +279,7 @@ func (w *world) open() {
 	}})
 }
 
-// link opens the session and links it by QR.
+// link opens the session and links it by QR code.
 func (w *world) link() {
 	w.t.Helper()
 	w.open()
@@ -287,7 +287,7 @@ func (w *world) link() {
 	w.pair()
 }
 
-// pair links the open session by QR, and returns once it is online.
+// pair links the open session by QR code, and waits until the session is online.
 func (w *world) pair() {
 	w.t.Helper()
 	if err := w.conn.Pair(w.t.Context(), theSession, puntuale.PairQR, ""); err != nil {
@@ -304,7 +304,7 @@ func (w *world) pair() {
 	w.awaitWord("online")
 }
 
-// message makes an envelope of a new message.
+// message returns an envelope with a new message id.
 func (w *world) message(to string, c puntuale.Content) puntuale.Envelope {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -318,7 +318,7 @@ func (w *world) text(to, text string) puntuale.Envelope {
 	return w.message(to, puntuale.Content{Text: text})
 }
 
-// send prepares and sends, and returns the network's answer.
+// send prepares and sends a message, and returns the network's answer.
 func (w *world) send(e puntuale.Envelope) (puntuale.Acceptance, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
@@ -338,7 +338,7 @@ func (w *world) mustSend(e puntuale.Envelope) puntuale.Acceptance {
 	return r
 }
 
-// receipts lists what the network reported about a message, in order.
+// receipts returns the kinds of a message's receipts, in the order of the reports.
 func (w *world) receipts(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 	for _, reported := range w.told {
 		for _, e := range reported.Receipts {
@@ -350,7 +350,7 @@ func (w *world) receipts(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 	return kinds
 }
 
-// heard counts the messages that a person wrote. The caller holds the lock.
+// heard returns how many messages a person wrote. The caller holds the lock.
 func (w *world) heard(who string) (n int) {
 	for _, told := range w.told {
 		for _, h := range told.Messages {
@@ -362,7 +362,7 @@ func (w *world) heard(who string) (n int) {
 	return n
 }
 
-// eventually waits for a condition that causes no event.
+// eventually waits up to 30 seconds for a condition. Use it if no event wakes await.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// For any header, takesGzip returns without a panic. A plain offer is accepted, and weight 0 is not.
+// For any header, takesGzip does not panic. A plain "gzip" is accepted, and a weight of 0 is not.
 func FuzzTakesGzip(f *testing.F) {
 	for seed, want := range map[string]bool{"gzip": true, "br, gzip;q=0.8": true, "gzip;q=0": false, "gzip;q=0.000": false, "é\x00;;": false} {
 		r := httptest.NewRequest("GET", PagePath, nil)

@@ -1,5 +1,5 @@
-// Package mailtest is a mail server for tests. It speaks real SMTP with TLS, keeps what it took, and refuses, waits and breaks off as it is
-// told.
+// Package mailtest is a mail server for tests. It uses real SMTP with TLS, and stores the e-mails that it accepted.
+// Tests can make it refuse an e-mail, wait, or break a connection.
 package mailtest
 
 import (
@@ -27,17 +27,17 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Who may sign in, and the host in the certificate.
+// The only user, and the host in the certificate.
 const (
 	Host     = "mail.example.com"
 	User     = "puntuale@example.com"
 	Password = "una parola: d'ordine/segreta"
 )
 
-// Received is an e-mail that the server took.
+// Received is an e-mail that the server accepted.
 type Received struct {
 	From, To string // the addresses of the envelope
-	User     string // the user who signed in; "": nobody
+	User     string // the user who signed in; "": nobody signed in
 	TLS      bool
 	Header   mail.Header
 	Subject  string
@@ -45,7 +45,7 @@ type Received struct {
 	HTML     string
 }
 
-// Server is the mail server. It listens on this machine.
+// Server is a mail server on this machine.
 type Server struct {
 	t     testing.TB
 	addr  string
@@ -62,14 +62,14 @@ type Server struct {
 	took     func(to string)
 }
 
-// Options say what kind of server it is.
+// Options select the kind of server.
 type Options struct {
 	Implicit bool // TLS from the first byte
-	NoTLS    bool // no TLS at all
-	Open     bool // nobody has to sign in
+	NoTLS    bool // no TLS
+	Open     bool // accept e-mails without a sign-in
 }
 
-// New starts a server. The test's end stops it.
+// New starts a server, which stops at the end of the test.
 func New(t testing.TB, how Options) *Server {
 	t.Helper()
 	s := &Server{t: t, how: how, addr: "127.0.0.1:0"}
@@ -79,7 +79,7 @@ func New(t testing.TB, how Options) *Server {
 	return s
 }
 
-// certify makes the certificate for Host, which signs itself.
+// certify makes a self-signed certificate for Host.
 func (s *Server) certify() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) certify() {
 	s.tls = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
 }
 
-// Start listens, at the same address as before.
+// Start starts the server again after Stop, at the same address.
 func (s *Server) Start() {
 	s.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.addr)
@@ -124,7 +124,7 @@ func (s *Server) Start() {
 	go func() { _ = out.Serve(l) }()
 }
 
-// Stop breaks off every connection and refuses new ones.
+// Stop breaks all connections, and refuses new ones until Start.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,24 +139,24 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 func (quiet) Println(...any)        {}
 
-// Addr is where it listens: 127.0.0.1:PORT.
+// Addr returns the server's address, 127.0.0.1:PORT.
 func (s *Server) Addr() string { return s.addr }
 
-// Dial connects to this server, whatever the address is. So a test needs no name server.
+// Dial connects to this server for any address, so that tests need no DNS.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, s.addr)
 }
 
-// Roots trust the server's certificate.
+// Roots returns a pool with the server's certificate.
 func (s *Server) Roots() *x509.CertPool { return s.roots }
 
-// Recipients sets the answer to each recipient. With nil, the server takes all.
+// Recipients sets the function that answers each recipient. With nil, the server accepts all recipients.
 func (s *Server) Recipients(answer func(to string) error) { s.set(func() { s.recipe = answer }) }
 
-// Data sets the answer to each e-mail that came whole. With nil, the server takes all.
+// Data sets the function that answers each complete e-mail. With nil, the server accepts all e-mails.
 func (s *Server) Data(answer func(to string) error) { s.set(func() { s.data = answer }) }
 
-// Took sets a function that is called when an e-mail is kept, before its sender gets the answer.
+// Took sets a function that the server calls after it stored an e-mail and before it answers.
 func (s *Server) Took(report func(to string)) { s.set(func() { s.took = report }) }
 
 func (s *Server) set(change func()) {
@@ -165,21 +165,21 @@ func (s *Server) set(change func()) {
 	change()
 }
 
-// Received returns the e-mails that the server took, in order.
+// Received returns the accepted e-mails, oldest first.
 func (s *Server) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Received{}, s.received...)
 }
 
-// Asked returns how many recipients were named.
+// Asked returns how many recipients clients have sent.
 func (s *Server) Asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// Refuse is an answer with a code, whose text repeats the recipient as real servers do.
+// Refuse returns an answer with a code. Its text contains the recipient, as in the answers of real servers.
 func Refuse(code int, enhanced ...int) func(to string) error {
 	return func(to string) error {
 		e := smtp.EnhancedCode{code / 100, 0, 0}
@@ -188,7 +188,7 @@ func Refuse(code int, enhanced ...int) func(to string) error {
 	}
 }
 
-// NewSession is called by the library for each connection.
+// NewSession is called by the SMTP library for each connection.
 func (s *Server) NewSession(c *smtp.Conn) (smtp.Session, error) {
 	_, secured := c.TLSConnectionState()
 	return &session{server: s, secured: secured}, nil
@@ -262,7 +262,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        { s.from, s.to = "", "" }
 func (s *session) Logout() error { return nil }
 
-// parse reads an e-mail with a part as text and one as HTML.
+// parse decodes an e-mail that has a text part and an HTML part.
 func parse(content []byte) (got Received, err error) {
 	m, err := mail.ReadMessage(bytes.NewReader(content))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package pushtest is a push service with the browsers behind it, for tests. It is strict: a push that RFC 8030, 8188, 8291 or 8292 forbid,
-// or that a browser could not read, fails the test.
+// Package pushtest simulates a push service and its browsers for tests. It is strict: a push fails the test if RFC
+// 8030, 8188, 8291 or 8292 forbids it, or if a browser could not decrypt it.
 package pushtest
 
 import (
@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// Service is a push service. Many goroutines may use it at once.
+// Service is a push service. Its methods may be called by many goroutines at once.
 type Service struct {
 	*httptest.Server
 	t testing.TB
@@ -40,16 +40,16 @@ type Service struct {
 	answer   func(*Browser) (status int, retryAfter string)
 }
 
-// Browser is a browser that subscribed.
+// Browser is a browser with a subscription.
 type Browser struct {
-	Endpoint, P256dh, Auth string // what it tells the application
+	Endpoint, P256dh, Auth string // the values that the browser gives the application
 
 	key         *ecdh.PrivateKey
 	auth        []byte
-	application string // the only public key whose pushes it wants
+	application string // the public key of the application whose pushes it accepts
 }
 
-// Received is a push that a browser could read.
+// Received is a push that a browser decrypted.
 type Received struct {
 	Browser *Browser
 	Payload string
@@ -67,10 +67,10 @@ func New(t testing.TB) *Service {
 	return s
 }
 
-// Transport sends every request to the service.
+// Transport returns a transport that sends every request to the service.
 func (s *Service) Transport() http.RoundTripper { return s.Client().Transport }
 
-// Subscribe lets a browser subscribe with an application's public key.
+// Subscribe adds a browser that subscribed with an application's public key.
 func (s *Service) Subscribe(application string) *Browser {
 	s.t.Helper()
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
@@ -87,14 +87,15 @@ func (s *Service) Subscribe(application string) *Browser {
 	return b
 }
 
-// Answer sets the answers to pushes; nil accepts them all. A push that is not accepted does not count as received.
+// Answer sets the function that answers pushes. With nil, the service accepts all. A refused push does not count as
+// received.
 func (s *Service) Answer(f func(*Browser) (status int, retryAfter string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = f
 }
 
-// Received lists the pushes that the service accepted so far.
+// Received lists the accepted pushes so far, oldest first.
 func (s *Service) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *Service) read(b *Browser, r *http.Request) (got Received, err error) {
 	return got, err
 }
 
-// checkVAPID returns the token's sub (RFC 8292).
+// checkVAPID checks a push's token (RFC 8292), and returns the token's sub.
 func checkVAPID(application, origin, header string) (sender string, err error) {
 	parameters, ok := strings.CutPrefix(header, "vapid ")
 	token, key, found := strings.Cut(parameters, ", k=")
@@ -214,7 +215,7 @@ func checkSignature(key string, parts []string) error {
 	return nil
 }
 
-// decrypt is RFC 8291 as the browser does it: one record of aes128gcm (RFC 8188).
+// decrypt decrypts a push like a browser (RFC 8291): the body is one record of aes128gcm (RFC 8188).
 func (b *Browser) decrypt(body []byte) ([]byte, error) {
 	if len(body) < 21+65+17 || body[20] != 65 {
 		return nil, errors.New("the body has no head")

@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// keys reads the keys of a language's texts, each with its file.
+// keys returns the keys of a language's texts, each with the name of its file.
 func keys(t *testing.T, code string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -87,7 +87,7 @@ var (
 	named = regexp.MustCompile(`"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"`)
 )
 
-// TestKeysAreUsed: every key that the pages use exists, and every key is used by a page.
+// TestKeysAreUsed: every key that the pages use exists, and the pages use every key.
 func TestKeysAreUsed(t *testing.T) {
 	t.Parallel()
 	existing, seen := keys(t, "it"), map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBulkKeepsTheSearch: the form for all messages of a search must pass on every part of the search. Without one part
-// it would change messages that the person did not choose.
+// TestBulkKeepsTheSearch: the form for all messages of a search must contain every part of the search. If a part were
+// missing, the action would change messages that the person did not choose.
 func TestBulkKeepsTheSearch(t *testing.T) {
 	t.Parallel()
 	b := Bulk{Form: view.NewForm(), Verb: "cancel", Total: 3}

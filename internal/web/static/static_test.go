@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestHandler: browsers may keep a file for ever under the address with its hash. The content is the same with and
+// TestHandler: browsers may store a file for ever under the address with its hash. The content is the same with and
 // without gzip. Any other address is not found.
 func TestHandler(t *testing.T) {
 	t.Parallel()

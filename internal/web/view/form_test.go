@@ -7,7 +7,8 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// TestFirstFault: the first faulty field in reading order gets the focus. The order of the faults does not matter.
+// TestFirstFault: the first field with a fault, in the order of the page, gets the focus. The order of the faults does
+// not matter.
 func TestFirstFault(t *testing.T) {
 	t.Parallel()
 	f := NewForm()

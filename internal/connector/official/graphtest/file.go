@@ -13,11 +13,11 @@ import (
 type attached struct {
 	number string
 	File
-	address string // where the file is; "": the peer itself has it
+	address string // the address of the file; "": the peer serves it
 }
 
-// Attach keeps a file that a person sends to a number. It returns the JSON member with which the message names the
-// file.
+// Attach stores a file that a person sends to a number. It returns the JSON member for the file in the person's
+// message.
 func (p *Peer) Attach(number string, f File) map[string]any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +31,7 @@ func (p *Peer) Attach(number string, f File) map[string]any {
 	return m
 }
 
-// Move makes the peer say that a file is at another address.
+// Move makes the peer answer that a file is at another address.
 func (p *Peer) Move(id, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,14 +40,14 @@ func (p *Peer) Move(id, address string) {
 	p.attached[id] = a
 }
 
-// Forget makes the peer forget all files that people sent, as Meta does after a week.
+// Forget removes all files that people sent, as Meta does after a week.
 func (p *Peer) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.attached)
 }
 
-// find answers where a file is.
+// find answers with a file's address. It returns false if there is no such file.
 func (p *Peer) find(w http.ResponseWriter, r *http.Request, id string) bool {
 	p.mu.Lock()
 	a, ok := p.attached[id]
@@ -74,10 +74,10 @@ func (p *Peer) find(w http.ResponseWriter, r *http.Request, id string) bool {
 	return true
 }
 
-// files is how the addresses of files begin.
+// files is the first part of each file's path.
 const files = "/whatsapp_business/attachments/"
 
-// serve answers for the host that keeps files.
+// serve sends a file, as the host that stores files does.
 func (p *Peer) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	a, ok := p.attached[strings.TrimPrefix(r.URL.Path, files)]

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Message is what a business posts. The type has every member that Meta knows for these kinds of message, and no other.
+// Message is the message that a business posts. It has every member that Meta knows for these kinds of message, and no
+// other.
 type Message struct {
 	Product       string    `json:"messaging_product"`
 	RecipientType string    `json:"recipient_type"`
@@ -26,7 +27,7 @@ type Message struct {
 	Token         string    `json:"biz_opaque_callback_data"`
 }
 
-// Recipient returns To, or the recipient that another member of the message names.
+// Recipient returns To, or the recipient in another member of the message.
 func (m Message) Recipient() string {
 	if m.To != "" {
 		return m.To
@@ -92,7 +93,7 @@ var personShape = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
 
 var phoneShape = regexp.MustCompile(`^\+[1-9][0-9]{4,18}$`)
 
-// readMessage refuses messages that Meta would refuse.
+// readMessage decodes a message. It refuses messages that Meta would refuse.
 func readMessage(body []byte) (Message, error) {
 	var m Message
 	d := json.NewDecoder(bytes.NewReader(body))

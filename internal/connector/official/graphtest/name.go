@@ -2,20 +2,20 @@ package graphtest
 
 import "strings"
 
-// Name is the name by which Meta calls a recipient.
+// Name is Meta's name for a recipient.
 type Name struct {
-	Number string // digits; "" hides it
-	ID     string // the person's id at this business; "": Meta names none
+	Number string // digits; "": Meta hides the number
+	ID     string // the person's id at this business; "": Meta gives none
 }
 
-// Know gives a recipient other names at Meta. to is the recipient as messages name it.
+// Know gives a recipient another name at Meta. to is the recipient as messages name it.
 func (p *Peer) Know(to string, n Name) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.names[to] = n
 }
 
-// nameOf returns the name by which Meta calls a recipient.
+// nameOf returns Meta's name for a recipient.
 func (p *Peer) nameOf(to string) Name {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func (p *Peer) nameOf(to string) Name {
 	return Name{Number: strings.TrimPrefix(to, "+")}
 }
 
-// contact returns how an answer names a recipient.
+// contact returns the member for a recipient in an answer.
 func (p *Peer) contact(to string) map[string]any {
 	c := map[string]any{"input": to}
 	n := p.nameOf(to)

@@ -1,7 +1,7 @@
-// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that accepts only requests of the
-// right shape. It keeps a ledger of the messages that it took. Tests can make it refuse with any code, delay an answer,
-// or take a message and break off. It delivers webhooks. Tests can make it deliver them more than once, out of order,
-// late or forged.
+// Package graphtest simulates Meta's Cloud API for tests. Its server on loopback accepts only requests of the right
+// form, and has a ledger of the accepted messages. Tests can make the server refuse a message with any code, or delay
+// an answer. They can also make it accept a message and break the connection. The server delivers webhooks. Tests can
+// have them delivered more than once, out of order, late or forged.
 package graphtest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Number is a number of a business, with the keys that reach it.
+// Number is a number of a business, with its keys.
 type Number struct {
 	ID      string
 	Token   string
@@ -31,17 +31,17 @@ type Number struct {
 	Account string // the id of the business
 }
 
-// Keys returns the number's keys in the form of the API's body.
+// Keys returns the number's keys as the body of an API request.
 func (n Number) Keys() string {
 	return fmt.Sprintf(`{"phone_number_id":%q,"access_token":%q,"app_secret":%q,"verify_token":%q,"business_account_id":%q}`, n.ID, n.Token, n.Secret, n.Verify, n.Account)
 }
 
-// NewNumber makes a number with keys of its own.
+// NewNumber returns a number with keys of its own.
 func NewNumber(id string) Number {
 	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id}
 }
 
-// Taken is one message that the peer took.
+// Taken is a message that the peer accepted.
 type Taken struct {
 	WAMID   string  `json:"wamid"`
 	Number  string  `json:"number"`
@@ -50,24 +50,24 @@ type Taken struct {
 
 // Reply is the answer to a message.
 type Reply struct {
-	Code    int    // Meta's code; 0: the message is taken, unless Body is set
-	Refuse  bool   // the message is refused with Code, although Code is 0
-	Details string // the refusal's details
-	Status  int    // the HTTP status; 0: the status that fits the code
-	Body    string // the answer's body, if it is not to have Meta's form
-	Drop    bool   // the message is taken, and the connection breaks off without an answer
-	Break   bool   // the connection breaks off, and the message is not taken
+	Code    int    // Meta's code; 0: the message is accepted, unless Body is set
+	Refuse  bool   // refuse the message even if Code is 0
+	Details string // the details of the refusal
+	Status  int    // the HTTP status; 0: the usual status for the code
+	Body    string // the answer's body; "": a body in Meta's form
+	Drop    bool   // accept the message, and break the connection without an answer
+	Break   bool   // break the connection, and do not accept the message
 	Wait    <-chan struct{}
 }
 
-// File is an upload.
+// File is an uploaded file.
 type File struct {
 	Type string
 	Name string
 	Data []byte
 }
 
-// Peer is the server.
+// Peer is the simulated server.
 type Peer struct {
 	URL     string
 	Version string
@@ -81,20 +81,20 @@ type Peer struct {
 	files   map[string]File
 	uploads int
 	answer  func(Message) Reply
-	look    func() Reply // answers questions about a number
+	look    func() Reply // returns the answer to a request for a number's data
 	faults  []string
 	journal *os.File
-	asked   int // messages posted, taken or not
+	asked   int // how many messages were posted, including refused ones
 
 	templates map[string][]ListedTemplate // by business
-	list      func() Reply                // answers questions about a business
+	list      func() Reply                // returns the answer to a request for a business's data
 	listed    int
 	page      int
 	names     map[string]Name
 	attached  map[string]attached // by id
 }
 
-// New starts a peer. Each fault that the peer finds in a call fails the test when the test ends.
+// New starts a peer. If a request had a fault, the test fails at its end.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
 	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -114,7 +114,7 @@ func New(t testing.TB, numbers ...Number) *Peer {
 	return p
 }
 
-// Journal makes the peer also write its ledger to a file. It writes each message before it answers.
+// Journal also writes the ledger to a file. Each message is written before its answer is sent.
 func (p *Peer) Journal(name string) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -126,14 +126,14 @@ func (p *Peer) Journal(name string) {
 	p.journal = f
 }
 
-// Answer sets the function that decides the answers to messages. With nil, the peer takes all of them.
+// Answer sets the function that returns the answers to messages. With nil, the peer accepts all messages.
 func (p *Peer) Answer(decide func(Message) Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = decide
 }
 
-// Look sets the function that decides the answers to questions about a number. With nil, the peer answers them.
+// Look sets the function that answers requests for a number's data. With nil, the peer returns the data.
 func (p *Peer) Look(decide func() Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,35 +147,35 @@ func (p *Peer) Set(n Number) {
 	p.numbers[n.ID] = n
 }
 
-// Taken is the ledger, oldest first.
+// Taken returns the ledger of accepted messages, oldest first.
 func (p *Peer) Taken() []Taken {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Taken{}, p.taken...)
 }
 
-// Asked is how many messages were posted, whether the peer took them or not.
+// Asked returns how many messages were posted, including refused ones.
 func (p *Peer) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
 }
 
-// Uploads is how many files were uploaded.
+// Uploads returns how many files were uploaded.
 func (p *Peer) Uploads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.uploads
 }
 
-// File returns an upload.
+// File returns an uploaded file by its id.
 func (p *Peer) File(id string) File {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.files[id]
 }
 
-// Faults returns what was wrong with the calls so far, and empties the list.
+// Faults returns the faults of all requests so far, and empties the list.
 func (p *Peer) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +270,7 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender broke off
+		return // the sender broke the connection
 	}
 	m, err := readMessage(body)
 	if err != nil {
@@ -307,7 +307,7 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	})
 }
 
-// enter writes a message into the ledger.
+// enter adds a message to the ledger.
 func (p *Peer) enter(n Number, m Message) Taken {
 	p.mu.Lock()
 	defer p.mu.Unlock()

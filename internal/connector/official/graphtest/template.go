@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ListedTemplate is a template of a business, in the form of Meta's list.
+// ListedTemplate is a template of a business, as Meta lists it.
 type ListedTemplate struct {
 	ID         string           `json:"id"`
 	Name       string           `json:"name"`
@@ -20,7 +20,7 @@ type ListedTemplate struct {
 	Components []map[string]any `json:"components"`
 }
 
-// NewTemplate is an approved template with a text in its body.
+// NewTemplate returns an approved template with a text in its body.
 func NewTemplate(name, body string) ListedTemplate {
 	return ListedTemplate{
 		ID: "77" + strconv.Itoa(len(name)), Name: name, Language: "it", Status: "APPROVED", Category: "UTILITY", Quality: map[string]any{"score": "GREEN"},
@@ -28,35 +28,35 @@ func NewTemplate(name, body string) ListedTemplate {
 	}
 }
 
-// SetTemplates gives a business a list of templates.
+// SetTemplates sets a business's list of templates.
 func (p *Peer) SetTemplates(account string, all ...ListedTemplate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.templates[account] = all
 }
 
-// Listed is how many times lists of templates were read.
+// Listed returns how often a list of templates was read.
 func (p *Peer) Listed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.listed
 }
 
-// ListPage sets how many entries one page of a list may have. The default is 100.
+// ListPage sets the largest number of entries on one page of a list. The default is 100.
 func (p *Peer) ListPage(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.page = n
 }
 
-// List sets the function that decides the answers to questions about a business. With nil, the peer answers them.
+// List sets the function that answers requests for a business's data. With nil, the peer returns the data.
 func (p *Peer) List(decide func() Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = decide
 }
 
-// business answers a question about a business, if the token may see the business.
+// business answers a request for a business's data, if the token may see the business.
 func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge string) {
 	p.mu.Lock()
 	var number *Number
@@ -132,7 +132,7 @@ func (p *Peer) showPage(w http.ResponseWriter, r *http.Request, all []any, maxim
 	writeJSON(w, 200, map[string]any{"data": append([]any{}, all[begin:end]...), "paging": paging})
 }
 
-// TemplateEvent is the body of a delivery: the status of a template changed.
+// TemplateEvent returns the body of a delivery: the status of a template changed.
 func (p *Peer) TemplateEvent(account, name, language, event, reason string, at time.Time) []byte {
 	return p.aboutBusiness(account, "message_template_status_update", at, map[string]any{
 		"event": event, "message_template_id": 1689556908129832, "message_template_name": name, "message_template_language": language, "reason": reason,
@@ -140,7 +140,7 @@ func (p *Peer) TemplateEvent(account, name, language, event, reason string, at t
 	})
 }
 
-// TemplateQuality is the body of a delivery: the quality of a template changed.
+// TemplateQuality returns the body of a delivery: the quality of a template changed.
 func (p *Peer) TemplateQuality(account, name, language, quality string, at time.Time) []byte {
 	return p.aboutBusiness(account, "message_template_quality_update", at, map[string]any{
 		"previous_quality_score": "GREEN", "new_quality_score": quality, "message_template_id": 1689556908129832,
@@ -148,7 +148,7 @@ func (p *Peer) TemplateQuality(account, name, language, quality string, at time.
 	})
 }
 
-// TemplateCategory is the body of a delivery: the category of a template changed.
+// TemplateCategory returns the body of a delivery: the category of a template changed.
 func (p *Peer) TemplateCategory(account, name, language, category string, at time.Time) []byte {
 	return p.aboutBusiness(account, "template_category_update", at, map[string]any{
 		"previous_category": "UTILITY", "new_category": category, "message_template_id": 1689556908129832,
@@ -156,7 +156,7 @@ func (p *Peer) TemplateCategory(account, name, language, category string, at tim
 	})
 }
 
-// aboutBusiness is the body of a delivery about a business. It names none of the business's numbers.
+// aboutBusiness returns the body of a delivery about a business. It contains no number of the business.
 func (p *Peer) aboutBusiness(account, field string, at time.Time, value map[string]any) []byte {
 	return p.escaped(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
 		"id": account, "time": at.Unix(), "changes": []any{map[string]any{"field": field, "value": value}},

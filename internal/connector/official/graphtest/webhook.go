@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Status is the body of a delivery with one status of a message. codes are the error codes of a failure.
+// Status returns the body of a delivery with one status of a message. codes are the error codes of a failure.
 func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
 	return p.status(m, status, at, nil, codes...)
 }
@@ -41,7 +41,7 @@ func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]a
 	return p.Event(m.Number, "messages", "statuses", s)
 }
 
-// Priced is like Status, and adds what Meta bills for the message.
+// Priced is like Status. The status also contains what Meta bills for the message.
 func (p *Peer) Priced(m Taken, status string, at time.Time, category string, billable bool) []byte {
 	kind := "regular"
 	if !billable {
@@ -50,25 +50,26 @@ func (p *Peer) Priced(m Taken, status string, at time.Time, category string, bil
 	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category})
 }
 
-// Wrote is the body of a delivery: a person wrote a text.
+// Wrote returns the body of a delivery: a person wrote a text.
 func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
 	return p.Inbound(number, phone, "wamid.in."+fmt.Sprint(at.UnixNano()), at, "text", map[string]any{"body": "sì, è così 👍"})
 }
 
-// Inbound is the body of a delivery: a person wrote a message of any type. content is the member that the type names,
-// or nil if there is none.
+// Inbound returns the body of a delivery: a person wrote a message of any type. content is the member with the name of
+// the type, or nil if there is none.
 func (p *Peer) Inbound(number, phone, id string, at time.Time, kind string, content any) []byte {
 	return p.Event(number, "messages", "messages", p.written(phone, "from", id, at, kind, content))
 }
 
-// Echo is the body of a delivery: the business wrote a message to a person in the WhatsApp Business app.
+// Echo returns the body of a delivery: the business wrote a message to a person in the WhatsApp Business app.
 func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content any) []byte {
 	m := p.written(phone, "to", id, at, kind, content)
 	m["from"] = "390212345"
 	return p.Event(number, "smb_message_echoes", "message_echoes", m)
 }
 
-// written is a message from or to a person. sender is "from" or "to". The members who and who_user_id name the person.
+// written returns a message from or to a person. sender is "from" or "to". The person's number is in this member. The
+// person's id is in the member from_user_id or to_user_id.
 func (p *Peer) written(phone, sender, id string, at time.Time, kind string, content any) map[string]any {
 	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
 	if content != nil {
@@ -84,7 +85,7 @@ func (p *Peer) written(phone, sender, id string, at time.Time, kind string, cont
 	return m
 }
 
-// Prefers is the body of a delivery: a person set a preference, stop or resume.
+// Prefers returns the body of a delivery: a person set the preference stop or resume.
 func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
 	wish := map[string]any{
 		"detail": "User requested to " + value + " marketing messages", "category": "marketing_messages", "value": value, "timestamp": fmt.Sprint(at.Unix()),
@@ -99,7 +100,7 @@ func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
 	return p.Event(number, "user_preferences", "user_preferences", wish)
 }
 
-// Event is the body of a delivery with one part. As in Meta's deliveries, characters outside ASCII are escaped.
+// Event returns the body of a delivery with one part. As in Meta's deliveries, characters outside ASCII are escaped.
 func (p *Peer) Event(number, field, list string, part any) []byte {
 	p.mu.Lock()
 	account := p.numbers[number].Account
@@ -112,7 +113,7 @@ func (p *Peer) Event(number, field, list string, part any) []byte {
 	}}})
 }
 
-// escaped is JSON in which characters outside ASCII are escaped.
+// escaped returns JSON in which characters outside ASCII are escaped.
 func (p *Peer) escaped(delivery map[string]any) []byte {
 	body, err := json.Marshal(delivery)
 	if err != nil {
@@ -133,8 +134,8 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 	return escaped.Bytes()
 }
 
-// Subscribe enters a webhook's address, as a person does on Meta's pages. Meta asks the address whether it knows the
-// word, which is the verify token. Subscribe reports whether Meta would have taken the address.
+// Subscribe sets a webhook's address, as a person does on Meta's pages. Meta then sends the verify token, word, to the
+// address. Subscribe reports whether Meta would accept the address.
 func (p *Peer) Subscribe(webhook, word string) bool {
 	const challenge = "1158201444"
 	query := url.Values{"hub.mode": {"subscribe"}, "hub.verify_token": {word}, "hub.challenge": {challenge}}
@@ -153,10 +154,10 @@ func (p *Peer) Subscribe(webhook, word string) bool {
 	return err == nil && answer.StatusCode == http.StatusOK && string(said) == challenge
 }
 
-// Signature signs a body with an app's secret.
+// Signature returns the signature of a body with an app's secret.
 func Signature(secret string, body []byte) string { return "sha256=" + hmacOf(secret, string(body)) }
 
-// Deliver posts a body to a webhook with the number's signature, and returns the status of the answer.
+// Deliver posts a body to a webhook, signed with the number's secret. It returns the HTTP status of the answer.
 func (p *Peer) Deliver(webhook, number string, body []byte) int {
 	p.mu.Lock()
 	secret := p.numbers[number].Secret
@@ -164,7 +165,7 @@ func (p *Peer) Deliver(webhook, number string, body []byte) int {
 	return p.DeliverAs(webhook, Signature(secret, body), body)
 }
 
-// DeliverAs posts a body with the caller's own signature.
+// DeliverAs posts a body with the given signature. It returns the HTTP status of the answer.
 func (p *Peer) DeliverAs(webhook, signature string, body []byte) int {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, webhook, bytes.NewReader(body))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Keep encrypts a file as WhatsApp does, and serves the file as WhatsApp's host would. It returns the member with which
-// a message names the file. keys names the purpose of the file's keys, such as "WhatsApp Image Keys".
+// Keep encrypts a file as WhatsApp does, and serves it as WhatsApp's host would. It returns the member for the file in
+// a message. keys is the purpose of the file's keys, such as "WhatsApp Image Keys".
 func (p *Peer) Keep(keys string, body []byte, more map[string]any) map[string]any {
 	p.t.Helper()
 	key := make([]byte, 32)
@@ -48,10 +48,10 @@ func (p *Peer) Keep(keys string, body []byte, more map[string]any) map[string]an
 	return member
 }
 
-// Forget makes WhatsApp's host forget all files.
+// Forget removes all files from WhatsApp's host.
 func (p *Peer) Forget() { p.locked(func() { clear(p.files) }) }
 
-// RoundTrip answers as WhatsApp's host for files does.
+// RoundTrip answers like WhatsApp's host for files.
 func (p *Peer) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package gatewaytest is a gateway of SendApp's family for tests, on loopback. It accepts only correct calls, keeps a
-// ledger of the messages that it sent, links numbers by QR code, and replaces {a|b} in texts. Tests can make it fail in
-// all the ways that the family is known for. Its JSON looks like the JSON of the gateways' code of November 2026.
+// Package gatewaytest simulates a gateway of SendApp's family for tests, on loopback. The gateway accepts only correct
+// requests, and has a ledger of the messages that it sent. It links numbers by QR code, and replaces {a|b} in texts.
+// Tests can make it fail in all known ways of the family. Its JSON looks like the JSON of the gateways' code of
+// November 2026.
 package gatewaytest
 
 import (
@@ -26,9 +27,9 @@ const Token = "tok5f2a9c0e1b7d4"
 // Base is the path of the API.
 const Base = "/api"
 
-// Sent is one message that the gateway sent.
+// Sent is a message that the gateway sent.
 type Sent struct {
-	ID       string `json:"id"` // the network's
+	ID       string `json:"id"` // the network's id
 	Instance string `json:"instance"`
 	To       string `json:"to"` // digits, or a group's id
 	Text     string `json:"text"`
@@ -36,31 +37,31 @@ type Sent struct {
 	Filename string `json:"filename,omitempty"`
 }
 
-// Reply is the answer to a call to send.
+// Reply is the answer to a request to send a message.
 type Reply struct {
-	Refuse string          // an error with these words; nothing is sent
-	Text   string          // a success with these words; nothing is sent
-	Bare   bool            // a success without anything; nothing is sent
-	Body   string          // the answer is this text; Sends says whether the message is sent
-	Status int             // the HTTP status; used only if Body is set
-	Drop   bool            // the message is sent, and the connection breaks off
-	Break  bool            // the connection breaks off, and nothing is sent
-	Sends  bool            // the message is sent; used with Body only
-	Wait   <-chan struct{} // the call waits until it is closed
-	Early  func(Sent)      // called after the message is sent, and before the answer
+	Refuse string          // answer an error with this text, and send nothing
+	Text   string          // answer a success with this text, and send nothing
+	Bare   bool            // answer a success without other members, and send nothing
+	Body   string          // answer this text; Sends says whether the message is sent
+	Status int             // the HTTP status; used only with Body
+	Drop   bool            // send the message, and break the connection
+	Break  bool            // break the connection, and send nothing
+	Sends  bool            // send the message; used only with Body
+	Wait   <-chan struct{} // wait until this channel is closed
+	Early  func(Sent)      // called after the message was sent and before the answer
 }
 
-// instance is one number's account at the gateway.
+// instance is the account of one number at the gateway.
 type instance struct {
 	id      string
-	number  string // digits; "": never linked
+	number  string // digits; "": the instance was never linked
 	online  bool
-	used    bool // the instance was linked once
+	used    bool // the instance was linked at least once
 	webhook string
 	codes   int
 }
 
-// Peer is the server.
+// Peer is the simulated gateway.
 type Peer struct {
 	URL string // the API's address
 	t   testing.TB
@@ -69,10 +70,10 @@ type Peer struct {
 	client *http.Client
 
 	mu        sync.Mutex
-	newer     bool // the newer generation of the family, with other shapes
+	newer     bool // behave like the newer generation of the family
 	instances map[string]*instance
 	sent      []Sent
-	files     map[string][]byte // encrypted, by address
+	files     map[string][]byte // encrypted files, by address
 	answer    func(Sent) Reply
 	asked     int
 	faults    []string
@@ -81,7 +82,7 @@ type Peer struct {
 	undrawn   bool
 }
 
-// New starts a gateway without numbers. Each fault that the gateway finds in a call fails the test when the test ends.
+// New starts a gateway without numbers. If a request had a fault, the test fails at its end.
 func New(t testing.TB) *Peer {
 	t.Helper()
 	p := &Peer{t: t, instances: map[string]*instance{}, files: map[string][]byte{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -100,16 +101,16 @@ func New(t testing.TB) *Peer {
 	return p
 }
 
-// Newer makes the gateway answer as the newer generation does.
+// Newer makes the gateway answer like the newer generation.
 func (p *Peer) Newer() { p.locked(func() { p.newer = true }) }
 
-// Answer sets the function that decides the answers to calls to send. With nil, the gateway sends all messages.
+// Answer sets the function that returns the answers to send requests. With nil, the gateway sends all messages.
 func (p *Peer) Answer(decide func(Sent) Reply) { p.locked(func() { p.answer = decide }) }
 
-// Down makes the gateway answer every call with a proxy's page.
+// Down(true) makes the gateway answer every request with a proxy's page. Down(false) ends this.
 func (p *Peer) Down(down bool) { p.locked(func() { p.down = down }) }
 
-// Undrawn makes the gateway answer get_qrcode with a picture that has no code.
+// Undrawn makes the gateway answer get_qrcode with a picture without a code.
 func (p *Peer) Undrawn() { p.locked(func() { p.undrawn = true }) }
 
 func (p *Peer) locked(do func()) {
@@ -118,7 +119,7 @@ func (p *Peer) locked(do func()) {
 	do()
 }
 
-// Linked adds an instance whose number is linked, and returns its id.
+// Linked adds an instance with a linked number, and returns the instance's id.
 func (p *Peer) Linked(number string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +128,7 @@ func (p *Peer) Linked(number string) string {
 	return i.id
 }
 
-// add makes an instance. The caller holds the lock.
+// add adds an instance that is not linked. The caller holds the lock.
 func (p *Peer) add() *instance {
 	p.last++
 	i := &instance{id: fmt.Sprintf("65F0%09X", p.last)}
@@ -135,7 +136,7 @@ func (p *Peer) add() *instance {
 	return i
 }
 
-// Scan links a phone to the instance whose code was drawn last.
+// Scan links a phone by the code that the gateway drew last.
 func (p *Peer) Scan(code, number string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +149,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// The method of finds the instance of a number. If there is one, the method calls do with it.
+// The method of calls do with the instance of a number, if there is one.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +161,7 @@ func (p *Peer) of(number string, do func(*instance)) {
 	}
 }
 
-// Lose ends the connection of a number. If loggedOut is true, the phone logged the number out.
+// Lose ends the connection of a number. If loggedOut is true, the phone unlinked the number.
 func (p *Peer) Lose(number string, loggedOut bool) {
 	p.of(number, func(i *instance) {
 		i.online = false
@@ -185,28 +186,28 @@ func (p *Peer) Instance(number string) (id string) {
 	return id
 }
 
-// Sent is the ledger, oldest first.
+// Sent returns the ledger, oldest message first.
 func (p *Peer) Sent() []Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sent)
 }
 
-// Asked returns how many calls to send came, whether the gateway answered them or not.
+// Asked returns how many send requests came, including those without an answer.
 func (p *Peer) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
 }
 
-// fault notes a call that a real gateway would not understand. The caller holds the lock.
+// fault records a request that a real gateway would not understand. The caller holds the lock.
 func (p *Peer) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
 }
 
 func codeText(i *instance) string { return fmt.Sprintf("2@%s,%d,noise,identity", i.id, i.codes) }
 
-// parameters reads a call's parameters as the panel does. It reads JSON only in the calls send and send_group.
+// parameters decodes a request's parameters like the panel. It accepts JSON only in the requests send and send_group.
 func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	all := map[string]string{}
 	body, err := io.ReadAll(r.Body)
@@ -239,7 +240,7 @@ func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	return all
 }
 
-// ServeHTTP answers as the panel does. The status is always 200, even if the answer is an error.
+// ServeHTTP answers like the panel. The status is always 200, even for an error.
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Base+"/")
 	p.mu.Lock()
@@ -272,14 +273,14 @@ type object map[string]any
 func refusal(text string) object { return object{"status": "error", "message": text} }
 
 func say(w http.ResponseWriter, o any) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // the panel names this type, although the answer is JSON
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // the panel uses this type, although the answer is JSON
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// manage answers the calls about the instance itself. The caller holds the lock.
+// manage answers requests about the instance itself. The caller holds the lock.
 func (p *Peer) manage(name string, with map[string]string) object {
 	if name == "create_instance" {
-		for _, i := range p.instances { // the account's instance that is not linked, if there is one
+		for _, i := range p.instances { // an instance of the account that is not linked, if there is one
 			if !i.used {
 				return object{"status": "success", "message": "Success", "instance_id": i.id}
 			}
@@ -352,7 +353,7 @@ func (p *Peer) reconnect(i *instance) object {
 
 var spin = regexp.MustCompile(`\{([^{}]*\|[^{}]*)\}`)
 
-// send sends one message. A gateway replaces {a|b} in a text by a or b at random. This gateway always takes a.
+// send sends one message. A real gateway replaces {a|b} in a text by a or b, at random. This gateway always uses a.
 func (p *Peer) send(w http.ResponseWriter, name string, with map[string]string) {
 	s := Sent{Instance: with["instance_id"], To: with["number"], Media: with["media_url"], Filename: with["filename"]}
 	if name == "send_group" {
@@ -390,7 +391,7 @@ func (p *Peer) send(w http.ResponseWriter, name string, with map[string]string) 
 	p.tell(w, s, r)
 }
 
-// tell answers a send.
+// tell writes the answer to a send request.
 func (p *Peer) tell(w http.ResponseWriter, s Sent, r Reply) {
 	p.mu.Lock()
 	newer := p.newer
@@ -417,7 +418,7 @@ func (p *Peer) tell(w http.ResponseWriter, s Sent, r Reply) {
 	}
 }
 
-// unfit returns why the panel refuses a message, or "" if it takes the message. The caller holds the lock.
+// unfit returns why the panel refuses a message, or "" if the panel accepts it. The caller holds the lock.
 func (p *Peer) unfit(name string, s Sent, with map[string]string) string {
 	i := p.instances[s.Instance]
 	switch {
@@ -441,7 +442,7 @@ func (p *Peer) unfit(name string, s Sent, with map[string]string) string {
 	return ""
 }
 
-// enter writes a message into the ledger.
+// enter adds a message to the ledger.
 func (p *Peer) enter(s Sent) Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ var blank = func() []byte {
 	return b.Bytes()
 }()
 
-// Report posts an event to an address as the gateway does, and returns the status of the answer.
+// Report posts an event to an address, as the gateway does. It returns the HTTP status of the answer.
 func (p *Peer) Report(address, instance, event string, payload any) int {
 	p.t.Helper()
 	p.mu.Lock()
@@ -37,7 +37,7 @@ func (p *Peer) Report(address, instance, event string, payload any) int {
 	return p.Post(address, text)
 }
 
-// Post posts any bytes.
+// Post posts any bytes to an address. It returns the HTTP status of the answer.
 func (p *Peer) Post(address string, body []byte) int {
 	p.t.Helper()
 	response, err := p.client.Post(address, "application/json", bytes.NewReader(body)) //nolint:noctx // a gateway never gives up a call
@@ -50,7 +50,7 @@ func (p *Peer) Post(address string, body []byte) int {
 	return response.StatusCode
 }
 
-// Echo is the payload of messages.upsert for a message that the gateway sent.
+// Echo returns the payload of messages.upsert for a message that the gateway sent.
 func Echo(s Sent, at time.Time) any {
 	content := object{"extendedTextMessage": object{"text": s.Text}}
 	if s.Media != "" {
@@ -62,7 +62,7 @@ func Echo(s Sent, at time.Time) any {
 	}}}
 }
 
-// Wrote is the payload of messages.upsert for a message that a person wrote. If hidden is true, the chat does not show
+// Wrote returns the payload of messages.upsert for a text from a person. If hidden is true, the chat does not contain
 // the person's number.
 func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	key := object{"remoteJid": chatOf(number), "fromMe": false, "id": id}
@@ -74,15 +74,16 @@ func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	}}}
 }
 
-// Message is the payload of messages.upsert for a message of any content. If fromMe is true, the owner of the phone wrote
-// it; otherwise another person did. kind is notify or append.
+// Message returns the payload of messages.upsert for a message with any content. If fromMe is true, the phone's owner
+// wrote the message; otherwise another person did. kind is notify or append.
 func Message(id, chat string, fromMe bool, kind string, content any, at time.Time) any {
 	return object{"type": kind, "messages": []any{object{
 		"key": object{"remoteJid": chat, "fromMe": fromMe, "id": id}, "messageTimestamp": at.Unix(), "message": content,
 	}}}
 }
 
-// Ack is the payload of messages.update. The statuses are those of Baileys: 0 error, 2 server, 3 delivered, 4 read.
+// Ack returns the payload of messages.update. The statuses are those of Baileys: 0 error, 2 server, 3 delivered, 4
+// read.
 func Ack(s Sent, status int, codes ...string) any {
 	update := object{"status": status}
 	if len(codes) > 0 {

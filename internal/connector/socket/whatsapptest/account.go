@@ -18,24 +18,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Account is a number that has WhatsApp, with its primary device, which links others. The primary device is off unless
-// the account belongs to a [Phone].
+// Account is a number that has WhatsApp. Its primary device links other devices. The primary device is off unless the
+// account belongs to a [Phone].
 type Account struct {
 	n        *Network
 	number   string
 	lid      string
-	identity *keys.KeyPair // the primary device's key; it signs the other devices
+	identity *keys.KeyPair // the primary device's key, which signs the other devices
 	signed   *keys.PreKey  // the primary device's signed key
 
 	// Guarded by n.mu.
 	name      string
 	devices   []*device
 	lastID    uint16
-	met       map[*Account]bool // accounts that wrote to this account, or received from it
-	watchers  map[watch]bool    // devices that asked for this account's devices
-	observers map[*device]bool  // devices that asked for its presence
+	met       map[*Account]bool // accounts that wrote to this account, or got a message from it
+	watchers  map[watch]bool    // devices that requested the list of this account's devices
+	observers map[*device]bool  // devices that requested this account's presence
 	present   bool
-	business  string // the name a business shows when it links
+	business  string // the name that a business shows when it is linked
 	ban       ban
 	timelock  Timelock
 	passkey   bool // linking a device needs a passkey
@@ -43,16 +43,16 @@ type Account struct {
 	refusals  []*refusal
 	privacy   map[string]string
 	settings  settings
-	salt      []byte // from which contact tokens are made
+	salt      []byte // contact tokens are made from it
 }
 
-// device is one of an account's devices; 0 is the primary one.
+// device is one of an account's devices. The primary device has id 0.
 type device struct {
 	account    *Account
 	id         uint16
 	noise      [32]byte
-	known      bool // the device has logged in, so stanzas are kept for it
-	greeted    bool // the device got the stanzas that it missed
+	known      bool // the device has logged in once, so stanzas are stored for it
+	greeted    bool // the device got the stanzas that it had missed
 	platform   string
 	keys       keyBundle
 	connection *connection
@@ -60,20 +60,21 @@ type device struct {
 	settled    map[string]bool
 }
 
-// watch is a device that asked for an account's devices, by number or by LID.
+// watch is a device that requested an account's devices, by number or by LID.
 type watch struct {
 	device *device
 	space  string
 }
 
-// Device is what a phone's owner sees of a linked device.
+// Device is what the phone's list of linked devices shows of a device.
 type Device struct {
 	ID       int    // 0 is the phone itself
-	Platform string // as the client described itself
+	Platform string // as the client named it
 	Online   bool
 }
 
-// Account returns the account of a number in international format, with or without its +, and registers it if it has none.
+// Account returns the account of a number in international format, with or without +. It registers the number if it is
+// new.
 func (n *Network) Account(number string) *Account {
 	number = digits(number)
 	n.mu.Lock()
@@ -94,31 +95,31 @@ func (n *Network) Account(number string) *Account {
 	return a
 }
 
-// Number is the account's number, digits only.
+// Number returns the account's number, digits only.
 func (a *Account) Number() string { return a.number }
 
-// JID is the account's address by number.
+// JID returns the account's address by number.
 func (a *Account) JID() types.JID { return types.NewJID(a.number, types.DefaultUserServer) }
 
-// LID is the account's hidden address. Present clients send under this address.
+// LID returns the account's hidden address. Current clients send from this address.
 func (a *Account) LID() types.JID { return types.NewJID(a.lid, types.HiddenUserServer) }
 
-// SetName changes the name that others see above the account's messages.
+// SetName changes the name that other phones show for the account.
 func (a *Account) SetName(name string) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.name = name
 }
 
-// SetBusiness makes the account a business with a name, which a client learns when it is linked. "" makes it a private
-// account again.
+// SetBusiness makes the account a business with this name. A client learns the name when it is linked. "" makes the
+// account private again.
 func (a *Account) SetBusiness(name string) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.business = name
 }
 
-// Leave gives the number up. It no longer has WhatsApp, and its devices are cut off and can never log in again.
+// Leave removes the number from WhatsApp. Its devices are disconnected and can never log in again.
 func (a *Account) Leave() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -131,8 +132,8 @@ func (a *Account) Leave() {
 	}
 }
 
-// Adopt links a device without a client, for tests that begin with linked numbers. A store made the device own. Adopt
-// gives own its addresses and its signed identity, and the network knows the device from then on. The caller saves own.
+// Adopt links a device without a client, for tests that begin with linked numbers. own is a new device of a store.
+// Adopt gives own its addresses and its signed identity, and adds it to the account. The caller must save own.
 func (a *Account) Adopt(own *store.Device) error {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -164,17 +165,17 @@ func (a *Account) Devices() []Device {
 	return list
 }
 
-// Know makes the account and another count as acquainted, as if they had written to each other.
+// Know makes two accounts acquainted, as if they had written to each other.
 func (a *Account) Know(other *Account) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.met[other], other.met[a] = true, true
 }
 
-// digits is a number in the form of this package: without the + that others write.
+// digits removes the + from a number, because this package stores numbers without it.
 func digits(number string) string { return strings.TrimPrefix(number, "+") }
 
-// addressIn is the user part of the account's address in a space.
+// addressIn returns the user part of the account's address in a space, which is the server of a number or of a LID.
 func (a *Account) addressIn(space string) string {
 	if space == types.HiddenUserServer {
 		return a.lid
@@ -182,7 +183,7 @@ func (a *Account) addressIn(space string) string {
 	return a.number
 }
 
-// device finds one of the account's devices; nil if it has none with that id. The caller holds n.mu.
+// device returns one of the account's devices, or nil if it has none with that id. The caller holds n.mu.
 func (a *Account) device(id uint16) *device {
 	for _, d := range a.devices {
 		if d.id == id {
@@ -200,7 +201,7 @@ func (d *device) lid() types.JID {
 	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
 }
 
-// The method in is the device's address in a space: the server of a number or of a LID.
+// The method in returns the device's address in a space: the server of a number or of a LID.
 func (d *device) in(space string) types.JID {
 	if space == types.HiddenUserServer {
 		return d.lid()
@@ -208,7 +209,7 @@ func (d *device) in(space string) types.JID {
 	return d.pn()
 }
 
-// account finds the account of an address, by number or LID; nil if there is none. The caller holds n.mu.
+// account returns the account of an address, by number or LID, or nil if there is none. The caller holds n.mu.
 func (n *Network) account(address types.JID) *Account {
 	a := n.accounts[address.User]
 	switch {
@@ -220,7 +221,7 @@ func (n *Network) account(address types.JID) *Account {
 	return nil
 }
 
-// find returns the device of an address; nil if there is none. The caller holds n.mu.
+// find returns the device of an address, or nil if there is none. The caller holds n.mu.
 func (n *Network) find(address types.JID) *device {
 	a := n.account(address)
 	if a == nil {
@@ -244,7 +245,7 @@ func (a *Account) certify(index uint32, identity []byte) (*waAdv.ADVSignedDevice
 	}, nil
 }
 
-// verify checks what a new device signed in turn.
+// verify checks the signature that a new device makes after certify.
 func (a *Account) verify(signed *waAdv.ADVSignedDeviceIdentity, identity []byte) bool {
 	if len(signed.DeviceSignature) != 64 {
 		return false

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// BenchmarkSend measures how fast one client sends to one phone through the network. No test can measure a higher
-// speed.
+// BenchmarkSend measures how fast one client sends to one phone through the network. Tests with this network cannot
+// measure a higher speed.
 func BenchmarkSend(b *testing.B) {
 	net := whatsapptest.New(b)
 	anna, shop := net.Phone("393330000002"), net.Phone("393330000001")
@@ -22,7 +22,7 @@ func BenchmarkSend(b *testing.B) {
 	anna.Await(b, whatsapptest.Text(strconv.Itoa(b.N-1)))
 }
 
-// BenchmarkPhone is how long it takes until a number has a phone that is online.
+// BenchmarkPhone measures how long it takes to make a phone that is online.
 func BenchmarkPhone(b *testing.B) {
 	net := whatsapptest.New(b)
 	for i := range b.N {

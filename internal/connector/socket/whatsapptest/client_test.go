@@ -22,7 +22,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// client is a linked client as in the product, with a real store. It keeps all events that it got.
+// client is a linked client with a real store, as in the product. It stores all events that it gets.
 type client struct {
 	*whatsmeow.Client
 	t *testing.T
@@ -32,7 +32,7 @@ type client struct {
 	changed chan struct{}
 }
 
-// newClient makes a client that is not linked, with a store of its own.
+// newClient returns a client that is not linked, with a store of its own.
 func newClient(t *testing.T, net *whatsapptest.Network) *client {
 	t.Helper()
 	net.FewKeys()
@@ -42,7 +42,7 @@ func newClient(t *testing.T, net *whatsapptest.Network) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	db.SetMaxOpenConns(1) // with two connections a decryption's transaction fails if another writes after it began to read
+	db.SetMaxOpenConns(1) // with two connections, a transaction would fail if another connection wrote after the transaction's first read
 	container := sqlstore.NewWithDB(db, "sqlite", nil)
 	if err := container.Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func (c *client) handle(event any) {
 	c.changed = make(chan struct{})
 }
 
-// await returns the first event of a type after the first skip events for which match is true.
+// await skips a number of events. Then it waits for an event of the type E for which match returns true.
 func await[E any](c *client, skip int, match func(E) bool) E {
 	c.t.Helper()
 	late := time.After(whatsapptest.WaitMost)
@@ -97,7 +97,7 @@ func await[E any](c *client, skip int, match func(E) bool) E {
 	}
 }
 
-// The function of are the events of a type.
+// The function of returns the events of one type.
 func of[E any](seen []any) (some []E) {
 	for _, event := range seen {
 		if e, ok := event.(E); ok {
@@ -107,14 +107,14 @@ func of[E any](seen []any) (some []E) {
 	return some
 }
 
-// events counts what happened so far, to wait for what comes after.
+// events returns how many events the client got so far. Pass the number to await to wait for later events.
 func (c *client) events() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.seen)
 }
 
-// linked links a new client to an account by QR and returns it logged in.
+// linked links a new client to an account by QR code, and returns the client once it is logged in.
 func linked(t *testing.T, net *whatsapptest.Network, account *whatsapptest.Account) *client {
 	t.Helper()
 	c := newClient(t, net)
@@ -140,7 +140,7 @@ func (c *client) sendText(to types.JID, text string) string {
 	return sent.ID
 }
 
-// picture stands for a picture: no part of the test looks into it.
+// picture is sent as a picture. No part of the test decodes it.
 const picture = "\xff\xd8\xff\xe0 a picture"
 
 func number(n string) types.JID { return types.NewJID(n, types.DefaultUserServer) }

@@ -20,8 +20,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// farewell is how long a connection stays open after the server's last stanza, because clients lose stanzas that come
-// right before a close.
+// farewell is how long a connection stays open after the server's last stanza, because clients lose a stanza that comes
+// just before the connection closes.
 const farewell = 500 * time.Millisecond
 
 var quiet = log.New(io.Discard, "", 0)
@@ -33,30 +33,30 @@ type connection struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	tunnel  tunnel
-	noise   [32]byte // the client's key
+	noise   [32]byte // the client's public key
 	payload *waWa6.ClientPayload
 
 	// Guarded by n.mu.
 	device  *device // nil before login
 	pairing *pairing
-	active  bool // stanzas may be sent
-	deaf    bool // what the client sends is ignored
+	active  bool // the client may get stanzas
+	deaf    bool // everything from the client is ignored
 	closing bool
 
 	arriving bool
 
 	outgoing sync.Mutex
 	queue    []letter
-	queued   chan struct{} // has room for one
+	queued   chan struct{} // has a capacity of one; wakes write
 }
 
-// letter is a stanza on its way to the client.
+// letter is a stanza in the queue to the client, with the time to send it.
 type letter struct {
 	due    time.Time
 	stanza stanza
 }
 
-// accept takes a websocket and serves it until it ends.
+// accept upgrades a request to a websocket and serves it until it ends.
 func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	refused := n.closed || n.refusing
@@ -92,7 +92,7 @@ func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	c.forget()
 }
 
-// run does the handshake and then handles what the client sends, until the connection ends.
+// run does the handshake. Then it handles the client's stanzas until the connection ends.
 func (c *connection) run() {
 	frames := &frameReader{c: c}
 	if err := c.shake(frames); err != nil {
@@ -133,7 +133,7 @@ func (c *connection) run() {
 func (c *connection) shake(frames *frameReader) error {
 	first, err := frames.next()
 	if err != nil {
-		return io.EOF // the client gave up before it sent anything
+		return io.EOF // the client disconnected before it sent anything
 	}
 	answer, ephemeral, err := c.tunnel.hello(first, c.n.certificates)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *connection) decode(sealed []byte) (stanza, error) {
 	return *s, nil
 }
 
-// frameReader reads frames from websocket messages. A message may hold a part of a frame, or several.
+// frameReader reads frames from websocket messages. A message may contain a part of a frame, or several frames.
 type frameReader struct {
 	c      *connection
 	rest   []byte
@@ -212,7 +212,7 @@ func (c *connection) send(s stanza) {
 	}
 }
 
-// write sends what is queued, in order, each when it is due.
+// write sends the queued stanzas in their order, each at its due time.
 func (c *connection) write() {
 	for {
 		c.outgoing.Lock()
@@ -240,7 +240,7 @@ func (c *connection) write() {
 	}
 }
 
-// pause reports whether the time passed before the connection ended.
+// pause waits for d. It reports false if the connection ended first.
 func (c *connection) pause(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
@@ -258,7 +258,7 @@ func (c *connection) pause(d time.Duration) bool {
 // cut breaks the connection without a closing frame.
 func (c *connection) cut() { c.end() }
 
-// dismiss sends a last stanza and closes a little later. The caller holds n.mu.
+// dismiss sends a last stanza and closes the connection a little later. The caller holds n.mu.
 func (c *connection) dismiss(last stanza) {
 	if c.closing {
 		return
@@ -282,7 +282,7 @@ func (c *connection) forget() {
 	c.n.notify()
 }
 
-// tell writes a stanza to the test's log. The caller holds n.mu.
+// tell writes a stanza to the test's log if Trace was called. The caller holds n.mu.
 func (c *connection) tell(direction string, s stanza) {
 	if !c.n.trace || c.n.closed {
 		return
@@ -294,7 +294,7 @@ func (c *connection) tell(direction string, s stanza) {
 	c.n.t.Logf("%s %s %s", name, direction, s.String())
 }
 
-// handle dispatches a stanza. The caller holds n.mu.
+// handle calls the handler of a stanza's kind. The caller holds n.mu.
 func (c *connection) handle(s stanza) {
 	if s.Tag == "iq" {
 		c.query(s)
@@ -317,7 +317,7 @@ func (c *connection) handle(s stanza) {
 	c.n.misunderstood("%s", s.String())
 }
 
-// stanzaKind is a kind of stanza that needs no answer. A query is not a stanzaKind.
+// stanzaKind is a kind of stanza that needs no answer. Queries need one, so they have the type queryKind.
 type stanzaKind struct {
 	shape
 	handle func(*connection, stanza)
@@ -325,7 +325,7 @@ type stanzaKind struct {
 
 var stanzas []stanzaKind
 
-// init fills the table, because its handlers refer to the table.
+// init fills the table. A variable's initial value cannot, because the handlers refer to the table.
 func init() {
 	stanzas = []stanzaKind{
 		{messageShape, (*connection).message},
@@ -337,5 +337,5 @@ func init() {
 	}
 }
 
-// server is where the server's own stanzas come from.
+// server is the sender's address in the server's own stanzas.
 var server = types.ServerJID

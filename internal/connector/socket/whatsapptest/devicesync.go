@@ -27,11 +27,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// settings are the patches of an account's settings, by collection. The account's devices share them through the
+// settings are the patches of an account's settings, by collection. The account's devices share the patches through the
 // server, which cannot read them.
 type settings map[string][][]byte
 
-// appState takes a patch from a device, or sends the patches that the device lacks. The caller holds n.mu.
+// appState stores a patch from a device, or sends the patches that the device lacks. The caller holds n.mu.
 func (c *connection) appState(s stanza) {
 	a := c.device.account
 	var list []stanza
@@ -68,7 +68,7 @@ func (a *Account) patches(name string, from int) stanza {
 	return element("patches", nil, list...)
 }
 
-// addPatch numbers a patch and keeps it.
+// addPatch gives a patch its number and stores it.
 func (a *Account) addPatch(name string, encoded []byte) error {
 	var patch waServerSync.SyncdPatch
 	if err := proto.Unmarshal(encoded, &patch); err != nil {
@@ -83,9 +83,10 @@ func (a *Account) addPatch(name string, encoded []byte) error {
 	return nil
 }
 
-// Share sends the account's linked devices what a phone sends to a new device. It sends the key of its settings, with its name, and its
-// history. The history has one old message of each account that the phone knows, and the secret for tokens of unknown contacts. Share
-// returns when all was sent. The devices must have logged in once.
+// Share sends to the account's linked devices the data that a phone sends to a new device. These are the key of its
+// settings, its name, and its history. The history contains one old message from each account that the phone knows, and
+// the secret for tokens of unknown contacts. Share returns once all data were sent. The devices must have logged in
+// before.
 func (p *Phone) Share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
@@ -129,7 +130,7 @@ func (p *Phone) Share(ctx context.Context) error {
 	return nil
 }
 
-// history is the phone's history, compressed.
+// history returns the phone's history, compressed.
 func (p *Phone) history() ([]byte, error) {
 	p.n.mu.Lock()
 	p.salt = random(32)
@@ -166,7 +167,7 @@ func (p *Phone) history() ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// sendPeer sends a message to one of the account's own devices. The library can do this only in the other direction.
+// sendPeer sends a message to one of the account's own devices. The library can send such messages only to the phone.
 func (p *Phone) sendPeer(ctx context.Context, id uint16, content *waE2E.Message) error {
 	plain, err := proto.Marshal(content)
 	if err != nil {
@@ -192,7 +193,7 @@ func (p *Phone) sendPeer(ctx context.Context, id uint16, content *waE2E.Message)
 	return nil
 }
 
-// checkContactToken says what is wrong with a token that replaces a privacy token; "" if it is right.
+// checkContactToken returns what is wrong with a token that replaces a privacy token, or "" if nothing is.
 func (a *Account) checkContactToken(shown stanza, to *Account) string {
 	if shown.Tag == "" {
 		return ""

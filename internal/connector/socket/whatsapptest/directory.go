@@ -28,7 +28,7 @@ func directoryQueries() []queryKind {
 	}
 }
 
-// lookUp answers which numbers have WhatsApp, their LIDs and devices.
+// lookUp answers which numbers have WhatsApp, with their LIDs and devices.
 func (c *connection) lookUp(s stanza) {
 	usync := child(s, "usync")
 	requested := child(usync, "query")
@@ -54,7 +54,7 @@ func (c *connection) lookUp(s stanza) {
 		element("result", nil), element("list", nil, users...)))
 }
 
-// lookUpNumber answers for a number as it was typed.
+// lookUpNumber returns the answer for a number that a person typed.
 func (c *connection) lookUpNumber(typed []byte) stanza {
 	number := strings.TrimSuffix(strings.TrimPrefix(string(typed), "+"), "@"+types.LegacyUserServer)
 	pn := types.NewJID(number, types.DefaultUserServer)
@@ -67,7 +67,7 @@ func (c *connection) lookUpNumber(typed []byte) stanza {
 	return element("user", attrs{"pn_jid": pn}, data("contact", attrs{"type": "out"}, typed))
 }
 
-// describe answers a query about an account.
+// describe returns the answers to a query about an account.
 func (a *Account) describe(asker *device, requested stanza, space string) (answers []stanza) {
 	for _, question := range childrenOf(requested) {
 		switch question.Tag {
@@ -91,7 +91,7 @@ func (a *Account) describe(asker *device, requested stanza, space string) (answe
 	return answers
 }
 
-// checkToken says what is wrong with a privacy token that a device shows to reach an account; "" if it is right.
+// checkToken returns what is wrong with a device's privacy token for an account, or "" if nothing is.
 func (c *connection) checkToken(shown stanza, account *Account) string {
 	if shown.Tag == "" || account == nil {
 		return ""
@@ -102,7 +102,7 @@ func (c *connection) checkToken(shown stanza, account *Account) string {
 	return ""
 }
 
-// issueTokens gives the devices of a contact a token with which they may reach the account.
+// issueTokens gives the devices of a contact a privacy token. With this token they may write to the account.
 func (c *connection) issueTokens(s stanza) {
 	for _, wanted := range childrenOf(child(s, "tokens")) {
 		to := c.n.account(jid(wanted, "jid"))
@@ -121,7 +121,7 @@ func (c *connection) issueTokens(s stanza) {
 	c.result(s)
 }
 
-// AwaitToken returns when a number has given another a token with which to reach it.
+// AwaitToken waits until the number owner has given the number to a privacy token.
 func (n *Network) AwaitToken(t TB, owner, to string) {
 	t.Helper()
 	ctx, cancel := patient()
@@ -153,7 +153,7 @@ func (c *connection) setPrivacy(s stanza) {
 	c.result(s, element("privacy", nil, changed))
 }
 
-// presence notes which accounts are present, and which devices want to know it.
+// presence records which accounts are online, and which devices want to know it.
 func (c *connection) presence(s stanza) {
 	a := c.device.account
 	if text(s, "type") == "subscribe" {
@@ -182,7 +182,7 @@ func (c *connection) sendPresence(account *Account) {
 	c.send(element("presence", shown))
 }
 
-// chatstate shows to the other side that a person types or records.
+// chatstate reports to the other person that somebody types or records.
 func (c *connection) chatstate(s stanza) {
 	if len(childrenOf(s)) != 1 {
 		c.n.misunderstood("%s", s.String())

@@ -11,14 +11,14 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestExample shows the whole use of the package. Two clients are linked, one by QR and one by code. They exchange a
-// text, its receipts, a picture and a group's message. The phones of both numbers are off.
+// TestExample shows how to use the package. Two clients are linked, one by QR code and one by a typed code. They
+// exchange a text, its receipts, a picture and a group's message. The phones of both numbers are off.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	shop, anna := net.Account("393330000001"), net.Account("393330000002")
 
-	first := newClient(t, net) // its connections go to the network: see openClient
+	first := newClient(t, net) // openClient connects the client to the network
 	if err := first.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestExample(t *testing.T) {
 
 	group := net.Group("Clienti", shop, anna)
 	id = first.sendText(group.JID(), "a tutti")
-	told := await(second, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "a tutti" }) // a key comes before the text
+	told := await(second, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "a tutti" }) // an event with the group's key comes before the text
 	if told.Info.ID != id || told.Info.Chat != group.JID() || told.Info.Sender.User != shop.LID().User {
 		t.Errorf("the group got %+v", told)
 	}

@@ -4,5 +4,5 @@ package whatsapptest
 
 import "go.mau.fi/whatsmeow"
 
-// TrustShipped makes this process's clients trust the root that its program contains, as every other program does.
+// TrustShipped makes this process's clients trust the library's own root key, as other programs do.
 func TrustShipped() { whatsmeow.WACertPubKey = shipped }

@@ -8,29 +8,30 @@ import (
 	"time"
 )
 
-// Fault is what happens to messages that clients send. The first fault that matches a message takes it.
+// Fault describes what goes wrong with messages that clients send. If several faults match a message, the first one
+// applies.
 type Fault struct {
-	From, To string // number of the sender, number or group's id of the chat; "" matches any
-	Retries  bool   // also takes messages that are sent again to a device that asked
-	Times    int    // how many messages; 0: until it is removed
+	From, To string // number of the sender; number of the recipient, or the group's id; "" matches any
+	Retries  bool   // also match messages that are sent again to a device that requested them
+	Times    int    // how many messages the fault affects; 0: all, until the fault is removed
 
 	AckError int             // the server refuses the message with this code: 463, 479, 429…
 	Lose     bool            // the server never saw the message
-	Discard  bool            // the message is acknowledged, and never delivered
-	DropAck  bool            // the message is delivered, and never acknowledged
-	AckDelay time.Duration   // the message is delivered, and acknowledged this much later
+	Discard  bool            // the message is acknowledged but never delivered
+	DropAck  bool            // the message is delivered but never acknowledged
+	AckDelay time.Duration   // the message is delivered, and acknowledged after this delay
 	AckHold  <-chan struct{} // the message is delivered, and acknowledged once this is closed
-	Corrupt  bool            // the ciphertext is damaged on the way to the other side's devices
-	Cut      bool            // the message is delivered; then the connection breaks instead of the ack
+	Corrupt  bool            // the ciphertext for the recipient's devices is damaged
+	Cut      bool            // the message is delivered, and the connection breaks before the ack
 }
 
-// fault is a Fault with the count of messages that are left. A nil fault does nothing.
+// fault is a Fault with the number of messages that it still affects. A nil fault does nothing.
 type fault struct {
 	Fault
-	left int // negative: without end
+	left int // negative: without limit
 }
 
-// Inject makes messages suffer a fault from now on. It returns a function that ends the fault.
+// Inject starts a fault, and returns a function that ends the fault.
 func (n *Network) Inject(what Fault) (remove func()) {
 	what.From, what.To = digits(what.From), digits(what.To)
 	f := &fault{Fault: what, left: what.Times}
@@ -47,7 +48,7 @@ func (n *Network) Inject(what Fault) (remove func()) {
 	}
 }
 
-// messageFault finds the fault of a message. The caller holds n.mu.
+// messageFault returns the fault that applies to a message, or nil. The caller holds n.mu.
 func (n *Network) messageFault(message Stanza) *fault {
 	for _, f := range n.faults {
 		if f.left == 0 || f.From != "" && f.From != message.From || f.To != "" && f.To != message.Chat || message.Retry && !f.Retries {
@@ -72,7 +73,7 @@ func (f *fault) code() int {
 	return f.AckError
 }
 
-// corrupt damages a ciphertext, if the fault asks for it. It does not damage the last bytes, because readers may ignore
+// corrupt returns a damaged ciphertext if the fault requires that. It leaves the last bytes, because readers may ignore
 // them.
 func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	if f == nil || !f.Corrupt || !other {
@@ -86,8 +87,7 @@ func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	return cipher
 }
 
-// acknowledge sends the ack, or does what the fault says. It reports whether the ack was withheld. The caller holds
-// n.mu.
+// acknowledge sends the ack, or applies the fault. It returns true if no ack is sent. The caller holds n.mu.
 func (f *fault) acknowledge(c *connection, ack stanza) (withheld bool) {
 	switch {
 	case f == nil:
@@ -116,7 +116,7 @@ func (f *fault) acknowledge(c *connection, ack stanza) (withheld bool) {
 	return false
 }
 
-// later sends a stanza unless the connection ended.
+// later sends a stanza if the connection is still open.
 func (c *connection) later(s stanza) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -125,18 +125,18 @@ func (c *connection) later(s stanza) {
 	}
 }
 
-// QueryFault is what happens to info queries. The first that matches takes a query.
+// QueryFault describes what goes wrong with info queries. If several faults match a query, the first one applies.
 type QueryFault struct {
-	From  string // number of the client that asks; "" matches any, also clients that are not linked
+	From  string // number of the client; "" matches all clients, also those that are not linked
 	Group string // the query's namespace: usync, encrypt, w:g2, w:m, md, privacy, w:p…
 	Tag   string // the tag of the query's first child; "" matches any
-	Times int    // how many queries; 0: until it is removed
+	Times int    // how many queries the fault affects; 0: all, until the fault is removed
 
-	// Without Code, Delay and Until the query gets no answer at all.
-	Code  int             // the error of the answer, such as 429
+	// Without Code, Delay and Until, the query gets no answer.
+	Code  int             // the error code of the answer, such as 429
 	Text  string          // the error's text, such as rate-overlimit
-	Delay time.Duration   // how long the answer waits
-	Until <-chan struct{} // closed by the test: the query is answered then
+	Delay time.Duration   // how long the server waits before the answer
+	Until <-chan struct{} // the server answers when the test closes this channel
 }
 
 type queryFault struct {
@@ -144,7 +144,7 @@ type queryFault struct {
 	left int
 }
 
-// InjectQuery makes queries suffer a fault from now on. It returns a function that ends the fault.
+// InjectQuery starts a fault of queries, and returns a function that ends the fault.
 func (n *Network) InjectQuery(fault QueryFault) (remove func()) {
 	fault.From = digits(fault.From)
 	f := &queryFault{QueryFault: fault, left: fault.Times}
@@ -161,7 +161,7 @@ func (n *Network) InjectQuery(fault QueryFault) (remove func()) {
 	}
 }
 
-// queryFault finds the fault of a query. The caller holds n.mu.
+// queryFault returns the fault that applies to a query, or nil. The caller holds n.mu.
 func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 	from := ""
 	if c.device != nil {
@@ -179,8 +179,8 @@ func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 	return nil
 }
 
-// LoseReceipts makes the server pass on no receipts of one kind from one number, from now on. Kind "" means delivery
-// receipts, and number "" means all numbers. It returns a function that lets these receipts pass again.
+// LoseReceipts makes the server drop receipts of one kind from one number. Kind "" means delivery receipts, and number
+// "" means all numbers. LoseReceipts returns a function that ends this.
 func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +197,7 @@ func (n *Network) receiptLost(from, kind string) bool {
 	return n.lost[from+"|"+kind] || n.lost["|"+kind]
 }
 
-// patient returns a context for callers who wait without a deadline.
+// patient returns a context for the Await methods, which ends after WaitMost.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), WaitMost)
 }

@@ -25,7 +25,7 @@ func (c *client) try(ctx context.Context, to types.JID, text string) error {
 	return err
 }
 
-// TestAckErrors refuses messages with the codes of the service.
+// TestAckErrors refuses messages with the service's error codes.
 func TestAckErrors(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -49,7 +49,7 @@ func TestAckErrors(t *testing.T) {
 	}
 }
 
-// TestAcks withholds acks in every way. The message still arrives, unless the server never saw it.
+// TestAcks delays or drops acks in all ways. The message still arrives, except in the cases "discarded" and "lost".
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -96,13 +96,13 @@ func TestAcks(t *testing.T) {
 	}
 }
 
-// TestCutBeforeAck breaks the connection instead of an ack: the library sends the message again by itself.
+// TestCutBeforeAck breaks the connection before the ack. The library then sends the message again by itself.
 func TestCutBeforeAck(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
-	shop.sendText(anna.JID(), "prima") // the query that follows a first message would be cut, too
+	shop.sendText(anna.JID(), "prima") // a first message causes a query; here it would be cut, too
 	net.AwaitToken(t, "393330000001", anna.Number())
 	net.Inject(whatsapptest.Fault{Cut: true, Times: 1})
 	if err := shop.try(t.Context(), anna.JID(), "ciao"); err != nil {
@@ -113,7 +113,7 @@ func TestCutBeforeAck(t *testing.T) {
 	}
 }
 
-// TestCorrupt damages messages: the phone asks for them again, and shows them once.
+// TestCorrupt damages messages. The phone requests them again, and shows each message once.
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -134,7 +134,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// TestTimelock keeps an account from writing to cold contacts, and tells it until when.
+// TestTimelock forbids an account to write to cold contacts, and reports the end to the account.
 func TestTimelock(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -166,7 +166,7 @@ func TestTimelock(t *testing.T) {
 	}
 }
 
-// TestTokens shows that the receiver of a message may answer with a token.
+// TestTokens shows that the recipient of a message may answer with a privacy token.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -178,7 +178,7 @@ func TestTokens(t *testing.T) {
 	}
 	await(shop, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "uno" })
 	net.AwaitToken(t, anna.Number(), account.Number())
-	after, err := anna.Send(t.Context(), account.Number(), "e due") // the shop handles it after the token
+	after, err := anna.Send(t.Context(), account.Number(), "e due") // the shop handles this message after the token
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestQueries makes queries fail, hang and take long.
+// TestQueries makes queries fail, stay without an answer, and take long.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -214,7 +214,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestLatency delays what the server sends.
+// TestLatency delays the server's stanzas.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -229,7 +229,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestMediaFails refuses uploads.
+// TestMediaFails makes uploads fail.
 func TestMediaFails(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -261,7 +261,7 @@ func TestLostReceipts(t *testing.T) {
 	}
 }
 
-// TestStrict shows that each kind of unknown input to the network fails the test.
+// TestStrict shows that each kind of unknown input fails the test.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]binary.Node{
@@ -287,7 +287,7 @@ func TestStrict(t *testing.T) {
 			if err := shop.DangerousInternals().SendNode(t.Context(), sent); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // the server has read the stanza when it answers this
+			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // once the server answers this query, it has read the stanza
 				t.Fatal(err)
 			}
 			if unknown := net.Unknown(); len(unknown) != 1 {
@@ -302,7 +302,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// judge is a test that counts errors and does not fail.
+// judge is a test that counts errors instead of failing.
 type judge struct {
 	*testing.T
 	cleanups []func()

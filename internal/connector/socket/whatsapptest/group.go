@@ -16,7 +16,7 @@ import (
 type Group struct {
 	n       *Network
 	id      string
-	code    string // the code of its invitation
+	code    string // the invitation code
 	mode    string // lid or pn
 	created time.Time
 
@@ -27,7 +27,7 @@ type Group struct {
 	revoked []string
 }
 
-// Group makes a group of accounts, the first of which is its admin.
+// Group makes a group of accounts. The first member is its admin.
 func (n *Network) Group(subject string, members ...*Account) *Group {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,7 +45,7 @@ func (n *Network) newGroup(subject string, members []*Account) *Group {
 	return g
 }
 
-// inviteCode makes a code of the 22 characters that links to groups end in.
+// inviteCode returns 22 random characters, as at the end of a link to a group.
 func inviteCode() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	code := random(22)
@@ -55,20 +55,20 @@ func inviteCode() string {
 	return string(code)
 }
 
-// JID is the group's address.
+// JID returns the group's address.
 func (g *Group) JID() types.JID { return types.NewJID(g.id, types.GroupServer) }
 
-// ID is the part of the group's address before the @.
+// ID returns the part of the group's address before the @.
 func (g *Group) ID() string { return g.id }
 
-// Code is the group's invitation of 22 characters.
+// Code returns the group's invitation code of 22 characters.
 func (g *Group) Code() string {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
 	return g.code
 }
 
-// RevokeCode makes the invitation invalid and returns a new one.
+// RevokeCode makes the invitation code invalid and returns a new one.
 func (g *Group) RevokeCode() string {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
@@ -77,21 +77,21 @@ func (g *Group) RevokeCode() string {
 	return g.code
 }
 
-// ByNumber makes the group address its members by number, as old groups do, and not by LID.
+// ByNumber makes the group address its members by number instead of LID, as old groups do.
 func (g *Group) ByNumber() {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
 	g.mode = "pn"
 }
 
-// Add makes an account a member and tells the others.
+// Add makes an account a member and notifies the other members.
 func (g *Group) Add(a *Account) {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
 	g.add(a, nil)
 }
 
-// Remove takes an account out of the group and tells both the account and the others.
+// Remove removes an account from the group. It notifies the account and the remaining members.
 func (g *Group) Remove(a *Account) {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
@@ -113,7 +113,7 @@ func (g *Group) remove(a, author *Account) {
 	}
 }
 
-// announce tells the members' devices, and one account more, what changed.
+// announce notifies the members' devices, and the account extra, of a change.
 func (g *Group) announce(author, extra *Account, change stanza) {
 	attributes := attrs{"from": g.JID(), "id": g.n.id(), "type": "w:gp2", "t": seconds(time.Now()), "addressing_mode": g.mode}
 	if author != nil {
@@ -130,7 +130,7 @@ func (g *Group) announce(author, extra *Account, change stanza) {
 	}
 }
 
-// space is where the group's members have their addresses.
+// space returns the server of the members' addresses: by number or by LID.
 func (g *Group) space() string {
 	if g.mode == "pn" {
 		return types.DefaultUserServer
@@ -181,7 +181,7 @@ func (g *Group) describe() stanza {
 	return element("group", attributes, members...)
 }
 
-// deliverGroup brings a message to every device of every member.
+// deliverGroup delivers a message to every device of every member.
 func (c *connection) deliverGroup(s stanza, f *fault) (code int, phash string) {
 	g, own := c.n.groups[jid(s, "to").User], c.device.account
 	if g == nil {
@@ -243,8 +243,8 @@ func groupQueries() []queryKind {
 	return list
 }
 
-// addressed returns the group that a query is for. Otherwise it answers that there is no such group, or that the sender
-// is no member.
+// addressed returns the group that a query addresses. If there is no such group, or if the sender is not a member,
+// addressed refuses the query and returns nil.
 func (c *connection) addressed(s stanza) *Group {
 	g := c.n.groups[jid(s, "to").User]
 	switch {
@@ -274,7 +274,8 @@ func (c *connection) joinedGroups(s stanza) {
 	c.result(s, element("groups", nil, list...))
 }
 
-// byCode finds a group by its invitation, or answers that it is invalid or was revoked.
+// byCode returns the group of an invitation code. If the code is unknown or revoked, byCode refuses the query and
+// returns nil.
 func (c *connection) byCode(s stanza, code string) *Group {
 	for _, g := range c.n.groups {
 		if g.code == code {
@@ -289,7 +290,8 @@ func (c *connection) byCode(s stanza, code string) *Group {
 	return nil
 }
 
-// invitation answers which group an invitation is for, or a member which invitation the group has.
+// invitation answers a query with a code with the code's group. Without a code, it answers with the group's own code,
+// if the sender is a member.
 func (c *connection) invitation(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {
@@ -303,7 +305,7 @@ func (c *connection) invitation(s stanza) {
 	}
 }
 
-// join makes the owner of an invitation a member, or gives the group a new invitation.
+// join handles a query with a code: the sender becomes a member. Without a code, the group gets a new code.
 func (c *connection) join(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {

@@ -12,15 +12,15 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// keyBundle is what others need to begin an encrypted session with a device.
+// keyBundle contains the keys that others need to begin an encrypted session with a device.
 type keyBundle struct {
 	registration []byte
 	identity     []byte
 	signed       keys.PreKey // without its private key
-	once         []stanza    // one-time keys, as they were uploaded
+	once         []stanza    // one-time keys, as the device uploaded them
 }
 
-// lowKeys is the number of one-time keys at which the server asks a device for more.
+// lowKeys is the number of one-time keys at which the server requests more from a device.
 const lowKeys = 4
 
 func keyQueries() []queryKind {
@@ -42,8 +42,8 @@ func (c *connection) countKeys(s stanza) {
 	c.result(s, element("count", attrs{"value": strconv.Itoa(count)}))
 }
 
-// FewKeys tells clients that are linked from now on that the server has one of their keys. They then make 50 more
-// instead of 812. With a store on a disk, or under the race detector, making keys takes most of the time of a link.
+// FewKeys makes the server report to newly linked clients that it has one of their keys. They then make 50 more keys
+// instead of 812. With a store on a disk, or under the race detector, linking a client spends most of its time on keys.
 func (n *Network) FewKeys() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *connection) fetchKeys(s stanza) {
 	c.result(s, element("list", nil, users...))
 }
 
-// bundle takes a one-time key of the device, if it has one, and asks it for more when few are left.
+// bundle takes one of the device's one-time keys, if there is one. When few keys are left, it requests more.
 func (d *device) bundle() []stanza {
 	k := &d.keys
 	signed := []stanza{

@@ -14,55 +14,56 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// Message is what a phone shows of a message it decrypted.
+// Message is a decrypted message, as a phone shows it.
 type Message struct {
 	Phone      string    `json:"phone"`       // the number whose phone shows it
-	Chat       string    `json:"chat"`        // number of the other side, or the group's id
+	Chat       string    `json:"chat"`        // number of the other person, or the group's id
 	From       string    `json:"from"`        // number of the sender
 	FromDevice int       `json:"from_device"` // which of the sender's devices sent it
 	FromMe     bool      `json:"from_me"`     // written on another device of the phone's owner
 	ID         string    `json:"id"`
 	Kind       string    `json:"kind"`             // text, image, video, audio, voice, document, location, contact, reaction or other
-	Text       string    `json:"text"`             // or the caption
-	Quoted     string    `json:"quoted,omitempty"` // id of the message it answers
+	Text       string    `json:"text"`             // the text or the caption
+	Quoted     string    `json:"quoted,omitempty"` // id of the message that this one answers
 	FileName   string    `json:"file_name,omitempty"`
 	MimeType   string    `json:"mime_type,omitempty"`
 	FileLength uint64    `json:"file_length,omitempty"`
-	Seconds    uint32    `json:"seconds,omitempty"` // the length of video and audio
+	Seconds    uint32    `json:"seconds,omitempty"` // the length of a video or audio
 	Latitude   float64   `json:"latitude,omitempty"`
 	Longitude  float64   `json:"longitude,omitempty"`
 	Place      string    `json:"place,omitempty"` // name and address of a location
 	At         time.Time `json:"at"`              // the server's time
 	Seen       time.Time `json:"seen"`            // when the phone first showed it
-	Retries    int       `json:"retries"`         // how often the phone had to ask for it again
-	Copies     int       `json:"copies"`          // how often it arrived with this id; an app shows one
+	Retries    int       `json:"retries"`         // how often the phone requested the message again
+	Copies     int       `json:"copies"`          // how often a message with this id arrived; an app shows one
 
 	raw *waE2E.Message
 }
 
-// Raw is the message as it was decrypted; nil after it was read from a file.
+// Raw returns the message as it was decrypted, or nil if the ledger was read from a file.
 func (m Message) Raw() *waE2E.Message { return m.raw }
 
-// Ledger is what the phones of a network have shown, in order: each message once, with how often it came.
+// Ledger contains the messages that a network's phones have shown, oldest first. Each message is listed once, with its
+// number of copies.
 type Ledger struct {
 	n       *Network
 	entries []Message
-	places  map[arrival]int // in entries
+	places  map[arrival]int // positions in entries
 	file    *os.File
 }
 
 // Ledger returns the network's ledger.
 func (n *Network) Ledger() *Ledger { return n.ledger }
 
-// All lists what the phones have shown so far.
+// All lists all messages that the phones have shown so far.
 func (l *Ledger) All() []Message {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
 	return slices.Clone(l.entries)
 }
 
-// Keep also writes the ledger to a file from now on, beginning with its present entries. Each arrival is one line with
-// a JSON document. It is on the disk before the phone acknowledges the message.
+// Keep writes the ledger's present entries to a file, and every later arrival. Each arrival is a JSON document on one
+// line. The line is on the disk before the phone acknowledges the message.
 func (l *Ledger) Keep(path string) error {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *Ledger) Keep(path string) error {
 	return nil
 }
 
-// ReadLedger reads a ledger's file: each message once, with how often it came.
+// ReadLedger reads a ledger's file. It returns each message once, with its number of copies.
 func ReadLedger(path string) ([]Message, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -104,7 +105,7 @@ func ReadLedger(path string) ([]Message, error) {
 // arrival identifies a message: two arrivals with the same values are one message.
 type arrival struct{ phone, chat, from, id string }
 
-// place finds a message's entry, and makes one if there is none.
+// place returns a message's entry, and makes the entry if there is none.
 func (l *Ledger) place(m Message) (entry *Message, made bool) {
 	key := arrival{m.Phone, m.Chat, m.From, m.ID}
 	i, found := l.places[key]
@@ -115,7 +116,7 @@ func (l *Ledger) place(m Message) (entry *Message, made bool) {
 	return &l.entries[i], !found
 }
 
-// add notes an arrival. The caller holds n.mu.
+// add records an arrival. The caller holds n.mu.
 func (l *Ledger) add(m Message) {
 	entry, made := l.place(m)
 	if made {
@@ -142,7 +143,7 @@ func (l *Ledger) write(m Message) error {
 	return l.file.Sync()
 }
 
-// read takes from a decrypted message what a phone shows; false if it shows nothing.
+// read returns what a phone shows of a decrypted message. It returns false if the phone shows nothing.
 func (n *Network) read(phone *Account, event *events.Message) (Message, bool) {
 	info, content := event.Info, event.Message
 	m := Message{
@@ -190,12 +191,12 @@ func (n *Network) read(phone *Account, event *events.Message) (Message, bool) {
 	return m, true
 }
 
-// Text matches messages with a text.
+// Text returns a function that matches messages with this text.
 func Text(words string) func(Message) bool {
 	return func(m Message) bool { return m.Text == words }
 }
 
-// ID matches a message by its id.
+// ID returns a function that matches the message with this id.
 func ID(id string) func(Message) bool {
 	return func(m Message) bool { return m.ID == id }
 }

@@ -16,32 +16,31 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Login is one try to log in, or to begin a pairing.
+// Login is one attempt to log in, or to begin a pairing.
 type Login struct {
 	Number  string // "" for a pairing
 	Device  int
 	Version uint32 // the last part of the client's version
 	At      time.Time
-	Failure int // the reason of the refusal; 0 if it succeeded
+	Failure int // the code of the refusal; 0 if the login succeeded
 
-	Replaced bool // the same device was connected already, and was kicked out
+	Replaced bool // another connection of the same device was open, and was closed
 }
 
-// refusal makes logins fail.
+// refusal makes the next logins fail.
 type refusal struct {
 	reason int
-	times  int // refusals that are left; negative: without end
+	times  int // how many logins are still refused; negative: all
 }
 
-// ban is a temporary ban.
 type ban struct {
 	code  int
 	until time.Time
 }
 
-// FailLogins refuses the next logins of the account's linked devices with a reason. 401, 403 and 406 log out. 405 says
-// that the client is outdated, and 503 that the service is unavailable. If times is 0, logins are refused until
-// AllowLogins.
+// FailLogins refuses the next logins of the account's linked devices with a reason code. 401, 403 and 406 log the
+// device out. 405 means that the client is outdated, and 503 that the service is unavailable. If times is 0, logins are
+// refused until AllowLogins.
 func (a *Account) FailLogins(reason, times int) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -51,15 +50,15 @@ func (a *Account) FailLogins(reason, times int) {
 	a.refusals = append(a.refusals, &refusal{reason: reason, times: times})
 }
 
-// AllowLogins ends every FailLogins and Ban.
+// AllowLogins ends all effects of FailLogins and Ban.
 func (a *Account) AllowLogins() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.refusals, a.ban = nil, ban{}
 }
 
-// Ban bans the account for a time. Its linked devices are cut off. Their logins are refused with reason 402, the code
-// (101 to 106) and the time that is left.
+// Ban bans the account for the duration d. It cuts the connections of the account's linked devices. It refuses their
+// logins with reason 402, the code (101 to 106) and the remaining time.
 func (a *Account) Ban(code int, d time.Duration) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -71,8 +70,8 @@ func (a *Account) Ban(code int, d time.Duration) {
 	}
 }
 
-// RequireVersion refuses logins and pairings of clients older than a version with reason 405 from now on. It cuts off
-// older clients that are logged in, and shows the version on the page where clients look for it. 0 refuses no client.
+// RequireVersion refuses logins and pairings of clients with an older version, with reason 405. It cuts the connections
+// of older clients, and shows the version on the page that clients read. 0 refuses no client.
 func (n *Network) RequireVersion(version uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,28 +83,28 @@ func (n *Network) RequireVersion(version uint32) {
 	}
 }
 
-// Logins lists all logins so far, in order.
+// Logins lists all logins so far, oldest first.
 func (n *Network) Logins() []Login {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.logins)
 }
 
-// VersionReads counts how often the page that states the current version was asked for.
+// VersionReads returns how often clients requested the page with the current version.
 func (n *Network) VersionReads() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pageReads
 }
 
-// FailVersionPage answers with a status instead of the page that states the current version; 0 ends it.
+// FailVersionPage makes the page with the current version answer with an HTTP status. 0 ends this.
 func (n *Network) FailVersionPage(status int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pageStatus = status
 }
 
-// MostArriving is the largest number of connections that were logging in at the same time.
+// MostArriving returns the largest number of connections that were logging in at the same time.
 func (n *Network) MostArriving() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,7 +119,7 @@ func (c *connection) arrived() {
 	}
 }
 
-// versionPage is the page that states the current version.
+// versionPage writes the page with the current version.
 func (n *Network) versionPage(w http.ResponseWriter) {
 	n.mu.Lock()
 	n.pageReads++
@@ -141,7 +140,7 @@ func clientVersion(p *waWa6.ClientPayload) uint32 {
 	return p.GetUserAgent().GetAppVersion().GetTertiary()
 }
 
-// greet answers the client's payload: a login, or the beginning of a pairing. The caller holds n.mu.
+// greet handles the client's first payload, which begins a login or a pairing. The caller holds n.mu.
 func (c *connection) greet() {
 	login := Login{Version: clientVersion(c.payload), At: time.Now()}
 	var refused attrs
@@ -158,7 +157,7 @@ func (c *connection) greet() {
 	c.n.logins = append(c.n.logins, login)
 }
 
-// greetGuest checks a client that wants to be linked, and sends what a phone must scan.
+// greetGuest checks a client that wants to be linked, and sends it the references for its QR codes.
 func (c *connection) greetGuest() (refused attrs) {
 	p := c.payload.GetDevicePairingData()
 	if len(p.GetERegid()) != 4 || !bytes.Equal(p.GetEKeytype(), []byte{ecc.DjbType}) || len(p.GetEIdent()) != 32 || len(p.GetESkeyID()) != 3 ||
@@ -205,7 +204,7 @@ func (c *connection) greetDevice() (refused attrs, replaced bool) {
 	return nil, old != nil
 }
 
-// refused says why the account's linked devices may not log in now. The caller holds n.mu.
+// refused returns why the account's linked devices may not log in now, or nil if they may. The caller holds n.mu.
 func (a *Account) refused(version uint32) attrs {
 	if left := time.Until(a.ban.until); left > 0 {
 		return attrs{"reason": "402", "code": strconv.Itoa(a.ban.code), "expire": strconv.Itoa(int(left.Seconds()) + 1), "location": "loopback"}
@@ -223,7 +222,7 @@ func (a *Account) refused(version uint32) attrs {
 	return nil
 }
 
-// activate begins to send what is kept for the device.
+// activate begins to send the stanzas that are stored for the device.
 func (c *connection) activate(s stanza) {
 	c.result(s)
 	if c.active {
@@ -238,7 +237,8 @@ func (c *connection) activate(s stanza) {
 	c.send(element("ib", attrs{"from": server}, element("offline", attrs{"count": strconv.Itoa(len(c.device.pending))})))
 }
 
-// preview announces what will be sent. It also tells a new device that its account's settings changed.
+// preview announces the stored stanzas that will be sent. It also reports to a new device that its account's settings
+// changed.
 func (c *connection) preview() {
 	counts := map[string]int{}
 	for _, p := range c.device.pending {
@@ -254,7 +254,7 @@ func (c *connection) preview() {
 	}
 }
 
-// logout removes the device that asks for it.
+// logout removes the device that requests it.
 func (c *connection) logout(s stanza) {
 	removed := jid(child(s, "remove-companion-device"), "jid")
 	if removed != c.device.pn() {
@@ -266,19 +266,19 @@ func (c *connection) logout(s stanza) {
 	c.device.account.remove(c.device)
 }
 
-// Kick ends the sessions of the account's linked devices with a stream error, as the service does.
+// Kick is a stream error that ends the connections of the account's linked devices, as the service does.
 type Kick int
 
-// What a stream error says.
+// The kinds of stream errors.
 const (
 	Replaced    Kick = iota // another client logged in with the same keys
 	Unavailable             // 503: the server restarts
 	Restart                 // 515: reconnect
-	Removed                 // the owner took the device off the list on the phone
+	Removed                 // the owner removed the device from the list on the phone
 	BadRequest              // an error that no client knows
 )
 
-// Kick sends a stream error to the account's linked devices that are online. Removed also takes them off the account.
+// Kick sends a stream error to the account's linked devices that are online. Removed also unlinks these devices.
 func (a *Account) Kick(kick Kick) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -319,8 +319,8 @@ func (a *Account) Cut() {
 	}
 }
 
-// Deafen makes the network ignore everything on the present connections of the account's linked devices. They stay
-// open, but keepalives, queries and messages get no answer.
+// Deafen makes the network ignore everything on the present connections of the account's linked devices. The
+// connections stay open, but keepalives, queries and messages get no answer.
 func (a *Account) Deafen() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -331,7 +331,7 @@ func (a *Account) Deafen() {
 	}
 }
 
-// remove takes a device off the account. The caller holds n.mu.
+// remove unlinks a device from the account. The caller holds n.mu.
 func (a *Account) remove(removed *device) {
 	a.devices = slices.DeleteFunc(a.devices, func(d *device) bool { return d == removed })
 	for _, other := range a.n.accounts {

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestLoginFails shows how a client understands each refusal.
+// TestLoginFails shows how a client reacts to each refusal of a login.
 func TestLoginFails(t *testing.T) {
 	t.Parallel()
 	for reason, check := range map[int]func(c *client){
@@ -55,14 +55,14 @@ func TestLoginFails(t *testing.T) {
 	}
 }
 
-// TestBan keeps an account out for a time.
+// TestBan bans an account for some time.
 func TestBan(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	shop := net.Account("393330000001")
 	c := linked(t, net, shop)
 	shop.Ban(101, time.Hour)
-	ban := await[*events.TemporaryBan](c, 0, nil) // the client learns of the ban when it reconnects by itself
+	ban := await[*events.TemporaryBan](c, 0, nil) // the client learns of the ban when it reconnects
 	if ban.Code != events.TempBanSentToTooManyPeople || ban.Expire < 59*time.Minute || ban.Expire > 61*time.Minute {
 		t.Errorf("%+v", ban)
 	}
@@ -75,7 +75,7 @@ func TestBan(t *testing.T) {
 	await[*events.Connected](c, before, nil)
 }
 
-// TestVersion refuses old clients, and shows them the version that is accepted.
+// TestVersion refuses old clients, and shows them the required version.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -108,7 +108,7 @@ func TestVersion(t *testing.T) {
 	await[*events.Connected](c, before, nil)
 }
 
-// TestReplaced logs in twice with the same keys.
+// TestReplaced logs in two clients with the same keys.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -125,7 +125,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestKicks shows how a client understands each stream error.
+// TestKicks shows how a client reacts to each stream error.
 func TestKicks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -151,7 +151,7 @@ func TestKicks(t *testing.T) {
 	}
 }
 
-// TestCut breaks a connection. A message that was sent meanwhile arrives after the client has connected again.
+// TestCut breaks a connection. A message that was sent meanwhile arrives after the client connected again.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -170,13 +170,13 @@ func TestCut(t *testing.T) {
 	await(c, before, func(e *events.OfflineSyncCompleted) bool { return e.Count > 0 })
 }
 
-// TestDeaf shows a client what happens when the network no longer answers.
+// TestDeaf shows how a client reacts when the network no longer answers.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	shop, anna := net.Account("393330000001"), net.Account("393330000002")
 	c := linked(t, net, shop)
-	c.sendText(anna.JID(), "uno") // so that the client need not ask for devices later
+	c.sendText(anna.JID(), "uno") // so that the client need not query devices later
 	shop.Deafen()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

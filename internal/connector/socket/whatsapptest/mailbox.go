@@ -13,19 +13,19 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// pendingStanza is kept for a device until the device acknowledges it.
+// pendingStanza is stored for a device until the device acknowledges it.
 type pendingStanza struct {
 	stanza
 	key string
 }
 
-// ackKey names a stanza as an ack does.
+// ackKey returns the key of a stanza, from the values that an ack for it has.
 func ackKey(class, id string, from types.JID, participant, kind string) string {
 	return strings.Join([]string{class, id, from.String(), participant, kind}, "|")
 }
 
-// keep stores a stanza for the device and sends it if the device is online. Nothing is stored for a device that never
-// logged in. The caller holds n.mu.
+// keep stores a stanza for the device, and sends it if the device is online. If the device never logged in, keep does
+// nothing. The caller holds n.mu.
 func (d *device) keep(s stanza) {
 	if !d.known {
 		return
@@ -40,7 +40,7 @@ func (d *device) keep(s stanza) {
 	}
 }
 
-// settle forgets a stanza that the device has. It reports whether there ever was one. The caller holds n.mu.
+// settle removes a stanza that the device acknowledged. It returns false if there was none. The caller holds n.mu.
 func (d *device) settle(key string) bool {
 	i := slices.IndexFunc(d.pending, func(p *pendingStanza) bool { return p.key == key })
 	if i < 0 {
@@ -51,9 +51,9 @@ func (d *device) settle(key string) bool {
 	return true
 }
 
-// ack takes a device's acknowledgement of a stanza. The caller holds n.mu.
+// ack handles a device's acknowledgement of a stanza. The caller holds n.mu.
 func (c *connection) ack(s stanza) {
-	if c.device == nil { // this is the notification that a code was entered
+	if c.device == nil { // the ack is for the notification that a code was entered
 		return
 	}
 	class := text(s, "class")
@@ -66,14 +66,14 @@ func (c *connection) ack(s stanza) {
 	}
 }
 
-// Nacks lists what devices refused, as "who refuses a what with code".
+// Nacks lists the stanzas that devices refused. Each entry reads "who refuses a what with code".
 func (n *Network) Nacks() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.nacks)
 }
 
-// Pending counts the messages, receipts and notifications that the account's linked devices have not acknowledged.
+// Pending returns how many messages, receipts and notifications the account's linked devices have not acknowledged.
 func (a *Account) Pending() int {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -84,9 +84,8 @@ func (a *Account) Pending() int {
 	return count
 }
 
-// AwaitSettled returns when the account's devices that are online have acknowledged everything. Most clients
-// acknowledge a stanza before they have handled it. They handle one after the other, so the last stanza is handled
-// after all others.
+// AwaitSettled returns when the account's online devices have acknowledged everything. Most clients acknowledge a
+// stanza before they have handled it. They handle stanzas one after the other, so they handle the last stanza last.
 func (a *Account) AwaitSettled(t TB) {
 	t.Helper()
 	ctx, cancel := patient()
@@ -108,7 +107,7 @@ func (a *Account) AwaitSettled(t TB) {
 	}
 }
 
-// hash is the check on the list of an account's devices that clients compare.
+// hash returns the hash of an account's device list, which clients compare with their own.
 func (a *Account) hash(space string) string { return hashOf(a.devices, space) }
 
 func hashOf(devices []*device, space string) string {
@@ -121,7 +120,7 @@ func hashOf(devices []*device, space string) string {
 	return "2:" + base64.RawStdEncoding.EncodeToString(sum[:6])
 }
 
-// id makes an id for a stanza of the server's. The caller holds n.mu.
+// id returns a new id for a stanza from the server. The caller holds n.mu.
 func (n *Network) id() string {
 	n.sequence++
 	return fmt.Sprintf("%d-%d", time.Now().UnixNano()%1e9, n.sequence)

@@ -14,13 +14,13 @@ import (
 	"go.mau.fi/whatsmeow/socket"
 )
 
-// maxMedia is the largest upload taken, in bytes.
+// maxMedia is the largest accepted upload, in bytes.
 const maxMedia = 256 << 20
 
-// mediaKinds are the kinds of media in paths.
+// mediaKinds are the kinds of media in the paths of uploads and downloads.
 var mediaKinds = []string{"image", "video", "audio", "document", "sticker", "thumbnail-link", "md-msg-hist", "md-app-state"}
 
-// mediaHosts answers where media are kept.
+// mediaHosts answers which host stores media.
 func (c *connection) mediaHosts(s stanza) {
 	c.result(s, element("media_conn", attrs{"auth": mediaAuth, "ttl": "300", "auth_ttl": "21600", "max_buckets": "12"},
 		element("host", attrs{"hostname": MediaHost})))
@@ -28,7 +28,7 @@ func (c *connection) mediaHosts(s stanza) {
 
 const mediaAuth = "loopback"
 
-// media is the handler of the host that keeps media: encrypted blobs by their hash.
+// media handles the requests to the media host, which stores encrypted blobs by their hash.
 func (n *Network) media(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Origin") != socket.Origin {
 		n.refuseMedia(w, r, http.StatusForbidden)
@@ -52,7 +52,7 @@ func (n *Network) media(w http.ResponseWriter, r *http.Request) {
 		default:
 			_, _ = w.Write(blob)
 		}
-	case http.MethodDelete: // clients delete a history that they have read
+	case http.MethodDelete: // clients delete a history after they have read it
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		n.refuseMedia(w, r, http.StatusMethodNotAllowed)
@@ -63,7 +63,7 @@ func (n *Network) upload(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/mms/"), "/")
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxMedia))
 	if err != nil {
-		return // the client went away
+		return // the client disconnected
 	}
 	sum := sha256.Sum256(body)
 	token := base64.URLEncoding.EncodeToString(sum[:])
@@ -94,7 +94,7 @@ func (n *Network) refuseMedia(w http.ResponseWriter, r *http.Request, status int
 	http.Error(w, "not understood", status)
 }
 
-// FailMedia answers the next uploads and downloads with a status; If times is 0, they fail until FailMedia(0, 0).
+// FailMedia answers the next uploads and downloads with an HTTP status. If times is 0, they fail until FailMedia(0, 0).
 func (n *Network) FailMedia(status, times int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +104,7 @@ func (n *Network) FailMedia(status, times int) {
 	n.mediaStatus, n.mediaTimes = status, times
 }
 
-// mediaFailure is the status of the next media request; 0 if it succeeds. The caller holds n.mu.
+// mediaFailure returns the HTTP status with which the next media request fails, or 0. The caller holds n.mu.
 func (n *Network) mediaFailure() int {
 	if n.mediaStatus == 0 || n.mediaTimes == 0 {
 		return 0
@@ -115,7 +115,7 @@ func (n *Network) mediaFailure() int {
 	return n.mediaStatus
 }
 
-// ForgetMedia deletes every upload so far, as the service does after some weeks.
+// ForgetMedia deletes all uploads, as the service does after some weeks.
 func (n *Network) ForgetMedia() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

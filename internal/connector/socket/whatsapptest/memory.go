@@ -17,19 +17,19 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// fewKeys is how many one-time keys a phone makes at once. A real one makes 812, which takes long.
+// fewKeys is how many one-time keys a phone makes at once. A real phone makes 812, which takes long.
 const fewKeys = 24
 
-// memory is a phone's store. It outlives the phone's connections, not the test.
+// memory is a phone's store. It lives as long as the test, also when the phone's connections end.
 type memory struct {
-	changing   sync.Mutex        // held while a session changes: one at a time. Lock it before mu
-	sending    map[string][]byte // the sessions as they were when they were read, to encrypt a message
+	changing   sync.Mutex        // held while one session changes. Lock it before mu
+	sending    map[string][]byte // the session states that a send has read
 	mu         sync.Mutex
 	identities map[string][32]byte
 	sessions   map[string][]byte
 	once       map[uint32]*keys.PreKey
-	uploaded   uint32 // the last id that was uploaded
-	last       uint32 // the last id that was made
+	uploaded   uint32 // the last uploaded id
+	last       uint32 // the last id of a key
 	senderKeys map[string][]byte
 	stateKeys  map[string]store.AppStateSyncKey
 	lastKey    []byte
@@ -130,8 +130,9 @@ func (m *memory) PutSession(_ context.Context, address string, session []byte) e
 	return nil
 }
 
-// errMoved says that a message was decrypted while another was encrypted for the same device. If one state overwrote
-// the other, messages would be lost. The library overwrites the state; the store of phones returns errMoved.
+// errMoved says that a message was decrypted while another message was encrypted for the same device. If one state
+// overwrote the other, messages would be lost. The library's own store overwrites the state. This store returns
+// errMoved.
 var errMoved = errors.New("the session changed meanwhile")
 
 func (m *memory) PutManySessions(_ context.Context, sessions map[string][]byte) error {
@@ -168,7 +169,7 @@ func (m *memory) MigratePNToLID(_ context.Context, pn, lid types.JID) error {
 	return nil
 }
 
-// rename moves the entries of one user to another. A key may have a group before the user.
+// rename moves the entries of one user to another user. A key may contain a group before the user.
 func rename[V any](all map[string]V, from, to string) {
 	for key, value := range all {
 		group, address, grouped := strings.Cut(key, "|")
@@ -459,7 +460,7 @@ func (m *memory) DeleteNCTSalt(context.Context) error {
 	return nil
 }
 
-// These methods buffer nothing. The library still runs each decryption as a transaction.
+// The following methods buffer nothing. The library still runs each decryption as a transaction.
 
 func (m *memory) GetBufferedEvent(context.Context, [32]byte) (*store.BufferedEvent, error) {
 	return nil, nil

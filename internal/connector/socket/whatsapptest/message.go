@@ -20,16 +20,16 @@ type Stanza struct {
 	Tag     string // message, chatstate, or peer for messages between an account's own devices
 	From    string // number of the sender
 	Device  int    // which of the sender's devices sent it
-	Chat    string // number of the other side, or the group's id
+	Chat    string // number of the other person, or the group's id
 	ID      string
-	Type    string // a message's type: text, media…; or a chat state's: composing or paused
-	Media   string // image, video, audio, ptt, document… of a message with media
+	Type    string // of a message: text, media…; of a chat state: composing or paused
+	Media   string // of a message with media: image, video, audio, ptt, document…
 	At      time.Time
-	Error   int  // code of the refusal; 0 if it was accepted
-	Unacked bool // the ack was withheld
-	Retry   bool // sent again to one device that asked
-	Token   bool // the message has a privacy token of the other side
-	Parts   int  // devices it was encrypted for
+	Error   int  // code of the refusal; 0 if the message was accepted
+	Unacked bool // the server sent no ack
+	Retry   bool // sent again to one device that requested it
+	Token   bool // the message contains a privacy token from the recipient
+	Parts   int  // the number of devices for which the message was encrypted
 }
 
 var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_recipient_pn:jid? addressing_mode?=lid|pn edit? phash? category?=peer push_priority? privacy_sensitive? device_fanout?=false participant:jid? recipient:jid? t?",
@@ -40,21 +40,21 @@ var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_r
 
 var cipherShape = raw("enc", "v=2 type=msg|pkmsg|skmsg mediatype? decrypt-fail?=hide count?")
 
-// Stanzas lists what the clients sent so far, messages and chat states, in order.
+// Stanzas lists all messages and chat states that clients sent so far, oldest first.
 func (n *Network) Stanzas() []Stanza {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.accepted)
 }
 
-// Messages lists the messages of one number so far, refused ones too.
+// Messages lists all messages from one number so far, including refused ones.
 func (n *Network) Messages(from string) []Stanza {
 	from = digits(from)
 	return slices.DeleteFunc(n.Stanzas(), func(s Stanza) bool { return s.Tag != "message" || s.From != from })
 }
 
-// AwaitMessage returns the first message of a number for which match is true, and waits for it if need be. A nil match
-// takes any message.
+// AwaitMessage waits for a message from a number for which match returns true, and returns the first one. If match is
+// nil, any message matches.
 func (n *Network) AwaitMessage(t TB, from string, match func(Stanza) bool) Stanza {
 	t.Helper()
 	ctx, cancel := patient()
@@ -74,7 +74,7 @@ func (n *Network) AwaitMessage(t TB, from string, match func(Stanza) bool) Stanz
 	return found
 }
 
-// chatName is what tests call a chat: a number or a group's id. The caller holds n.mu.
+// chatName returns the name of a chat in tests: a number or a group's id. The caller holds n.mu.
 func (n *Network) chatName(address types.JID) string {
 	if a := n.account(address.ToNonAD()); a != nil {
 		return a.number
@@ -82,7 +82,7 @@ func (n *Network) chatName(address types.JID) string {
 	return address.User
 }
 
-// message takes a message and brings it to the devices it is encrypted for. The caller holds n.mu.
+// message delivers a message to the devices for which it is encrypted. The caller holds n.mu.
 func (c *connection) message(s stanza) {
 	to := jid(s, "to")
 	note := Stanza{
@@ -131,10 +131,10 @@ func (c *connection) message(s stanza) {
 	c.n.accepted = append(c.n.accepted, note)
 }
 
-// messageID is what the ids of web clients look like.
+// messageID matches the ids that web clients make.
 var messageID = regexp.MustCompile("^3EB0[0-9A-F]{18}$")
 
-// checkMessage says what is wrong with a message beyond its shape; "" if it is right.
+// checkMessage returns what is wrong with a message apart from its shape, or "" if nothing is.
 func (c *connection) checkMessage(s stanza) string {
 	if !messageID.MatchString(text(s, "id")) {
 		return "an id unlike those of web clients"
@@ -172,7 +172,7 @@ func mediaType(s stanza) string {
 	return kind
 }
 
-// deliverDirect brings a message to the other side's devices and the sender's own others.
+// deliverDirect delivers a message to the recipient's devices and to the sender's other devices.
 func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) {
 	to, own := jid(s, "to"), c.device.account
 	a := c.n.account(to)
@@ -192,7 +192,7 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	if own != a {
 		all = append(all, own.devices...)
 	}
-	reached, theirs := 1, own == a // the sender's own device is reached already
+	reached, theirs := 1, own == a // one, because the sending device has the message
 	var deliveries []func()
 	for _, part := range childrenOf(child(s, "participants")) {
 		d := c.n.find(jid(part, "jid"))
@@ -225,7 +225,7 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	return 0, ""
 }
 
-// forward builds the part of a message that one device gets: its ciphertext and the sender.
+// forward returns the stanza for one device: that device's ciphertext, with the sender.
 func (c *connection) forward(s stanza, attributes attrs, ciphers ...stanza) stanza {
 	attributes["id"], attributes["type"], attributes["t"] = text(s, "id"), text(s, "type"), seconds(time.Now())
 	if c.device.account.name != "" {
@@ -244,7 +244,8 @@ func (c *connection) forward(s stanza, attributes attrs, ciphers ...stanza) stan
 	return element("message", attributes, ciphers...)
 }
 
-// deliverPeer brings a message to one of the sender's own devices, the primary one if none is named.
+// deliverPeer delivers a message to one of the sender's own devices. Without a device in the address, that is the
+// primary one.
 func (c *connection) deliverPeer(s stanza) int {
 	d := c.n.find(jid(s, "to"))
 	if d == nil || d.account != c.device.account {
@@ -255,7 +256,7 @@ func (c *connection) deliverPeer(s stanza) int {
 	return 0
 }
 
-// deliverRetry brings a message once more to the device that asked for it.
+// deliverRetry delivers a message again, to the device that requested it.
 func (c *connection) deliverRetry(s stanza, f *fault) int {
 	to := jid(s, "to")
 	attributes := attrs{"from": c.device.in(to.Server)}
@@ -278,15 +279,15 @@ func (c *connection) deliverRetry(s stanza, f *fault) int {
 	return 0
 }
 
-// receiptShape allows for delivery, read and played receipts, and for those that ask for a message again.
+// receiptShape allows delivery, read and played receipts, and receipts that request a message again.
 var receiptShape = sh("receipt", "id to:jid type?=inactive|read|read-self|played|played-self|sender|retry|peer_msg|hist_sync|server-error t? participant:jid? recipient:jid? category?=peer",
 	maybe(sh("list", "", some(sh("item", "id")))), maybe(sh("retry", "count id t v")), maybe(raw("registration", "")),
 	maybe(sh("keys", "", one(raw("type", "")), one(raw("identity", "")), one(sh("key", "", one(raw("id", "")), one(raw("value", "")))),
 		one(sh("skey", "", one(raw("id", "")), one(raw("value", "")), one(raw("signature", "")))), one(raw("device-identity", "")))),
 	maybe(sh("encrypt", "", one(raw("enc_p", "")), one(raw("enc_iv", "")))))
 
-// receipt takes a device's receipt, which also acknowledges the message, and shows it to the message's sender. The
-// caller holds n.mu.
+// receipt handles a device's receipt. A receipt also acknowledges the message. The server forwards it to the message's
+// sender. The caller holds n.mu.
 func (c *connection) receipt(s stanza) {
 	to, kind, participant := jid(s, "to"), text(s, "type"), jid(s, "participant")
 	if kind != "retry" {
@@ -336,7 +337,7 @@ func (c *connection) receipt(s stanza) {
 	}
 }
 
-// showRead tells the sender of a message, and the reader's other devices, that it was read.
+// showRead reports to the sender of a message, and to the reader's other devices, that the message was read.
 func (c *connection) showRead(s, shown stanza, sender *Account) {
 	to := jid(s, "to")
 	if kind := text(s, "type"); !strings.HasSuffix(kind, "-self") {
@@ -360,7 +361,7 @@ func (c *connection) showRead(s, shown stanza, sender *Account) {
 	}
 }
 
-// AwaitStanzas returns when the clients have sent that many messages and chat states, or when done is closed.
+// AwaitStanzas returns when the clients have sent count messages and chat states, or when done is closed.
 func (n *Network) AwaitStanzas(t TB, count int, done <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := patient()

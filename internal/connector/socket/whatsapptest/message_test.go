@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestMedia sends every kind of media and reads it at the phone.
+// TestMedia sends every kind of media and reads it on the phone.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -71,7 +71,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// TestGroup: three members of a group exchange messages, by LID and by number.
+// TestGroup: three members of a group exchange messages. The group addresses its members first by LID, then by number.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"lid", "pn"} {
@@ -112,8 +112,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestInvitation resolves a group's invitation of 22 characters. An account that is not a member cannot write to the
-// group.
+// TestInvitation finds a group by its invitation code of 22 characters. An account that is not a member cannot write to
+// the group.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -150,7 +150,7 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestGroupManaged makes a group and manages it from a client.
+// TestGroupManaged makes a group from a client, and changes it from there.
 func TestGroupManaged(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -180,7 +180,7 @@ func TestGroupManaged(t *testing.T) {
 	}
 }
 
-// TestOffline keeps messages for a phone that is off, in order.
+// TestOffline stores messages for a phone that is off. They arrive in the order in which they were sent.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -206,13 +206,13 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestRedelivered loses a client right after a message came. The message then comes again.
+// TestRedelivered breaks a client's connection just after a message came. The network sends the message again.
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	account, anna := net.Account("393330000001"), net.Phone("393330000002")
 	shop := linked(t, net, account)
-	account.Deafen() // so that the server does not hear its acknowledgement
+	account.Deafen() // so that the server does not get the client's acknowledgement
 	id, err := anna.Send(t.Context(), account.Number(), "ci siete?")
 	if err != nil {
 		t.Fatal(err)
@@ -228,8 +228,8 @@ func TestRedelivered(t *testing.T) {
 	anna.AwaitReceipt(t, id, "inactive")
 }
 
-// TestRefusedByHandler has a client that acknowledges a message only after handling it. It cannot handle one message at
-// first, and cannot decrypt another.
+// TestRefusedByHandler uses a client that acknowledges a message only after handling it. Handling one message fails at
+// first. Another message cannot be decrypted.
 func TestRefusedByHandler(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -272,7 +272,7 @@ func TestRefusedByHandler(t *testing.T) {
 	await(c, before, func(m *events.Message) bool { return m.Message.GetConversation() == "due" && m.RetryCount == 1 })
 }
 
-// TestLookUp finds who has WhatsApp.
+// TestLookUp queries which numbers have WhatsApp.
 func TestLookUp(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -298,7 +298,7 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestRetryAfterRestart damages a message. The client is restarted, and sends the message again from its store.
+// TestRetryAfterRestart damages a message. The sending client restarts, and sends the message again from its store.
 func TestRetryAfterRestart(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -311,7 +311,7 @@ func TestRetryAfterRestart(t *testing.T) {
 	if err := anna.SwitchOn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // the new client lacks what the first had in memory
+	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // the new client has the first client's store but not its memory
 	if err := second.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestRetryAfterRestart(t *testing.T) {
 	}
 }
 
-// TestReinstalled writes to a phone that lost its keys, while it is off and while it is on.
+// TestReinstalled writes to a phone that lost its keys, first while the phone is off and then while it is on.
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -349,7 +349,7 @@ func TestReinstalled(t *testing.T) {
 	}
 }
 
-// TestLedger keeps what phones show in a file.
+// TestLedger writes the messages that phones show to a file.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -360,7 +360,7 @@ func TestLedger(t *testing.T) {
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
 	id := shop.GenerateMessageID()
-	for range 2 { // as the product does when it does not know whether it sent
+	for range 2 { // like a product that does not know whether the first send succeeded
 		if _, err := shop.SendMessage(t.Context(), anna.JID(), &waE2E.Message{Conversation: proto.String("una volta")}, whatsmeow.SendRequestExtra{ID: id}); err != nil {
 			t.Fatal(err)
 		}

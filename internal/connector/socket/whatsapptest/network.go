@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Hosts that the network plays. A request to any other host is refused and counted as unknown.
+// Hosts that the network simulates. A request to any other host is refused and fails the test.
 const (
 	Host      = "web.whatsapp.com"
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// WaitMost is how long the Await methods wait if their caller gives no deadline.
+// WaitMost is how long the Await methods wait if the caller gives no deadline.
 const WaitMost = 30 * time.Second
 
-// TB is the part of testing.TB that the package needs.
+// TB has the methods of testing.TB that the package needs.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -31,31 +31,31 @@ type TB interface {
 	TempDir() string
 }
 
-// Network is a loopback WhatsApp. All its methods may be called at any time, from any goroutine.
+// Network is a loopback WhatsApp. Its methods may be called at any time, from any goroutine.
 type Network struct {
 	t            TB
-	address      string // the address of the plain listener
+	address      string // the address of the listener without TLS
 	server       *http.Server
 	certificates certificates
 	ctx          context.Context
 	end          context.CancelFunc
-	open         sync.WaitGroup // connections
+	open         sync.WaitGroup // counts open connections
 	ledger       *Ledger
 
 	mu                    sync.Mutex
 	closed                bool
-	changed               chan struct{} // closed and renewed at every change that a goroutine may wait for
+	changed               chan struct{} // closed and replaced at each change that a goroutine may wait for
 	trace                 bool
 	unknown               []string
-	accounts              map[string]*Account // each account twice: by its number, and by the user part of its LID
+	accounts              map[string]*Account // has each account twice: by number, and by the user part of its LID
 	sequence              int
 	connections           map[*connection]bool
-	refs                  map[string]*connection // keyed by the reference in a QR code
-	links                 map[string]*pairing    // pairings by code, by number
+	refs                  map[string]*connection // by the reference in a QR code
+	links                 map[string]*pairing    // pairings by code; the key is the number
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by the path of their URL
-	tokens                map[string]string      // privacy tokens that were issued, with the devices that may show them
-	version               uint32                 // logins with a lower version are outdated
+	tokens                map[string]string      // owner and contact of each privacy token; the contact's devices may use it
+	version               uint32                 // logins with a lower version are refused as outdated
 	latency               time.Duration
 	pageReads, pageStatus int
 	fewKeys               bool
@@ -65,7 +65,7 @@ type Network struct {
 	nacks                 []string
 	mediaStatus           int
 	mediaTimes            int
-	lost                  map[string]bool // receipts that are lost, by number and kind
+	lost                  map[string]bool // receipts that the server drops, by number and kind
 	faults                []*fault
 	failing               []*queryFault
 	logins                []Login
@@ -74,7 +74,7 @@ type Network struct {
 	clients               []*http.Client
 }
 
-// New starts a network that ends with the test. It fails the test if it got anything that it did not understand.
+// New starts a network that ends with the test. If the network got anything that it does not know, the test fails then.
 func New(t TB) *Network {
 	t.Helper()
 	shown, err := newCertificates()
@@ -104,7 +104,7 @@ func New(t TB) *Network {
 	return n
 }
 
-// close ends every connection and waits until nothing of the network runs.
+// close ends all connections and waits until all goroutines of the network ended.
 func (n *Network) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -118,14 +118,14 @@ func (n *Network) close() {
 	n.open.Wait()
 }
 
-// Unknown lists what the network did not understand so far.
+// Unknown lists everything so far that the network does not know.
 func (n *Network) Unknown() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.unknown)
 }
 
-// Forgive forgets what was not understood so far, and returns it. It is for tests that send unknown things on purpose.
+// Forgive empties the list of Unknown and returns it. Use it in tests that send unknown things on purpose.
 func (n *Network) Forgive() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,15 +134,15 @@ func (n *Network) Forgive() []string {
 	return forgiven
 }
 
-// Trace logs every stanza to the test's log from now on.
+// Trace writes every later stanza to the test's log.
 func (n *Network) Trace() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.trace = true
 }
 
-// HTTPClient makes a client whose connections to any host go to this network without TLS. It is for
-// SetPreLoginHTTPClient, SetWebsocketHTTPClient and SetMediaHTTPClient, and for reading the page with the version.
+// HTTPClient returns a client whose connections to any host go to this network, without TLS. Pass it to
+// SetPreLoginHTTPClient, SetWebsocketHTTPClient and SetMediaHTTPClient, and use it to read the page with the version.
 func (n *Network) HTTPClient() *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", n.address)
@@ -154,14 +154,15 @@ func (n *Network) HTTPClient() *http.Client {
 	return client
 }
 
-// Latency delays everything the server sends from now on; 0 ends it.
+// Latency delays everything that the server sends from now on. 0 ends the delay.
 func (n *Network) Latency(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.latency = d
 }
 
-// Refuse makes the network accept no new connection, as in an outage, or accept them again. Open connections stay.
+// Refuse(true) makes the network refuse new connections, as in an outage. Refuse(false) ends the outage. Open
+// connections stay open.
 func (n *Network) Refuse(refusing bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -177,7 +178,7 @@ func (n *Network) CutAll() {
 	}
 }
 
-// serve is the handler of every host.
+// serve handles the requests to every host.
 func (n *Network) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Host == Host && r.URL.Path == "/ws/chat":
@@ -194,7 +195,7 @@ func (n *Network) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// misunderstood notes something that will fail the test. The caller holds n.mu.
+// misunderstood records a fault that will fail the test. The caller holds n.mu.
 func (n *Network) misunderstood(format string, args ...any) {
 	n.unknown = append(n.unknown, fmt.Sprintf(format, args...))
 }
@@ -205,7 +206,7 @@ func (n *Network) notify() {
 	n.changed = make(chan struct{})
 }
 
-// await returns when a condition on the network's state holds, or when the context ends. It calls condition under n.mu.
+// await returns when condition returns true, or when ctx ends. It calls condition under n.mu.
 func (n *Network) await(ctx context.Context, condition func() bool) error {
 	for {
 		n.mu.Lock()

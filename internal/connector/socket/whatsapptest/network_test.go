@@ -13,10 +13,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" { // the program's connections to the media host end with the program
+	if os.Getenv(asProgram) != "" { // the program under test; no check for leaks, because its connections end with the process
 		os.Exit(m.Run())
 	}
-	// The library's reader hangs if a frame comes at the moment when its client disconnects (2026-09-21).
+	// The library's reader hangs if a frame comes while its client disconnects (2026-09-21).
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).frameComplete"))
 }
 

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// tunnel is the server's side of Noise_XX_25519_AESGCM_SHA256 and the frames that follow it.
+// tunnel is the server's end of Noise_XX_25519_AESGCM_SHA256, with the frames after the handshake.
 type tunnel struct {
 	hash, salt []byte
 	key        cipher.AEAD
@@ -35,7 +35,7 @@ func frame(payload []byte) []byte {
 	return append([]byte{byte(n >> 16), byte(n >> 8), byte(n)}, payload...)
 }
 
-// hello answers the client's first frame.
+// hello returns the answer to the client's first frame.
 func (t *tunnel) hello(first []byte, own certificates) (answer []byte, ephemeral *keys.KeyPair, err error) {
 	var message waWa6.HandshakeMessage
 	if err := proto.Unmarshal(first, &message); err != nil {
@@ -67,7 +67,7 @@ func (t *tunnel) hello(first []byte, own certificates) (answer []byte, ephemeral
 	return answer, ephemeral, err
 }
 
-// finish reads the client's second frame, and from then on the tunnel is open.
+// finish reads the client's second frame. After that the tunnel can encrypt and decrypt.
 func (t *tunnel) finish(second []byte, ephemeral *keys.KeyPair) (client [32]byte, payload *waWa6.ClientPayload, err error) {
 	var message waWa6.HandshakeMessage
 	if err := proto.Unmarshal(second, &message); err != nil {
@@ -101,14 +101,14 @@ func (t *tunnel) finish(second []byte, ephemeral *keys.KeyPair) (client [32]byte
 	return [32]byte(static), payload, nil
 }
 
-// decrypt opens the next frame of the client.
+// decrypt decrypts the client's next frame.
 func (t *tunnel) decrypt(frame []byte) ([]byte, error) {
 	plain, err := t.reader.Open(nil, nonce(t.read), frame, nil)
 	t.read++
 	return plain, err
 }
 
-// encrypt closes the next frame to the client.
+// encrypt encrypts the next frame to the client.
 func (t *tunnel) encrypt(plain []byte) []byte {
 	sealed := t.writer.Seal(nil, nonce(t.written), plain, nil)
 	t.written++

@@ -29,21 +29,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PairingLife is how long the service lets a client wait for a phone: one code of 60 seconds and five of 20.
+// PairingLife is how long the service lets a client wait for a phone: one code of 60 seconds and five codes of 20
+// seconds.
 const PairingLife = 160 * time.Second
 
-// pairing is one client that waits to be linked.
+// pairing is a client that waits until a phone links it.
 type pairing struct {
 	c       *connection
 	refs    []string
-	offer   string // id of the query with the references
-	request string // id of the query with the signed identity
+	offer   string // id of the query in which the server sends the references
+	request string // id of the query in which the server sends the signed identity
 
 	// Set if the phone links by code:
 	number    string
-	ephemeral []byte // the client's, wrapped with the code
+	ephemeral []byte // the client's key, wrapped with the code
 	ref       string
-	bundle    []byte // wrapped, once the client answered
+	bundle    []byte // the client's key bundle, encrypted; set once the client answered
 
 	// Set while a phone links the client:
 	account *Account
@@ -62,7 +63,7 @@ func pairQueries() []queryKind {
 	}
 }
 
-// offerPairing sends the references that QR codes are made of. The caller holds n.mu.
+// offerPairing sends the references from which the client makes its QR codes. The caller holds n.mu.
 func (c *connection) offerPairing() {
 	p := &pairing{c: c, offer: c.n.id()}
 	c.pairing = p
@@ -77,7 +78,7 @@ func (c *connection) offerPairing() {
 	time.AfterFunc(PairingLife, c.end)
 }
 
-// ExpireCodes ends the pairings under way, as the service does when a client has shown its codes for PairingLife.
+// ExpireCodes ends the pairings under way. The service does this when a client has shown its codes for PairingLife.
 func (n *Network) ExpireCodes() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +89,7 @@ func (n *Network) ExpireCodes() {
 	}
 }
 
-// RotateCodes makes the clients that wait for a phone change the secret in their codes. From then on, the old codes fail.
+// RotateCodes makes waiting clients change the secret in their codes. After that the old codes are refused.
 func (n *Network) RotateCodes() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,8 +101,8 @@ func (n *Network) RotateCodes() {
 	}
 }
 
-// ScanQR links a client to the account by the client's QR code, as the account's phone does. It returns when the client
-// has confirmed; the client then logs in by itself.
+// ScanQR links a client to the account by the client's QR code, as the account's phone does. It returns once the client
+// confirmed. The client then logs in by itself.
 func (a *Account) ScanQR(ctx context.Context, code string) error {
 	fields := strings.Split(strings.TrimPrefix(code, "https://wa.me/settings/linked_devices#"), ",")
 	if !strings.HasPrefix(code, "https://wa.me/settings/linked_devices#") || len(fields) != 5 {
@@ -140,23 +141,23 @@ func (a *Account) ScanQR(ctx context.Context, code string) error {
 	return c.pairing.wait(ctx)
 }
 
-// ErrOldPhone says that the phone's WhatsApp is too old to link devices. The network has told the client so.
+// ErrOldPhone says that the phone's WhatsApp is too old to link devices. The client got this error, too.
 var ErrOldPhone = errors.New("the phone cannot link devices")
 
-// OldPhone makes the account's phone too old to link devices by QR code, or makes it new again.
+// OldPhone(true) makes the account's phone too old to link devices by QR code. OldPhone(false) ends this.
 func (a *Account) OldPhone(old bool) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.old = old
 }
 
-// ErrPasskey says that the account asks for a passkey before it links a client. The network has told the client so.
+// ErrPasskey says that the account requires a passkey before it links a client. The client got this error, too.
 var ErrPasskey = errors.New("the account asks for a passkey")
 
-// passkeyOptions are what a browser would need to ask for the passkey.
+// passkeyOptions are the options with which a browser would ask for the passkey.
 const passkeyOptions = `{"challenge":"bG9vcGJhY2s","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required","extensions":{}}`
 
-// RequirePasskey makes the account ask for a passkey when a QR code is scanned. No client in these tests has a passkey.
+// RequirePasskey makes the account require a passkey when a QR code is scanned. No client in these tests has a passkey.
 func (a *Account) RequirePasskey(required bool) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -213,7 +214,7 @@ func (p *pairing) link(a *Account, noise, identity, secret []byte) error {
 	return nil
 }
 
-// wait returns when the client has confirmed its new identity, or refused it.
+// wait returns once the client confirmed or refused its new identity.
 func (p *pairing) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
@@ -226,7 +227,7 @@ func (p *pairing) wait(ctx context.Context) error {
 	return p.outcome
 }
 
-// answered takes the client's answer to one of the server's queries. The caller holds n.mu.
+// answered handles the client's answer to a query of the server. The caller holds n.mu.
 func (c *connection) answered(s stanza) {
 	p := c.pairing
 	switch {
@@ -284,10 +285,10 @@ func (p *pairing) forget() {
 	}
 }
 
-// displayName is what the service accepts as a client's name when it links by code.
+// displayName matches the client names that the service accepts in a pairing by code.
 var displayName = regexp.MustCompile(`^(Chrome|Edge|Firefox|IE|Opera|Safari|Electron|UWP|Android|Other) \([^()]+\)$`)
 
-// linkByCode takes both of the client's steps. The caller holds n.mu.
+// linkByCode handles both steps of a client that pairs by code. The caller holds n.mu.
 func (c *connection) linkByCode(s stanza) {
 	step := child(s, "link_code_companion_reg")
 	p := c.pairing
@@ -318,9 +319,9 @@ func (c *connection) linkByCode(s stanza) {
 	}
 }
 
-// EnterCode links a client to the account by the 8-character code that the client shows, as the account's owner does on
-// the phone. The code may have its dash. EnterCode returns an error if the code is wrong, or if no client waits with
-// the account's number.
+// EnterCode links a client to the account by the code of 8 characters that the client shows. The account's owner does
+// the same on the phone. The code may contain its dash. EnterCode returns an error if the code is wrong, or if no
+// client waits for a code with the account's number.
 func (a *Account) EnterCode(ctx context.Context, code string) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
@@ -340,7 +341,7 @@ func (a *Account) EnterCode(ctx context.Context, code string) error {
 	}
 	own, iv := keys.NewKeyPair(), random(16)
 	theirs := wrap(key, wrapped[32:48], wrapped[48:80])
-	sealed := slices.Concat(wrapped[:32], iv, wrap(key, iv, own.Pub[:])) // the client's salt serves again, because deriving another key takes long
+	sealed := slices.Concat(wrapped[:32], iv, wrap(key, iv, own.Pub[:])) // the same salt as the client's, because deriving another key takes long
 	a.n.mu.Lock()
 	p.c.send(element("notification", attrs{"from": server, "id": a.n.id(), "type": "link_code_companion_reg", "t": seconds(time.Now())},
 		element("link_code_companion_reg", attrs{"stage": "primary_hello"},
@@ -367,7 +368,7 @@ func (a *Account) EnterCode(ctx context.Context, code string) error {
 	return p.wait(ctx)
 }
 
-// agree opens the client's key bundle and derives the secret that authenticates its identity.
+// agree decrypts the client's key bundle and derives the secret that authenticates the client's identity.
 func (a *Account) agree(bundle []byte, own *keys.KeyPair, theirs []byte) (identity, secret []byte, err error) {
 	if len(bundle) < 44 {
 		return nil, nil, errors.New("the client's key bundle is too short")
@@ -392,7 +393,6 @@ func (a *Account) agree(bundle []byte, own *keys.KeyPair, theirs []byte) (identi
 	return plain[:32], secret, err
 }
 
-// codeKey derives a key from a code.
 func codeKey(code string, salt []byte) (cipher.Block, error) {
 	key, err := pbkdf2.Key(sha256.New, code, salt, 2<<16, 32)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestPairByCode links a client by the 8 characters it shows; a wrong code links nothing.
+// TestPairByCode links a client by the code of 8 characters that the client shows. A wrong code does not link the
+// client.
 func TestPairByCode(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -58,7 +59,7 @@ func TestPairByCode(t *testing.T) {
 	}
 }
 
-// TestCodes checks that any of the six shown QR codes links a waiting client, and links only once.
+// TestCodes checks that each of the six QR codes links a waiting client, and only once.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -90,7 +91,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestClientRefuses shows that a client which refuses its identity is not linked.
+// TestClientRefuses shows that a client that refuses its identity is not linked.
 func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -110,7 +111,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// TestPasskey shows a client that it needs another phone, or a passkey.
+// TestPasskey links no client: first the phone is too old, then the account requires a passkey.
 func TestPasskey(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -135,8 +136,8 @@ func TestPasskey(t *testing.T) {
 	}
 }
 
-// TestRotatedCodes shows that codes become invalid: after the client changed their secret, and after nobody scanned one
-// in time.
+// TestRotatedCodes checks that codes become invalid in two cases: the client changed their secret, or nobody scanned a
+// code in time.
 func TestRotatedCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -181,7 +182,7 @@ func TestRotatedCodes(t *testing.T) {
 	await[*events.Connected](c, before, nil)
 }
 
-// TestAdopt links a device without a pairing. A number that was given up has no account.
+// TestAdopt links a device without a pairing. It also shows that a number that left WhatsApp has no account.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -209,7 +210,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestShare sends a linked client the phone's name and history. The client proves with a token that it has them.
+// TestShare sends a linked client the phone's name and history. A contact token shows that the client got the history.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -242,8 +243,8 @@ func TestShare(t *testing.T) {
 	await(shop, 0, func(e *events.PushNameSetting) bool { return e.Action.GetName() == "Bottega nuova" })
 }
 
-// TestUnlink removes a client twice: the owner removes it on the phone, and the client logs itself out. Then another
-// client is linked in its place.
+// TestUnlink removes a client in two ways: the owner removes it on the phone, and the client logs itself out. After
+// each way another client can be linked.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -263,7 +264,8 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// TestDeviceLists shows that a person who wrote to an account before it was linked also reaches the new device.
+// TestDeviceLists: a person writes to an account, and then a device is linked to it. The person's next message also
+// reaches the new device.
 func TestDeviceLists(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -273,7 +275,7 @@ func TestDeviceLists(t *testing.T) {
 	}
 	shopPhone.Await(t, whatsapptest.Text("uno"))
 	shop := linked(t, net, shopPhone.Account)
-	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // the client handles it after the notice of the device
+	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // the client handles this message after the notification of the new device
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +285,7 @@ func TestDeviceLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(shop, 0, func(m *events.Message) bool { return m.Info.ID == id })
-	// The phone also shows what its owner writes on the linked client.
+	// The phone also shows messages that its owner writes on the linked client.
 	mine := shop.sendText(anna.JID(), "tre")
 	if m := shopPhone.Await(t, whatsapptest.ID(mine)); !m.FromMe || m.Chat != anna.Number() || m.Text != "tre" {
 		t.Errorf("the owner's phone shows %+v", m)

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestTyping checks that a phone shows its owner who is online and who is typing, and that the test can read it.
+// TestTyping checks that a phone learns who is online and who is typing, and that the test can read these stanzas.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -47,7 +47,7 @@ func TestTyping(t *testing.T) {
 	}
 }
 
-// TestReceipts has a phone that nobody looks at, and one whose owner plays voice messages.
+// TestReceipts uses two phones. One is in the background, and the owner of the other plays voice messages.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -61,7 +61,7 @@ func TestReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(shop, 0, func(r *events.Receipt) bool { return r.Type == types.ReceiptTypePlayed && r.MessageIDs[0] == id })
-	owner.AwaitReceipt(t, id, "played") // the phone sees what happens to what its owner wrote elsewhere
+	owner.AwaitReceipt(t, id, "played") // the phone also gets receipts for messages that its owner wrote on other devices
 	more, err := anna.Send(t.Context(), owner.Number(), "letto?")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestStrictHTTP shows that requests the network does not know fail the test too.
+// TestStrictHTTP shows that unknown HTTP requests also fail the test.
 func TestStrictHTTP(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// libsignal makes its logger when it first needs it, without a lock, and logs to the standard error by default.
+// libsignal makes its logger at the first use, without a lock, and by default that logger writes to the standard error.
 func init() {
 	var quiet logger.Loggable = silence{}
 	logger.Setup(&quiet)
@@ -35,7 +35,7 @@ func (silence) Warning(string, string) {}
 func (silence) Error(string, string)   {}
 func (silence) Configure(string)       {}
 
-// Phone is an account whose primary device is a real client: it decrypts what it receives, and encrypts what it sends.
+// Phone is an account whose primary device is a real client, which decrypts and encrypts messages.
 type Phone struct {
 	*Account
 	client *whatsmeow.Client
@@ -46,14 +46,14 @@ type Phone struct {
 	undecryptable int
 }
 
-// Receipt is what a phone learned about a message it sent.
+// Receipt is a receipt that a phone got for one of its messages.
 type Receipt struct {
 	ID   string
 	From string // number
-	Type string // "" delivered, read, played…
+	Type string // "" for delivered, read, played…
 }
 
-// Phone returns the phone of a number, switched on and online. It registers the number if that is new.
+// Phone returns the phone of a number, switched on and online. It registers the number if it is new.
 func (n *Network) Phone(number string) *Phone {
 	n.t.Helper()
 	p := &Phone{Account: n.Account(number)}
@@ -67,7 +67,7 @@ func (n *Network) Phone(number string) *Phone {
 	return p
 }
 
-// install gives the phone a client with an empty store and the account's keys.
+// install gives the phone a new client, with an empty store and the account's keys.
 func (p *Phone) install() error {
 	a, n, kept := p.Account, p.n, newMemory()
 	signed, err := a.certify(0, a.identity.Pub[:])
@@ -94,14 +94,14 @@ func (p *Phone) install() error {
 	p.client.SetMediaHTTPClient(via)
 	p.client.SetForceActiveDeliveryReceipts(true)
 	p.client.UseRetryMessageStore = true
-	p.client.EnableDecryptedEventBuffer = true // decryption is a transaction
+	p.client.EnableDecryptedEventBuffer = true // each decryption is a transaction
 	p.client.AddEventHandler(p.handle)
 	return nil
 }
 
-// Reinstall makes the phone a new one with the same number, with new keys and no memory. Its linked devices are removed,
-// and devices that had asked for its device list are told. The phone cannot read the messages that were kept for it, and
-// asks for them again. Reinstall must not be called while other methods of the phone run.
+// Reinstall gives the phone new keys and an empty memory, under the same number. It removes the linked devices, and
+// notifies all devices that had requested the account's device list. The phone cannot decrypt the messages that were
+// stored for it, and requests them again. Do not call Reinstall while other methods of the phone run.
 func (p *Phone) Reinstall(ctx context.Context) error {
 	p.SwitchOff()
 	p.Kick(Removed)
@@ -124,10 +124,10 @@ func (p *Phone) Reinstall(ctx context.Context) error {
 	return p.SwitchOn(ctx)
 }
 
-// Client is the phone's client, for actions that Phone has no method for.
+// Client returns the phone's client, for actions for which Phone has no method.
 func (p *Phone) Client() *whatsmeow.Client { return p.client }
 
-// SwitchOn connects the phone and returns when it is online. What was kept for it arrives then.
+// SwitchOn connects the phone and returns once it is online. Then the phone gets the messages that were stored for it.
 func (p *Phone) SwitchOn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *Phone) SwitchOn(ctx context.Context) error {
 	return p.n.await(ctx, func() bool { return p.online && p.there() })
 }
 
-// AwaitOnline returns when the phone is online. After its connection broke, the phone connects again by itself.
+// AwaitOnline returns once the phone is online. After a connection broke, the phone connects again by itself.
 func (p *Phone) AwaitOnline(t TB) {
 	t.Helper()
 	ctx, cancel := patient()
@@ -147,13 +147,13 @@ func (p *Phone) AwaitOnline(t TB) {
 	}
 }
 
-// there reports whether the phone is connected and has received everything that it missed. The caller holds n.mu.
+// there reports whether the phone is connected and has received all that it missed. The caller holds n.mu.
 func (p *Phone) there() bool {
 	c := p.devices[0].connection
 	return c != nil && c.active && !c.closing && c.ctx.Err() == nil
 }
 
-// SwitchOff disconnects the phone. The server keeps the messages that are sent to it meanwhile.
+// SwitchOff disconnects the phone. The server stores the messages to the phone meanwhile.
 func (p *Phone) SwitchOff() {
 	p.client.Disconnect()
 	p.n.mu.Lock()
@@ -161,15 +161,16 @@ func (p *Phone) SwitchOff() {
 	p.online = false
 }
 
-// InBackground makes the phone's delivery receipts say inactive, as clients do while they are in the background.
+// InBackground(true) makes the phone's delivery receipts have the type inactive, like those of clients in the
+// background.
 func (p *Phone) InBackground(background bool) { p.client.SetForceActiveDeliveryReceipts(!background) }
 
-// Send writes a text to a number or, with a whole address, to a group, and returns the message's id.
+// Send sends a text to a number, or to a group if to is a whole address. It returns the message's id.
 func (p *Phone) Send(ctx context.Context, to, text string) (id string, err error) {
 	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 }
 
-// Reply answers a message with a text that quotes it, and returns the answer's id.
+// Reply sends a text that quotes a message, to the same chat. It returns the new message's id.
 func (p *Phone) Reply(ctx context.Context, to Message, text string) (id string, err error) {
 	return p.SendMessage(ctx, p.chat(to).String(), &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
 		Text: proto.String(text), ContextInfo: &waE2E.ContextInfo{
@@ -178,7 +179,7 @@ func (p *Phone) Reply(ctx context.Context, to Message, text string) (id string, 
 	}})
 }
 
-// SendMessage sends any message to a number or, with a whole address, to a group, and returns its id.
+// SendMessage sends any message to a number, or to a group if to is a whole address. It returns the message's id.
 func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Message) (id string, err error) {
 	address := types.NewJID(digits(to), types.DefaultUserServer)
 	if parsed, err := types.ParseJID(to); err == nil && parsed.User != "" {
@@ -194,7 +195,7 @@ func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Messa
 	return sent.ID, nil
 }
 
-// Download fetches and decrypts a message's media.
+// Download fetches and decrypts the media of a message.
 func (p *Phone) Download(ctx context.Context, m Message) ([]byte, error) {
 	media := downloadable(m.raw)
 	if media == nil {
@@ -207,7 +208,7 @@ func (p *Phone) Download(ctx context.Context, m Message) ([]byte, error) {
 	return content, nil
 }
 
-// downloadable is the part of a message that has media; nil if none has.
+// downloadable returns the part of a message that has media, or nil if the message has none.
 func downloadable(m *waE2E.Message) whatsmeow.DownloadableMessage {
 	switch {
 	case m.GetImageMessage() != nil:
@@ -222,12 +223,12 @@ func downloadable(m *waE2E.Message) whatsmeow.DownloadableMessage {
 	return nil
 }
 
-// MarkRead tells the sender that its messages, all of one chat and sender, were read.
+// MarkRead sends a read receipt. All messages must have the same chat and the same sender.
 func (p *Phone) MarkRead(ctx context.Context, messages ...Message) error {
 	return p.mark(ctx, types.ReceiptTypeRead, messages)
 }
 
-// MarkPlayed tells the sender that its voice messages were played.
+// MarkPlayed sends a receipt that voice messages were played.
 func (p *Phone) MarkPlayed(ctx context.Context, messages ...Message) error {
 	return p.mark(ctx, types.ReceiptTypePlayed, messages)
 }
@@ -246,7 +247,7 @@ func (p *Phone) mark(ctx context.Context, kind types.ReceiptType, messages []Mes
 	return nil
 }
 
-// chat is the address under which the phone has a message's chat.
+// chat returns the address under which the phone knows a message's chat.
 func (p *Phone) chat(m Message) types.JID {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
@@ -259,7 +260,7 @@ func (p *Phone) chat(m Message) types.JID {
 	return types.NewJID(m.Chat, types.DefaultUserServer)
 }
 
-// sender is the address under which the phone has a message's sender.
+// sender returns the address under which the phone knows a message's sender.
 func (p *Phone) sender(m Message) types.JID {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
@@ -273,13 +274,14 @@ func (p *Phone) sender(m Message) types.JID {
 	return types.NewJID(m.From, types.DefaultUserServer)
 }
 
-// Messages lists what the phone has shown so far: what others sent, and what its owner wrote on other devices.
+// Messages lists all messages that the phone has shown: those from others, and those that its owner wrote on other
+// devices.
 func (p *Phone) Messages() []Message {
 	return slices.DeleteFunc(p.n.ledger.All(), func(m Message) bool { return m.Phone != p.number })
 }
 
-// Await returns the first message on the phone for which match is true, and waits for it if need be. A nil match takes
-// any message. Await fails the test after WaitMost.
+// Await waits for a message on the phone for which match returns true, and returns the first one. If match is nil, any
+// message matches. Await fails the test after WaitMost.
 func (p *Phone) Await(t TB, match func(Message) bool) Message {
 	t.Helper()
 	ctx, cancel := patient()
@@ -298,7 +300,7 @@ func (p *Phone) Await(t TB, match func(Message) bool) Message {
 	return found
 }
 
-// AwaitReceipt returns when the phone has a receipt of a kind for a message it sent.
+// AwaitReceipt waits until the phone got a receipt of this kind for one of its messages.
 func (p *Phone) AwaitReceipt(t TB, id, kind string) Receipt {
 	t.Helper()
 	ctx, cancel := patient()
@@ -317,7 +319,7 @@ func (p *Phone) AwaitReceipt(t TB, id, kind string) Receipt {
 	return found
 }
 
-// Undecryptable counts the messages the phone could not decrypt, and asked for again.
+// Undecryptable returns how many messages the phone could not decrypt. It requested them again.
 func (p *Phone) Undecryptable() int {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. Tests of built
+// Proxy is an HTTPS proxy, with a certificate authority of its own. Its tunnels lead to the network. Tests of built
 // programs use it.
 type Proxy struct {
 	URL      string // the proxy's address
@@ -32,11 +32,10 @@ type Proxy struct {
 	n       *Network
 	config  *tls.Config
 	arrived chan net.Conn
-	tunnels map[string]int // how many, by host; guarded by n.mu
+	tunnels map[string]int // number of tunnels, by host; guarded by n.mu
 }
 
-// Proxy starts a proxy that ends with the network. A tunnel to a host the network does not play is refused, and counts
-// as not understood.
+// Proxy starts a proxy that ends with the network. A tunnel to an unknown host is refused and fails the test.
 func (n *Network) Proxy() *Proxy {
 	n.t.Helper()
 	p := &Proxy{n: n, CertFile: filepath.Join(n.t.TempDir(), "authority.pem"), arrived: make(chan net.Conn), tunnels: map[string]int{}}
@@ -55,8 +54,8 @@ func (n *Network) Proxy() *Proxy {
 	return p
 }
 
-// Env are the environment variables that send a program's HTTPS through the proxy and make it trust the network. They
-// also override the settings of a proxy that the test itself uses.
+// Env returns environment variables for a program. They send the program's HTTPS through the proxy, and make the
+// program trust the network. They also replace proxy settings from the test's own environment.
 func (p *Proxy) Env() []string {
 	return []string{
 		"HTTPS_PROXY=" + p.URL, "https_proxy=" + p.URL, "HTTP_PROXY=", "http_proxy=", "NO_PROXY=", "no_proxy=",
@@ -64,14 +63,14 @@ func (p *Proxy) Env() []string {
 	}
 }
 
-// Tunnels counts the tunnels so far by host, refused ones too.
+// Tunnels returns the number of tunnels so far, by host, including refused ones.
 func (p *Proxy) Tunnels() map[string]int {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	return maps.Clone(p.tunnels)
 }
 
-// connect opens a tunnel and ends its TLS.
+// connect opens a tunnel and decrypts its TLS.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	host, port, err := net.SplitHostPort(r.Host)
 	known := r.Method == http.MethodConnect && err == nil && port == "443" && slices.Contains([]string{Host, MediaHost}, host)
@@ -106,7 +105,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tunnelEnds is the listener whose connections are tunnels.
+// tunnelEnds is a listener. Its connections are the decrypted tunnels.
 type tunnelEnds struct{ p *Proxy }
 
 func (t *tunnelEnds) Accept() (net.Conn, error) {

@@ -19,10 +19,10 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// asProgram names the environment variable that makes this test program act as the program under test.
+// asProgram names an environment variable. If it is set, this test binary acts as the program under test.
 const asProgram = "WHATSAPPTEST_SENDS_TO"
 
-// TestProgram runs this very program again, patched and behind the proxy, with no other knowledge of the network.
+// TestProgram runs a patched copy of this test binary behind the proxy. The copy knows nothing else about the network.
 func TestProgram(t *testing.T) {
 	if to := os.Getenv(asProgram); to != "" {
 		program(t, to)
@@ -73,7 +73,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// program links itself and sends a picture. It writes the code to its file descriptor 3.
+// program links itself and sends a picture. It writes the pairing code to file descriptor 3.
 func program(t *testing.T, to string) {
 	whatsapptest.TrustShipped()
 	container, err := sqlstore.New(t.Context(), "sqlite", "file:"+filepath.Join(t.TempDir(), "p.db")+"?_pragma=foreign_keys(1)&_pragma=synchronous(0)", nil)
@@ -94,7 +94,7 @@ func program(t *testing.T, to string) {
 	c.sendImage(number(to), picture)
 }
 
-// TestUnknownHosts shows that a tunnel to any other host is refused, and noticed.
+// TestUnknownHosts shows that a tunnel to an unknown host is refused and counted.
 func TestUnknownHosts(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// queryKind is an info query the server answers.
+// queryKind is a kind of info query that the server answers.
 type queryKind struct {
-	shape           // shape of the only child; with an empty tag there is no child
+	shape           // shape of the only child; an empty tag means no child
 	group, kind, to string
-	whole           *shape // shape of the whole query, where it has more than one child
-	guest           bool   // a client may ask before login, too
+	whole           *shape // shape of the whole query; set if the query has more than one child
+	guest           bool   // a client may send the query before login, too
 	target          bool   // the query has the attribute "target"
 	answer          func(*connection, stanza)
 }
 
-// Query is an info query that a client asked.
+// Query is an info query that a client sent.
 type Query struct {
 	From  string   // number; "" if the client is not linked
 	Group string   // the query's namespace: usync, encrypt, w:g2…
 	Tag   string   // the tag of its first child
-	About []string // only in a usync query: the numbers or LIDs that were asked about
+	About []string // only in a usync query: the numbers or LIDs in it
 	At    time.Time
 }
 
-// Queries lists the queries so far in one namespace of the protocol, such as usync. "" lists all.
+// Queries lists the queries so far with one namespace of the protocol, such as usync. "" lists all queries.
 func (n *Network) Queries(group string) []Query {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(n.asked), func(q Query) bool { return group != "" && q.Group != group })
 }
 
-// note keeps a query for the test. The caller holds n.mu.
+// note records a query for the test. The caller holds n.mu.
 func (c *connection) note(s stanza, first string) {
 	q := Query{Group: text(s, "xmlns"), Tag: first, At: time.Now()}
 	if c.device != nil {
@@ -51,7 +51,7 @@ func (c *connection) note(s stanza, first string) {
 	c.n.asked = append(c.n.asked, q)
 }
 
-// query answers an info query, or takes the answer to one of the server's. The caller holds n.mu.
+// query answers an info query, or handles the client's answer to a query of the server. The caller holds n.mu.
 func (c *connection) query(s stanza) {
 	if kind := text(s, "type"); kind == "result" || kind == "error" {
 		c.answered(s)
@@ -82,7 +82,7 @@ func (c *connection) query(s stanza) {
 	c.refuse(s, 501, "feature-not-implemented")
 }
 
-// fault says what is wrong with a query of this kind; "" if it is right.
+// fault returns what is wrong with a query of this kind, or "" if nothing is.
 func (k queryKind) fault(c *connection, s stanza) string {
 	attributes := "id xmlns type to:jid"
 	if k.to == "anywhere" {
@@ -110,7 +110,7 @@ func (k queryKind) fault(c *connection, s stanza) string {
 	return ""
 }
 
-// suffer makes a query fail as the test asked. The caller holds n.mu.
+// suffer applies a fault to a query. The caller holds n.mu.
 func (c *connection) suffer(f *queryFault, s stanza, known queryKind) {
 	switch {
 	case f.Code != 0:
@@ -128,7 +128,7 @@ func (c *connection) suffer(f *queryFault, s stanza, known queryKind) {
 	}
 }
 
-// answerLate answers a query that a fault held, if its connection is still there.
+// answerLate answers a query that a fault delayed, if its connection is still open.
 func (c *connection) answerLate(s stanza, known queryKind) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -138,7 +138,7 @@ func (c *connection) answerLate(s stanza, known queryKind) {
 	}
 }
 
-// result answers a query with children.
+// result sends the result of a query.
 func (c *connection) result(s stanza, children ...stanza) {
 	from := jid(s, "to")
 	if from.IsEmpty() {
@@ -147,7 +147,7 @@ func (c *connection) result(s stanza, children ...stanza) {
 	c.send(element("iq", attrs{"id": text(s, "id"), "type": "result", "from": from}, children...))
 }
 
-// refuse answers a query with an error.
+// refuse sends an error as the answer to a query.
 func (c *connection) refuse(s stanza, code int, words string) {
 	from := jid(s, "to")
 	if from.IsEmpty() {
@@ -159,7 +159,7 @@ func (c *connection) refuse(s stanza, code int, words string) {
 
 var queries []queryKind
 
-// init fills the table, because its handlers refer to the table.
+// init fills the table. A variable's initial value cannot, because the handlers refer to the table.
 func init() {
 	queries = slices.Concat(pairQueries(), keyQueries(), directoryQueries(), groupQueries(), []queryKind{
 		{group: "w:p", kind: "get", guest: true, answer: func(c *connection, s stanza) { c.result(s) }},

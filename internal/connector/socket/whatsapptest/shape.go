@@ -15,7 +15,7 @@ type shape struct {
 	tag      string
 	attrs    []attrShape
 	children []childShape
-	content  bool // bytes are its content
+	content  bool // the element contains bytes
 }
 
 type attrShape struct {
@@ -27,10 +27,10 @@ type attrShape struct {
 
 type childShape struct {
 	shape
-	least, most int // most 0: no limit
+	least, most int // most 0: no upper limit
 }
 
-// sh reads attributes written as "id type=set|get to:jid edit?" and adds children.
+// sh returns a shape with children. Attributes are written as "id type=set|get to:jid edit?".
 func sh(tag, attributes string, children ...childShape) shape {
 	s := shape{tag: tag, children: children}
 	for word := range strings.FieldsSeq(attributes) {
@@ -46,7 +46,7 @@ func sh(tag, attributes string, children ...childShape) shape {
 	return s
 }
 
-// raw is an element with bytes.
+// raw returns the shape of an element that contains bytes.
 func raw(tag, attributes string) shape {
 	s := sh(tag, attributes)
 	s.content = true
@@ -58,7 +58,7 @@ func maybe(s shape) childShape { return childShape{shape: s, most: 1} }
 func many(s shape) childShape  { return childShape{shape: s} }
 func some(s shape) childShape  { return childShape{shape: s, least: 1} }
 
-// check returns what is wrong with a stanza; "" if it is right.
+// check returns what is wrong with a stanza, or "" if nothing is.
 func (sh shape) check(s stanza) string {
 	if s.Tag != sh.tag {
 		return fmt.Sprintf("<%s> is not <%s>", s.Tag, sh.tag)

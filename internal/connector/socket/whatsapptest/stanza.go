@@ -16,7 +16,7 @@ type (
 	attrs  = waBinary.Attrs
 )
 
-// element builds a stanza with children.
+// element returns a stanza with children.
 func element(tag string, attributes attrs, children ...stanza) stanza {
 	s := stanza{Tag: tag, Attrs: attributes}
 	if len(children) > 0 {
@@ -25,15 +25,15 @@ func element(tag string, attributes attrs, children ...stanza) stanza {
 	return s
 }
 
-// data builds a stanza with bytes.
+// data returns a stanza that contains bytes.
 func data(tag string, attributes attrs, content []byte) stanza {
 	return stanza{Tag: tag, Attrs: attributes, Content: content}
 }
 
-// childrenOf are a stanza's children; none if it has bytes.
+// childrenOf returns a stanza's children. It returns none if the stanza contains bytes.
 func childrenOf(s stanza) []stanza { return s.GetChildren() }
 
-// child finds the first child with a tag; a stanza with an empty tag if there is none.
+// child returns the first child with a tag, or a stanza with an empty tag if there is none.
 func child(s stanza, tag string) stanza {
 	for _, c := range childrenOf(s) {
 		if c.Tag == tag {
@@ -43,7 +43,7 @@ func child(s stanza, tag string) stanza {
 	return stanza{}
 }
 
-// bytesOf is a stanza's content, which the codec may also give as text.
+// bytesOf returns a stanza's content as bytes. The codec may give it as text.
 func bytesOf(s stanza) []byte {
 	switch content := s.Content.(type) {
 	case []byte:
@@ -54,7 +54,7 @@ func bytesOf(s stanza) []byte {
 	return nil
 }
 
-// text is an attribute as it would be printed; "" if it is missing.
+// text returns an attribute as text, or "" if it is missing.
 func text(s stanza, name string) string {
 	switch value := s.Attrs[name].(type) {
 	case nil:
@@ -68,7 +68,7 @@ func text(s stanza, name string) string {
 	}
 }
 
-// jid is an address attribute; empty if it is missing or not one.
+// jid returns an address attribute. The address is empty if the attribute is missing or has another type.
 func jid(s stanza, name string) types.JID {
 	address, _ := s.Attrs[name].(types.JID)
 	return address
@@ -82,7 +82,7 @@ func number(s stanza, name string) int {
 	return n
 }
 
-// The function with copies a stanza and sets attributes of the copy; nil takes one away.
+// The function with copies a stanza and changes attributes of the copy. The value nil removes an attribute.
 func with(s stanza, changes attrs) stanza {
 	changed := make(attrs, len(s.Attrs)+len(changes))
 	for name, value := range s.Attrs {

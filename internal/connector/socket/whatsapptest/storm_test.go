@@ -10,15 +10,15 @@ import (
 )
 
 // TestStorm: a phone writes to others and to a group while all connections break again and again. Every acknowledged
-// message is shown. Only one phone writes, because the library loses messages of two clients that write to each other at
-// the same time. The test does not run under the race detector, which finds the library's own races where connections
+// message is shown. Only one phone writes, because the library loses messages if two clients write to each other at the
+// same time. The test does not run under the race detector, because the library itself has races when connections
 // break.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	phones := []*whatsapptest.Phone{net.Phone("393330000001"), net.Phone("393330000002"), net.Phone("393330000003")}
 	group := net.Group("Tutti", phones[0].Account, phones[1].Account, phones[2].Account)
-	sent := map[string][]*whatsapptest.Phone{} // the phones that must show a message
+	sent := map[string][]*whatsapptest.Phone{} // the phones that must show each message, by its id
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

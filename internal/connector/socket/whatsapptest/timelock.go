@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Timelock keeps an account from writing to cold contacts. The server refuses a message with 463 if its recipient never
-// wrote to the account and never got a message from it.
+// Timelock forbids an account to write to cold contacts. The server refuses a message with error 463 if the recipient
+// never wrote to the account and never got a message from it.
 type Timelock struct {
-	Until time.Time // when it ends; the past ends it now
-	Quiet bool      // the account is not told
+	Until time.Time // when the time-lock ends; a past time ends it at once
+	Quiet bool      // the account gets no report of the time-lock
 }
 
-// Timelock puts the account under a time-lock, or ends one, and tells its devices unless it is quiet.
+// Timelock starts or ends a time-lock of the account. It reports this to the account's devices, unless lock is quiet.
 func (a *Account) Timelock(lock Timelock) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()

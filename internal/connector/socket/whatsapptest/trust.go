@@ -17,11 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// root signs the certificates of every Network of this process. whatsmeow keeps its root in one variable for all
-// clients, so it is replaced once, before any test runs.
+// root signs the certificates of every Network of this process. whatsmeow has its root in one variable for all clients.
+// So the variable is set once, before any test runs.
 var root = installRoot()
 
-// shipped is the root key of the library, which a built program contains.
+// shipped is the library's own root key, which is in every built program.
 var shipped [32]byte
 
 func installRoot() *keys.KeyPair {
@@ -31,8 +31,8 @@ func installRoot() *keys.KeyPair {
 	return pair
 }
 
-// PatchRoot copies a built program and puts this process's root key into the copy. The copy trusts the networks of this
-// process and no others. It fails unless the program contains the library's root exactly once.
+// PatchRoot copies a built program and replaces the root key in the copy by this process's root key. The copy trusts
+// only the networks of this process. PatchRoot fails unless the program contains the library's root key exactly once.
 func PatchRoot(program, patched string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -42,7 +42,7 @@ func PatchRoot(program, patched string) error {
 		return fmt.Errorf("the root key occurs %d times in %s, want once", n, program)
 	}
 	content = bytes.Replace(content, shipped[:], root.Pub[:], 1)
-	syscall.ForkLock.RLock() // a process started meanwhile would keep the file open, and the copy could not be run
+	syscall.ForkLock.RLock() // a process that starts meanwhile would inherit the open file, and then the copy cannot run
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(patched, content, 0o700); err != nil {
 		return fmt.Errorf("write the patched program: %w", err)
@@ -50,7 +50,7 @@ func PatchRoot(program, patched string) error {
 	return nil
 }
 
-// certificates is what a network shows in each handshake, with the key that they prove.
+// certificates are what a network presents in each handshake, with the key that they certify.
 type certificates struct {
 	static *keys.KeyPair
 	chain  []byte
