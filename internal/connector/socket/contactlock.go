@@ -18,8 +18,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The library reads an encryption state, changes it and writes it back. Several goroutines may do so at the same time:
-// one decrypts, one encrypts a message, and one encrypts a message again for a device that requests it. If two
+// The library reads an encryption state, changes it and writes it back. Several goroutines may do so at the same time.
+// One decrypts, one encrypts a message, and one encrypts a message again for a device that requests it. If two
 // goroutines change the same state, the later write overwrites the earlier change. Then the next message has a message
 // number that was used before. The recipient treats this message as a repeat: it acknowledges the message and never
 // shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is
