@@ -43,7 +43,7 @@ type pacedKey struct {
 	id   puntuale.KeyID
 }
 
-// api is the state that operations share while they are registered.
+// api contains the data that all operations of the API share.
 type api struct {
 	huma.API
 	control     *control.Control

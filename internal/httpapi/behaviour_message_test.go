@@ -429,7 +429,7 @@ func behaviourStoppedInFlight(t *testing.T, s *service) {
 		if d.Stato != "CANCELLED" || d.Risposta != "Annullato" || d.Left != nil || *d.Detail != "occupato" {
 			t.Errorf("%s: back for a retry it is %+v", c.path, d)
 		}
-		// If the network took the message, it was sent.
+		// If the network accepts the message, it counts as sent, although it was cancelled during the attempt.
 		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 		item, _ = s.begin(a, run.ID[0], "+393331234567")
 		s.must(nil, "POST", c.path, a.Key, strings.ReplaceAll(c.body, "%s", run.ID[0]))

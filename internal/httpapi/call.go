@@ -28,7 +28,7 @@ import (
 type call struct {
 	client  *control.Client  // set if the key is a client's
 	partner *account.Partner // set if the key is a partner's
-	key     string           // the caller's key; an answer with a secret is encrypted with it
+	key     string           // the caller's key; it seals a stored answer that contains a secret
 	device  *control.Device  // set if the key is a device's token
 	scope   string           // method and path, which an idempotency key belongs to
 	body    []byte           // without byte order mark; nil: the request had no body
@@ -52,8 +52,8 @@ func (c *call) object() (*object, error) { return readObject(c.body, httpkit.Max
 // list reads the body as object does, but allows listValues values, because the body may contain a list of recipients.
 func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
-// unhurried prepares a call that reads or writes very much data. The call returns its seat, and the context has a
-// deadline that never passes.
+// unhurried prepares a call that reads or writes very much data. It returns the call's seat to the gate. The context
+// that it returns has an admission deadline that never passes.
 func (c *call) unhurried(ctx context.Context) context.Context {
 	c.pass.LeaveSeat()
 	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))

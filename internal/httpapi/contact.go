@@ -285,7 +285,7 @@ func contactPage(ctx context.Context, c *control.Client, q control.ContactQuery,
 	return c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: unknown})
 }
 
-// contactCells returns a contact as a row of a table. An import accepts the row.
+// contactCells returns a contact as a row of a table, in the form that an import accepts.
 func contactCells(c puntuale.Contact, fields []string) []string {
 	cells := []string{inert(c.Phone), inert(c.Name), c.Language, inert(c.Source), inert(strings.Join(c.Tags, ","))}
 	for _, name := range fields {

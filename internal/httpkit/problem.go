@@ -127,7 +127,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
 
-// GetStatus, GetHeaders and ContentType are the methods that huma needs of an error that a handler returns.
+// GetStatus, GetHeaders and ContentType are the methods that huma calls on an error that a handler returns.
 func (p *Problem) GetStatus() int            { return p.Status }
 func (p *Problem) GetHeaders() http.Header   { return p.header }
 func (p *Problem) ContentType(string) string { return ProblemType }

@@ -37,7 +37,7 @@ func (w *world) firstNumber() puntuale.SessionID {
 	return all[0].ID
 }
 
-// noticed stores several problems of a client at once.
+// noticed stores facts about several problems of the client.
 func (w *world) noticed() {
 	w.t.Helper()
 	w.happened(outbox.Fact{Type: puntuale.EventSessionUnlinked, Subject: int64(w.firstNumber())})

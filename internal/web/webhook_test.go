@@ -239,7 +239,7 @@ func TestDeliveries(t *testing.T) {
 	w.must(err)
 	id := all[0].ID
 	one := w.pages + "/webhooks/" + id.String()
-	_, _, err = o.Rotate(context.Background(), id.String()) // a known secret
+	_, _, err = o.Rotate(context.Background(), id.String())
 	w.must(err)
 	w.clock.Advance(25 * time.Hour)
 	next, _, err := o.Rotate(context.Background(), id.String())

@@ -27,9 +27,9 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads a body of at most maxBytes. It counts the bytes in a as they arrive, so that an announced length alone
-// uses no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large; unreadable
-// if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
+// ReadBody reads a body of at most maxBytes. The grant a counts the bytes as they arrive, so that an announced length
+// alone uses no memory. If the announced length is too large, ReadBody refuses the body unread. Codes: too_large;
+// unreadable if the body ends early; overloaded and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, maxBytes int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, maxBytes); err != nil {
 		return nil, err

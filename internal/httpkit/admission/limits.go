@@ -1,7 +1,7 @@
 package admission
 
-// Limits are the limits that the API, the dashboards and the webhooks of a server share. They bound the calls that are
-// worked on, the memory of these calls, and the calls of unknown callers. The zero Limits refuse nothing.
+// Limits contains the limits that a server's API, dashboards and webhooks share. They bound the calls that are worked
+// on, the memory of these calls, and the calls of unknown callers. The zero Limits refuse nothing.
 type Limits struct {
 	Gate           *Gate
 	Budget         *MemoryBudget

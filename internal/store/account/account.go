@@ -15,7 +15,7 @@ import (
 
 const faultPartnerSlugTaken puntuale.ReasonCode = "partner.slug_taken"
 
-// CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
+// CreatePartner creates a partner with its login and its key. Codes: conflict (another partner has the slug).
 func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
 	var id int64
 	err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) (err error) {
@@ -39,7 +39,7 @@ func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l punt
 	return puntuale.PartnerID(id), err
 }
 
-// insertLogin inserts the first user, an owner, of a partner or of a client.
+// insertLogin inserts the first user of a partner or of a client. This user has the role owner.
 func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
@@ -51,8 +51,7 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
-		// All transactions that raise several counters raise them in the order of the counters' names, to prevent
-		// deadlocks.
+		// To prevent deadlocks, each transaction that uses several counters uses them in the order of their names.
 		id, err := engine.NextNumber(ctx, a, "client")
 		if err != nil {
 			return nil, err
@@ -132,7 +131,7 @@ func optional(n *int64) sql.NullInt64 {
 	return sql.NullInt64{Int64: *n, Valid: true}
 }
 
-// dayNumber returns a day in the form of the database: YYYYMMDD, or 0 for none.
+// dayNumber returns the stored form of a day: YYYYMMDD, or 0 for the zero date.
 func dayNumber(d puntuale.Date) int {
 	if d.IsZero() {
 		return 0
@@ -140,7 +139,7 @@ func dayNumber(d puntuale.Date) int {
 	return d.Int()
 }
 
-// date scans a day that is stored as YYYYMMDD, or as 0 for none.
+// date scans a column that contains a day as YYYYMMDD, or 0 for none.
 type date struct{ into *puntuale.Date }
 
 func (d date) Scan(value any) error {

@@ -12,7 +12,7 @@ import (
 
 func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if e.Client != 0 { // also accepts a client that was just deleted
+		if e.Client != 0 { // entries of a client that was just deleted are allowed, too
 			var n int64
 			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
 			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
@@ -53,7 +53,7 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 
 func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
-		// Update a row even if the user does not exist. So the time of the answer does not show whether the user
+		// Update a row even if the user does not exist. Otherwise the time of the answer would show whether the user
 		// exists.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {
 			return fmt.Errorf("note a failed attempt: %w", err)
@@ -67,8 +67,8 @@ func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Si
 	})
 }
 
-// noteFailure counts a failure in an existing entry, or adds an entry. Servers that do this at the same moment may
-// add a few more entries than [puntuale.MaxFailures].
+// noteFailure adds 1 to an existing entry, or writes an entry. If several servers do this at the same time, there may
+// be a few more entries than [puntuale.MaxFailures].
 func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, now time.Time) error {
 	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))
 	if counted, err := countFailure(ctx, a, f, hour); counted || err != nil {
@@ -89,8 +89,8 @@ func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure
 	return err
 }
 
-// countFailure raises the count of the latest entry for the same failure. It reports whether there is such an entry.
-// Entries before the moment since do not count.
+// countFailure adds 1 to the latest entry for the same failure. It reports whether there is such an entry that is later
+// than the time since.
 func countFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, since int64) (bool, error) {
 	n, err := a.Exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
  where login_id = $1 and action = 'signin_failed' and at > $2 and target = $3 and address = $4)`, f.User.ID, since, f.What, f.Address)

@@ -31,7 +31,7 @@ func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntua
 		b.Logo = []byte{}
 	}
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if err := p.lockUsers(ctx, a, 0); err != nil { // the lock prevents another transaction from setting the brand meanwhile
+		if err := p.lockUsers(ctx, a, 0); err != nil { // no other transaction can set the brand until this one commits
 			return err
 		}
 		var h puntuale.Host
@@ -77,7 +77,7 @@ func (p Partner) WithdrawHost(ctx context.Context) error {
 	})
 }
 
-// Hosts returns the partners that ask for a host name, sorted by name and partner, without logos.
+// Hosts returns the partners that have requested a host name, sorted by name and partner, without logos.
 func (s *Accounts) Hosts(ctx context.Context) ([]puntuale.Host, error) {
 	all, err := engine.QueryAll(ctx, s.CallReads, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
 		nil, func(rows engine.Row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })

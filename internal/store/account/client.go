@@ -24,13 +24,13 @@ func (p Partner) ClientIn(ctx context.Context, a engine.Querier, id puntuale.Cli
 	return c, found, err
 }
 
-// ClientOf reads a client of any partner.
+// ClientOf reads a client, whichever partner it belongs to.
 func (s *Accounts) ClientOf(ctx context.Context, id puntuale.ClientID) (c puntuale.Client, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+ClientColumns+` from client c where c.id = $1 and c.deleted_at = 0`, []any{id}, ClientFields(&c)...)
 	return c, engine.FoundOr(found, err, puntuale.NoClient)
 }
 
-// lockedClient locks the client's row and then reads the client. So the values stay the same until this transaction
+// lockedClient locks the client's row and then reads the client. So the client cannot change until this transaction
 // commits.
 func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.LockClient(ctx, a, id); err != nil {
@@ -112,7 +112,7 @@ const (
 	faultTooLarge               puntuale.ReasonCode = "fault.too_large"
 )
 
-// patched returns the client after the patch.
+// patched returns the client with the changes of the patch.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
 	p.Cap.Apply(&c.Cap)
 	p.Credits.Apply(&c.Credits)
@@ -154,8 +154,8 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	return c, nil
 }
 
-// storeClient writes a client whose row is locked. If credits become unlimited, the ledger ends with the balance 0.
-// If they become limited, it starts from 0.
+// storeClient writes a client whose row is locked. If credits become unlimited, the balance in the credit ledger
+// becomes 0. If they become limited, the ledger starts from 0.
 func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, now time.Time) error {
 	if c.Features == nil {
 		c.Features = []string{}
@@ -180,8 +180,8 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 	return queue.Enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
 }
 
-// creditsOf returns the client's balance in the ledger. Unlimited credits count as 0, because the ledger does not
-// have them.
+// creditsOf returns the client's balance in the credit ledger. For unlimited credits the balance is 0, because the
+// ledger does not contain them.
 func creditsOf(c puntuale.Client) int64 {
 	if c.Credits == nil {
 		return 0
@@ -189,8 +189,8 @@ func creditsOf(c puntuale.Client) int64 {
 	return *c.Credits
 }
 
-// Changed raises the client revision, because data changed that starts are planned from. A transaction calls it last,
-// because the client's row is the last one in the order of locks.
+// Changed raises the client revision, because data changed on which the planning of starts depends. Call it last in a
+// transaction, because the client's row is last in the order of locks.
 func Changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)

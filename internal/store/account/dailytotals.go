@@ -14,25 +14,25 @@ import (
 )
 
 // A background task counts outcomes by day. A page adds the outcomes that came after the last count. A corrected
-// outcome counts twice: at its first moment and at the moment of the correction. This is rare, because it needs a
-// receipt that comes after its message was given up.
+// outcome counts twice: at the time of the first outcome and at the time of the correction. This is rare, because it
+// happens only if a receipt arrives after its message was given up.
 
-// tallyLag is how old an outcome must be to be counted. By then, all rows with this moment are committed.
+// tallyLag is how old an outcome must be before it is counted. By then, all rows with the same timestamp are committed.
 const tallyLag = time.Minute
 
-// Quarter is a quarter of an hour, in microseconds. In every time zone, days begin at multiples of a quarter of an
+// Quarter is a quarter of an hour, in microseconds. In every time zone, a day begins at a multiple of a quarter of an
 // hour.
 const Quarter = int64(15 * time.Minute / time.Microsecond)
 
 // tallyRounds is the largest number of days that one call counts for one client.
 const tallyRounds = 60
 
-// uncountedClient is a client with outcomes that are not counted yet.
+// uncountedClient is a client that has outcomes that are not counted yet.
 type uncountedClient struct {
 	id    puntuale.ClientID
 	zone  string
-	mark  int64 // outcomes before this moment were counted
-	first int64 // moment of the first outcome that was not counted
+	mark  int64 // all outcomes before this time were counted (µs)
+	first int64 // done_at of the first outcome that was not counted (µs)
 }
 
 const findUntallied = `
@@ -42,8 +42,8 @@ select x.id, x.zone, x.mark, x.first from (
  from client c left join total_mark t on t.client_id = c.id) x
 where x.first is not null order by x.id`
 
-// Tally counts the outcomes of all clients by day. One call does a bounded amount of work. Any number of nodes may
-// call it at once.
+// Tally counts the outcomes of all clients by day. The work of one call is limited. Several nodes may call it at the
+// same time.
 func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-tallyLag))
 	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{before}, func(rows engine.Row, u *uncountedClient) error {
@@ -86,7 +86,7 @@ func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, before in
 	return nil
 }
 
-// countDone counts a client's outcomes from the moment from (inclusive) to the moment to (exclusive).
+// countDone counts a client's outcomes from the time from (inclusive) to the time to (exclusive), both in microseconds.
 func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
 	return a.Query(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
 		[]any{id, from, to}, func(rows engine.Row) error {
@@ -101,7 +101,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 		})
 }
 
-// addTotal adds the counts of a day, unless another node has already added them.
+// addTotal adds the counts to the total of a day, unless another node has already added them.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
@@ -119,12 +119,12 @@ func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, d
 func zoneOf(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return time.UTC // cannot happen: the zone was checked when it was set
+		return time.UTC // cannot happen, because the zone was checked when it was set
 	}
 	return zone
 }
 
-// zonesOf loads each zone only once, because loading a zone reads a file.
+// zonesOf returns each client's time zone. It loads each zone only once, because loading a zone reads a file.
 func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	loaded, zones := map[string]*time.Location{}, make(map[puntuale.ClientID]*time.Location, len(clients))
 	for _, c := range clients {
@@ -136,7 +136,7 @@ func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	return zones
 }
 
-// dayTotals adds up the totals of each day.
+// dayTotals contains the totals of each day of a period.
 type dayTotals struct {
 	from, to puntuale.Date
 	days     map[puntuale.Date]*puntuale.DayTotal
@@ -144,7 +144,7 @@ type dayTotals struct {
 
 func (t dayTotals) at(d puntuale.Date) *puntuale.DayTotal {
 	if d.Int() < t.from.Int() || d.Int() > t.to.Int() {
-		return &puntuale.DayTotal{} // not used, because the day is outside the page's period
+		return &puntuale.DayTotal{} // the day is outside the period, so this total is dropped
 	}
 	if t.days[d] == nil {
 		t.days[d] = &puntuale.DayTotal{Day: d}
@@ -184,7 +184,7 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	return all, nil
 }
 
-// ofDays returns columns with each client's id and its bound.
+// ofDays returns two columns: each client's id, and the bound of the client.
 func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }
@@ -206,7 +206,7 @@ func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time,
 		})
 }
 
-// addSince adds the outcomes that came after the last count: those of today, and of earlier days if Tally is late.
+// addSince adds the outcomes after the last count: today's, and those of earlier days if Tally is late.
 func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
@@ -228,8 +228,8 @@ func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Ti
 		})
 }
 
-// addPending adds the messages that are to be sent by the last day. Overdue messages count for today. It reads only
-// the index of open messages, session by session.
+// addPending adds the messages that are due until the end of the period. Overdue messages are added to today. It reads
+// only the index of open messages, session by session.
 func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil

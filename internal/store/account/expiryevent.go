@@ -12,19 +12,20 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// tellsBefore is how many days before the last day of service clients are told of it.
+// tellsBefore lists how many days before their last day of service clients get an event about it.
 var tellsBefore = [...]int{14, 3, 0}
 
-// expiredStep follows the steps of tellsBefore, which count from 1.
+// expiredStep is the step after the end of service. The steps of tellsBefore have the numbers from 1.
 const expiredStep = len(tellsBefore) + 1
 
-// DueExpiries are the clients, called k, who must be told of their end. $1 is the moment, and an end before $2 is told no more.
+// DueExpiries finds the clients that must get an event about the end of their service. $1 is the present time. An end
+// before $2 causes no event any more.
 const DueExpiries = `
 select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 1296000000000 and k.deleted_at = 0 and ` + expiryStep + ` > ` + expiryTold + `
 order by k.id limit $3`
 
 const (
-	// The moments are 1, 4 and 15 days before the end of the last day.
+	// The limits are 1, 4 and 15 days before the end of the last day: tellsBefore plus one day.
 	expiryStep = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
 
 	expiryTold = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`
@@ -34,7 +35,7 @@ select k.id, k.expires_on, k.expires_at, ` + expiryTold + ` from $u(c bigint) jo
 where k.expires_at > 0 and k.deleted_at = 0 order by k.id for no key update of k`
 )
 
-// expiry is a client's end.
+// expiry is the end of a client's service.
 type expiry struct {
 	client   puntuale.ClientID
 	last     puntuale.Date
@@ -42,7 +43,7 @@ type expiry struct {
 	reported int
 }
 
-// step is the last step that is due; 0: none.
+// step returns the last step that is due, or 0 if none is.
 func (e *expiry) step(now time.Time) (step int) {
 	if !now.Before(e.at) {
 		return expiredStep
@@ -55,13 +56,14 @@ func (e *expiry) step(now time.Time) (step int) {
 	return step
 }
 
-// daysLeft is the number of days until the last day of service.
+// daysLeft returns the number of days until the last day of service.
 func (e *expiry) daysLeft(now time.Time) int {
 	return max(int((e.at.Sub(now)+oneDay-1)/oneDay)-1, 0)
 }
 
-// TellExpiries tells clients that their service ends, and that it ended. Any number of nodes may call it. After an outage it tells only the
-// last step. A new end begins anew.
+// TellExpiries writes events to clients before and after the end of their service. Several nodes may call it at the
+// same time. After an outage it writes only the event of the last step that is due. If the end changes, the steps begin
+// anew.
 func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
 	for {
 		due, err := engine.QueryAll(ctx, s.MaintenanceReads, DueExpiries, []any{engine.Micros(now), engine.Micros(now.Add(-puntuale.KeepEvents)), engine.Chunk},
@@ -96,7 +98,7 @@ func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID
 	for _, e := range all {
 		step := e.step(now)
 		if step <= e.reported {
-			continue // another node told it
+			continue // another node has written this event
 		}
 		e.reported = step
 		expiries = append(expiries, e)

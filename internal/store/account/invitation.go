@@ -15,7 +15,7 @@ func storeInvitation(ctx context.Context, a engine.Querier, partner puntuale.Par
 		return fmt.Errorf("store an invitation: %w", err)
 	}
 	if i.Mail == nil {
-		return dropMails(ctx, a, id, puntuale.MailInvitation) // a waiting e-mail has the link of the earlier invitation
+		return dropMails(ctx, a, id, puntuale.MailInvitation) // a waiting e-mail contains the link of the earlier invitation
 	}
 	m := *i.Mail
 	m.Partner, m.User, m.Kind = partner, id, puntuale.MailInvitation
@@ -60,7 +60,7 @@ func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (use
 	return user, engine.FoundOr(found, err, puntuale.NoInvitation)
 }
 
-// TakeInvitation takes the same locks as other changes of the user. Otherwise such a change could overwrite the new
+// TakeInvitation takes the same locks as other changes of the user. Otherwise another change could overwrite the new
 // password.
 func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {

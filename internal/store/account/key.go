@@ -36,7 +36,7 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
-// clientKey finds a client's key in one query, because most calls use such a key.
+// clientKey finds a client's key and the client with one query, because most calls use such a key.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
 	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
@@ -81,7 +81,8 @@ func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next pu
 	}), false)
 }
 
-// validOfClient is the same condition for the keys of one client; client 0 means the partner itself.
+// validOfClient is the condition of validKey for the keys of one owner, without the hash. Client 0 means the partner
+// itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
 func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
@@ -118,7 +119,7 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 	return id, err
 }
 
-// tellOfKey tells the owners that their side has a new key.
+// tellOfKey writes a notice to the owners of the dashboard: there is a new key.
 func (p Partner) tellOfKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.KeyID, k puntuale.Key) error {
 	return notice.Add(ctx, a, puntuale.Notice{Partner: p.id, Client: client, Kind: puntuale.NoticeKeyCreated, Subject: int64(id), At: k.Created})
 }
@@ -132,8 +133,8 @@ func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-// rotate replaces a key by a new one. The number of current keys stays the same. If the old key was already replaced
-// before, the number grows by one, and the quota must allow that. Keys in their grace period are counted separately,
+// rotate replaces a key by a new key. So the number of current keys stays the same. If the old key was already replaced
+// before, the number grows by one, and the quota must allow this. Keys in their grace period are counted separately,
 // with the same limit.
 func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
@@ -166,8 +167,8 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// checkKeyQuota refuses a new key if the condition which finds too many valid keys. The limit is the client's quota,
-// or [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
+// checkKeyQuota returns an error if too many valid keys fulfil condition. The limit is the client's quota, or
+// [puntuale.MaxPartnerKeys] for the partner itself. The caller has locked the owner's row.
 func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, condition string, args ...any) error {
 	var count int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+condition,
@@ -196,7 +197,7 @@ func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id pun
 	})
 }
 
-// LockClient locks the partner's client, so that nobody can delete the client before this transaction commits.
+// LockClient locks a client of the partner, so that nobody can delete the client before this transaction commits.
 func (p Partner) LockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)

@@ -10,7 +10,7 @@ import (
 )
 
 // mailsOfPartner is how many e-mails of one partner a claim takes at most. So a partner with many e-mails does not
-// delay others.
+// delay other partners' e-mails.
 const mailsOfPartner = 8
 
 const faultSigninTooManyResets puntuale.ReasonCode = "signin.too_many_resets"
@@ -47,7 +47,7 @@ func roomForReset(ctx context.Context, a engine.Querier, p puntuale.PartnerID) e
 	return nil
 }
 
-// queueMail stores an e-mail, and removes waiting e-mails of the same kind for the same user.
+// queueMail stores an e-mail, and deletes waiting e-mails of the same kind for the same user.
 func queueMail(ctx context.Context, a engine.Querier, m puntuale.Mail) error {
 	if m.User != 0 {
 		if err := dropMails(ctx, a, m.User, m.Kind); err != nil {
@@ -64,7 +64,7 @@ func queueMail(ctx context.Context, a engine.Querier, m puntuale.Mail) error {
 	return nil
 }
 
-// dropMails removes the user's e-mails of a kind from the queue. A running attempt continues.
+// dropMails deletes the user's e-mails of a kind from the queue. An attempt that is running continues.
 func dropMails(ctx context.Context, a engine.Querier, user puntuale.LoginID, kind puntuale.MailKind) error {
 	if _, err := a.Exec(ctx, `delete from mail where login_id = $1 and kind = $2`, user, int64(kind)); err != nil {
 		return fmt.Errorf("take e-mails out of the queue: %w", err)
@@ -72,8 +72,8 @@ func dropMails(ctx context.Context, a engine.Querier, user puntuale.LoginID, kin
 	return nil
 }
 
-// claimMails sets the next attempt to a moment after the end of this attempt. If two nodes claim the same rows, the
-// second waits for the first, and then finds that the rows are not due.
+// claimMails sets the time of the next attempt to a time after the end of this attempt. If two nodes claim the same
+// rows, the second waits for the first. Then the second finds that the rows are not due.
 const claimMails = `
 update mail set next_at = $2, attempts = attempts + 1 where next_at <= $1 and id in (
  select f.id from (

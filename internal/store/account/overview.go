@@ -20,7 +20,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 		return fmt.Sprintf("$%d", len(args))
 	}
 	where := `c.partner_id = $1 and c.deleted_at = 0`
-	if last > 0 { // clients are never deleted from the table, so the cursor's row still exists
+	if last > 0 { // rows of deleted clients stay in the table, so the cursor's row always exists
 		where += ` and (lower(c.name), c.id) > (select lower(x.name), x.id from client x where x.partner_id = $1 and x.id = ` + arg(last) + `)`
 	}
 	if text := strings.TrimSpace(f.Text); text != "" {
@@ -47,7 +47,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 	return all, next, nil
 }
 
-// likely escapes a text for LIKE, so that its special characters lose their meaning.
+// likely escapes a text for LIKE, so that its special characters have no effect.
 var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
 func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.ClientStatus, error) {

@@ -8,21 +8,21 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Accounts keeps partners, their clients and their users. It implements puntuale.SignInStores, and the methods of
+// Accounts stores partners, their clients and their users. It implements puntuale.SignInStores, and the methods of
 // puntuale.Operator about accounts.
 type Accounts struct{ *engine.DB }
 
 // NewAccounts returns Accounts that run their statements on db.
 func NewAccounts(db *engine.DB) *Accounts { return &Accounts{db} }
 
-// Partner is the handle of one partner. Every statement of its methods names the partner's id.
+// Partner gives access to one partner's data. Every statement of its methods contains the partner's id.
 type Partner struct {
 	s  *Accounts
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle of a partner. It reaches this partner's data and no other data. Partner does not ask the
-// database.
+// Partner gives access to this partner's data, and to no other data. It does not check in the database whether the
+// partner exists.
 func (s *Accounts) Partner(id puntuale.PartnerID) Partner { return Partner{s, id} }
 
 // write runs a transaction for the partner.
@@ -30,7 +30,7 @@ func (p Partner) write(ctx context.Context, do func(ctx context.Context, a engin
 	return p.s.Write(ctx, p.owner(), do)
 }
 
-// once runs a transaction for the partner, under the caller's idempotency key o. o may be nil.
+// once runs a transaction for the partner. o is the caller's idempotency key, or nil.
 func (p Partner) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return p.s.Once(ctx, p.owner(), o, do)
 }
@@ -40,10 +40,11 @@ func (p Partner) KeptAnswer(ctx context.Context, o puntuale.Idempotency) ([]byte
 	return answer, engine.PublicError(err)
 }
 
-// owner returns a negative number, so that a partner's idempotency keys are separate from those of clients.
+// owner returns the negative id of the partner, so that a partner's idempotency keys are separate from those of
+// clients.
 func (p Partner) owner() int64 { return -int64(p.id) }
 
-// PartnersByLogin returns the partners that have a login with this e-mail, oldest first. It ignores upper and lower case.
+// PartnersByLogin returns the partners that have a login with this e-mail, oldest first. It ignores case.
 func (s *Accounts) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
 	partners, err := engine.QueryAll(ctx, s.CallReads, `select p.id, p.name, p.slug, p.created_at from partner p
  where exists (select 1 from login l where l.partner_id = p.id and l.client_id = 0 and lower(l.email) = lower($1))

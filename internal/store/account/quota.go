@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse has statements that count what a client ($1) has of each kind. Keys are missing, because checkKeyQuota counts
-// them. Each count uses an index.
+// inUse contains, for each quota, a statement that counts what the client $1 has. Keys are missing here, because
+// checkKeyQuota counts them. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
 	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
@@ -17,7 +17,7 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// CheckQuota refuses a new thing if the client has as many as its quota allows. The caller has locked the client's
+// CheckQuota returns an error if the client has as many things as its quota allows. The caller has locked the client's
 // row until its transaction commits. A change of the quota takes the same lock.
 func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var count int64
@@ -27,7 +27,7 @@ func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID,
 	return limit(ctx, a, client, q, count)
 }
 
-// limit refuses a new thing if has, the present number, reaches the quota.
+// limit returns an error if count, the present number, has reached the quota.
 func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, count int64) error {
 	maximum := q.Default()
 	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &maximum); err != nil {
@@ -39,7 +39,7 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 	return nil
 }
 
-// storeQuotas writes the changed quotas of a client whose row is locked.
+// storeQuotas stores the changed quotas of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
 		maximum, changes := changes[q]

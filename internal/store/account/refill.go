@@ -11,10 +11,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// refillsAtOnce is the largest number of clients in one read.
+// refillsAtOnce is the largest number of clients that one statement reads.
 const refillsAtOnce = 200
 
-// Refill skips a client that it cannot refill, and continues with the next one.
+// Refill continues with the next client if the refill of one client fails.
 func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
 	var failed []error
@@ -30,7 +30,7 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 			if err != nil {
 				failed = append(failed, fmt.Errorf("refill client %d: %w", c.ID, err))
 			}
-			if puntuale.StoreAway(err) { // the other clients would get the same error
+			if puntuale.StoreAway(err) { // the other clients would cause the same error
 				return refilled, errors.Join(failed...)
 			}
 			if done {
@@ -44,8 +44,8 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 	}
 }
 
-// refill refills one client, unless another node did it first. To find out, it compares the client's RefillAt with
-// the value that it read, and changes it in the same transaction. Unlimited credits stay unlimited.
+// refill refills one client, unless another node did it before. To find out, it compares the client's RefillAt with the
+// value that it read, and changes RefillAt in the same transaction. Unlimited credits stay unlimited.
 func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
 	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		done = false

@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// storeSettings changes the given settings, and leaves the others unchanged. A client without a row gets one with the
-// defaults. While the setting remember is off, recipients of new runs do not become contacts. They do not become
-// contacts later, either, if the client turns the setting on.
+// storeSettings changes the given settings, and keeps the others. If the client has no row, the statement inserts one
+// with the defaults. While the setting remember is off, recipients of new runs do not become contacts, not even if the
+// client turns the setting on later.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))
@@ -43,7 +43,7 @@ func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.Client
 	return nil
 }
 
-// orNull returns the value, or null for nil.
+// orNull returns the value of a pointer, or nil (null in SQL) if the pointer is nil.
 func orNull[T any](p *T) any {
 	if p == nil {
 		return nil
@@ -51,10 +51,10 @@ func orNull[T any](p *T) any {
 	return *p
 }
 
-// SettingColumns are the columns that [ScanSettings] reads.
+// SettingColumns lists the columns that [ScanSettings] scans.
 const SettingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most`
 
-// ScanSettings reads a row of a client's settings.
+// ScanSettings scans a row of a client's settings.
 func ScanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
 	words := ""
 	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost); err != nil || words == "" {

@@ -47,7 +47,7 @@ func (s *Accounts) host(ctx context.Context, condition string, arg any) (h puntu
 	return h, engine.FoundOr(found, err, puntuale.NoPartner)
 }
 
-// WriteSignIn runs a transaction that does not belong to one tenant.
+// WriteSignIn runs a transaction that belongs to no tenant.
 func (s *Accounts) WriteSignIn(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
@@ -120,7 +120,7 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))
-		for i, t := range tries { // every transaction uses the same order, so no deadlock is possible
+		for i, t := range tries { // every transaction locks in the same order, so there are no deadlocks
 			var n int64
 			var at time.Time
 			// The insert makes sure that there is a row to lock.
@@ -149,7 +149,7 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 	return wait, err
 }
 
-// waitAfter returns how long after the last of n attempts the next attempt may come.
+// waitAfter returns how long to wait after the last of n attempts before the next attempt is allowed.
 func waitAfter(n int64, free int) time.Duration {
 	excess := n - int64(free)
 	if excess < 0 {

@@ -57,7 +57,8 @@ func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.Cli
 	return u, found, err
 }
 
-// lockUsers locks the users of one owner against other changes. It also prevents the deletion of the client.
+// lockUsers locks the users of the client, or of the partner if client is 0, against other changes. It also prevents
+// the deletion of the client.
 func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return p.LockClient(ctx, a, client)
@@ -90,8 +91,8 @@ const (
 	faultUserTooMany   puntuale.ReasonCode = "user.too_many"
 )
 
-// checkUserQuota refuses a new user if the limit is reached. The limit is the client's quota, or [puntuale.MaxUsers]
-// for the partner itself.
+// checkUserQuota returns an error if the owner has as many users as allowed. The limit is the client's quota, or
+// [puntuale.MaxUsers] for the partner itself.
 func (p Partner) checkUserQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return CheckQuota(ctx, a, client, puntuale.QuotaUsers)
@@ -194,8 +195,8 @@ func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	return nil
 }
 
-// anotherOwner refuses a change that would leave no user with the role of an owner. Owners who were invited and never
-// signed in do not count, unless the changed user is one of them.
+// anotherOwner returns an error if no other user has the role owner. An invited owner who never signed in does not
+// count, unless the changed user has never signed in, either.
 func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil

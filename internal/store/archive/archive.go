@@ -1,15 +1,15 @@
-// Package archive reads and writes the format of an exported installation. The files of a [Folder] have the same
-// format; they have old rows that were moved out of an installation. A file is one gzip stream of lines, readable
+// Package archive reads and writes the file format of an exported installation. The files of a [Folder] have the same
+// format. They contain old rows that were moved out of an installation. A file is one gzip stream of lines, readable
 // with zcat. Its content is the same for both databases.
 //
-// The first line is the [Header]: which program made the file, and each table with its columns and its number of
-// rows. Then the tables follow in that order. Each begins with a line {"table": "client"}. Its rows follow, each a
-// JSON array of the columns' values. It ends with a line {"end": "client", "rows": 12, "digest": "…"}. The last line
-// of the file is {"end": "export", "rows": 3456, "sha256": "…"}.
+// The first line is the [Header]: which program made the file, and each table with its columns and its number of rows.
+// Then the tables follow in that order. Each table begins with a line {"table": "client"}. Its rows follow; each row is
+// a JSON array of the columns' values. The table ends with a line {"end": "client", "rows": 12, "digest": "…"}. The
+// last line of the file is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
 // Values are integers, reals, texts, bytes (in base64), booleans and null. There is only one way to write a row
-// (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break.
-// It does not depend on the order of the rows. So equal digests show that two databases have the same rows. The
+// (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break. The
+// digest does not depend on the order of the rows. So equal digests prove that two databases have the same rows. The
 // sha256 in the last line covers all lines before it.
 package archive
 
@@ -22,7 +22,8 @@ import (
 	"time"
 )
 
-// Version is the version of the format that [NewWriter] writes. [NewReader] reads this version and earlier ones.
+// Version is the version of the format that [NewWriter] writes. [NewReader] reads this version and all earlier
+// versions.
 const Version = 1
 
 // Format and PartFormat are the values of Header.Format.
@@ -31,7 +32,7 @@ const (
 	PartFormat = "puntuale archive" // the format of a file whose header has a Part
 )
 
-// Errors about a file.
+// Errors of files that cannot be read.
 var (
 	ErrForeign = errors.New("this is no export of Puntuale")
 	ErrNewer   = errors.New("a newer program made this export; import it with that one")
@@ -43,29 +44,30 @@ type Header struct {
 	Format   string    `json:"format"`
 	Version  int       `json:"version"`
 	Schema   int64     `json:"schema"`           // version of the tables from which the rows come
-	Program  string    `json:"program"`          // the program that made the file
+	Program  string    `json:"program"`          // program that made the file
 	Database string    `json:"database"`         // sqlite or postgres
 	At       time.Time `json:"at"`               // when the export began, UTC
 	Final    bool      `json:"final"`            // the exported installation sends nothing any more
-	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that are due in it may have left since then
+	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that were due when it was made may have left since then
 	Tables   []Table   `json:"tables"`
-	Part     *Part     `json:"part,omitempty"` // nil: the file has a whole installation
+	Part     *Part     `json:"part,omitempty"` // nil: the file contains a whole installation
 }
 
-// Part describes the contents of one file of a [Folder].
+// Part describes the content of one file of a [Folder].
 type Part struct {
 	Folder  string `json:"folder"` // identifier of the folder
 	Serial  int64  `json:"serial"`
 	Clients []Span `json:"clients"` // sorted by client
 }
 
-// Span describes a client's rows in a file. If it has no messages, First, Last, From and To are 0.
+// Span describes a client's rows in a file. If the file contains no messages of the client, First, Last, From and To
+// are 0.
 type Span struct {
 	Client int64 `json:"client"`
 	First  int64 `json:"first"` // smallest identifier of a message
 	Last   int64 `json:"last"`  // largest identifier of a message
-	From   int64 `json:"from"`  // first due moment of a message, in microseconds since 1970
-	To     int64 `json:"to"`    // last due moment of a message
+	From   int64 `json:"from"`  // earliest due time of a message, in microseconds since 1970
+	To     int64 `json:"to"`    // latest due time of a message
 }
 
 // Rows returns the number of rows in all tables.
@@ -100,7 +102,7 @@ const (
 	Boolean Kind = "boolean" // a bool
 )
 
-// Digest is the digest of a table. The zero value is the digest of a table without rows.
+// Digest is the digest of a table. The zero value is the digest of an empty table.
 type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
 
 // Add adds a row's line, without its line break, to the digest.
@@ -121,7 +123,7 @@ func (d *Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-// These types are the lines between the rows.
+// The types below are the lines between the rows.
 type beginLine struct {
 	Table string `json:"table"`
 }

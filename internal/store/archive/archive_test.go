@@ -24,7 +24,7 @@ var rows = [][]any{
 	{nil, -0.1, strings.Repeat("lungo ", 1<<18), []byte("x"), true},
 }
 
-// written makes a file of two tables. The second table has no rows.
+// written makes a file with two tables. The second table is empty.
 func written(t testing.TB, rows [][]any) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -87,7 +87,7 @@ func TestRowsComeBack(t *testing.T) {
 	}
 }
 
-// plain returns the text of a file. packed makes a file from a text.
+// plain returns the text in a file. packed makes a file from a text.
 func plain(t *testing.T, file []byte) string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(file))
@@ -114,7 +114,7 @@ func packed(t *testing.T, text string) []byte {
 	return file.Bytes()
 }
 
-// TestDamagedFiles checks that the error about a damaged file names the damage.
+// TestDamagedFiles checks that the error about a damaged file says what is damaged.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	whole := written(t, rows[:3])
@@ -151,7 +151,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestDigest checks that the digest depends on everything except the order of rows.
+// TestDigest checks that the digest depends on everything except the order of the rows.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	sum := func(lines ...string) string {
@@ -164,7 +164,7 @@ func TestDigest(t *testing.T) {
 	if sum("a", "b", "c") != sum("c", "a", "b") {
 		t.Error("it depends on the order")
 	}
-	// the SHA-256 of "abc"
+	// This is the SHA-256 of "abc".
 	if got := sum("abc"); got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
 		t.Errorf("of one line: %s", got)
 	}
@@ -173,7 +173,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzRow checks that a row that was read, written and read again is the same. No input may cause a panic.
+// FuzzRow reads a row, writes it, and reads it again. Both reads must give the same row. No input may cause a panic.
 func FuzzRow(f *testing.F) {
 	f.Add(`[1,45.5,"Rossi","AP8i"]`)
 	f.Add(`[null,null,"a\"b\\\u000a",""]`)
@@ -197,8 +197,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestEndlessLine checks that reading stops at a line that never ends. An import must not trust the lengths in a
-// file.
+// TestEndlessLine checks that a reader stops at a line that never ends. An import must not trust the lengths in a file.
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer

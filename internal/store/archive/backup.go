@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry
-// database.gz is an export of the database (archive.go), whose header says that it is a backup. The entry whatsapp.gz
-// is an export of the tables of linked numbers. The Schema in its header is the version of the library that made
-// these tables.
+// A backup is a zip file. Its last entry, backup.json, is a [Backup] that contains the SHA-256 of every other entry.
+// The entry database.gz is an export of the database (archive.go), and its header says that it is part of a backup. The
+// entry whatsapp.gz is an export of the tables of linked numbers. Its header's Schema is the version of the library
+// that made these tables.
 const (
 	BackupFormat  = "puntuale backup"
 	BackupVersion = 1
 
 	DatabaseEntry = "database.gz"
 	NumbersEntry  = "whatsapp.gz" // the keys of linked numbers
-	KeyEntry      = "key"         // the key file that seals the secrets in the database
+	KeyEntry      = "key"         // the key file with which the secrets in the database are sealed
 
 	backupEntry = "backup.json"
 	maxManifest = 1 << 20 // bytes
 )
 
-// Errors about a backup, besides [ErrNewer].
+// Errors of backups, besides [ErrNewer].
 var (
 	ErrNoBackup      = errors.New("this is no backup of Puntuale, or it was cut short")
 	ErrDamagedBackup = errors.New("the backup is damaged")
@@ -40,8 +40,8 @@ var (
 type Backup struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
-	Program string       `json:"program"` // the program that made the backup
-	At      time.Time    `json:"at"`      // moment of the backup: it has nothing that happened later
+	Program string       `json:"program"` // program that made the backup
+	At      time.Time    `json:"at"`      // time of the backup; later changes are not in it
 	Files   []BackupFile `json:"files"`
 }
 
@@ -79,7 +79,7 @@ func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	return nil
 }
 
-// Close writes the end of the backup. A reader refuses a backup without an end.
+// Close writes the end of the backup. Readers refuse a backup without an end.
 func (w *BackupWriter) Close(program string, at time.Time) error {
 	text, err := json.MarshalIndent(Backup{BackupFormat, BackupVersion, program, at.UTC(), w.files}, "", "  ")
 	if err != nil {
@@ -104,8 +104,8 @@ type BackupReader struct {
 	zip *zip.ReadCloser
 }
 
-// OpenBackup opens a backup and checks the list of its entries. It does not check their contents; Copy does. Errors
-// wrap [ErrNoBackup], [ErrNewer] or [ErrDamagedBackup].
+// OpenBackup opens a backup and checks the list of its entries. It does not check the entries' contents; Copy and Check
+// do. Errors wrap [ErrNoBackup], [ErrNewer] or [ErrDamagedBackup].
 func OpenBackup(path string) (_ *BackupReader, err error) {
 	z, err := zip.OpenReader(path)
 	switch {
@@ -170,7 +170,7 @@ func (r *BackupReader) entry(name string) (*zip.File, error) {
 	return r.zip.File[i], nil
 }
 
-// Copy copies the content of an entry to to. It compares size and SHA-256 with the list of the backup.
+// Copy copies the content of an entry to the writer to. It compares size and SHA-256 with the backup's list.
 func (r *BackupReader) Copy(name string, to io.Writer) error {
 	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 	entry, err := r.entry(name)
@@ -183,7 +183,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	}
 	defer f.Close()
 	sum := newSummer(to)
-	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one more byte than the list says, to notice an entry that is too long
+	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one byte more than the list says, to find an entry that is too long
 		if sum.failed {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
@@ -196,7 +196,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	return nil
 }
 
-// Check reads every entry and compares it with the list of the backup.
+// Check reads every entry and compares it with the backup's list.
 func (r *BackupReader) Check() error {
 	for _, f := range r.Files {
 		if err := r.Copy(f.Name, io.Discard); err != nil {
@@ -206,7 +206,7 @@ func (r *BackupReader) Check() error {
 	return nil
 }
 
-// Open opens an entry. It does not check the content; Check does.
+// Open opens an entry. It does not check the entry's content; Copy and Check do.
 func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	entry, err := r.entry(name)
 	if err != nil {
@@ -219,7 +219,7 @@ func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Close closes the file of the backup.
+// Close closes the backup's file.
 func (r *BackupReader) Close() error {
 	if err := r.zip.Close(); err != nil {
 		return fmt.Errorf("close the backup: %w", err)
@@ -236,7 +236,7 @@ type checksumWriter struct {
 	both   io.Writer
 	sum    hash.Hash
 	size   int64
-	failed bool // the destination refused some bytes
+	failed bool // the destination returned an error
 }
 
 func newSummer(to io.Writer) *checksumWriter {

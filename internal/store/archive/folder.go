@@ -19,24 +19,24 @@ import (
 	"time"
 )
 
-// Folder keeps files with old rows of an installation, numbered from 1. To write a file, a writer gives it a
-// temporary name, syncs it, and links it under its final name. The link fails if the final name already exists. So
-// each number is used only once, even with several writers, and a file with a final name is complete. Files never
-// change. To replace a file, a writer adds a file with a higher version and removes the old one. Several processes
-// may call the methods at once.
+// Folder contains files with old rows of an installation, numbered from 1. A writer writes a file under a temporary
+// name, syncs it, and then links it under its final name. The link fails if the final name exists. So each number is
+// used only once, even with several writers, and a file under a final name is complete. Files never change. To replace
+// a file, a writer adds a file with a higher version and removes the old file. The methods are safe for concurrent use,
+// even by several processes.
 type Folder struct {
 	path string
 	id   string
 }
 
-// Errors about a folder.
+// Errors of folders.
 var (
 	ErrNoFolder = errors.New("the folder is no archive yet")
 	ErrTaken    = errors.New("there is such a file already")
 )
 
-// identity is the name of the file that makes a folder an archive. Without this file, an archiver could continue in
-// an empty folder, for example if a disk is not mounted.
+// identity is the name of the file that makes a folder an archive. Without this file, an archiver might continue in a
+// wrong, empty folder, for example while a disk is not mounted.
 const identity = "archive.json"
 
 type identityFile struct {
@@ -60,8 +60,8 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{path, i.ID}, nil
 }
 
-// BeginFolder makes a folder an archive, or opens the archive that is already in it. It creates the folder if
-// necessary.
+// BeginFolder makes a folder an archive. If the folder already is an archive, BeginFolder opens it. If the folder does
+// not exist, BeginFolder creates it.
 func BeginFolder(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the archive's folder: %w", err)
@@ -83,16 +83,16 @@ func BeginFolder(path string) (*Folder, error) {
 	return OpenFolder(path)
 }
 
-// ID returns the identifier of the archive. No other archive has the same one.
+// ID returns the identifier of the archive. No two archives have the same identifier.
 func (f *Folder) ID() string { return f.id }
 
 // Path returns the folder's path.
 func (f *Folder) Path() string { return f.path }
 
-// File names a file of a folder.
+// File is the number and the version of a file in a folder.
 type File struct {
 	Serial  int64
-	Version int64 // the file with the highest version is valid
+	Version int64 // only the file with the highest version is valid
 }
 
 // Name returns the name of the file, such as 00000012-1.gz.
@@ -116,7 +116,7 @@ func (f *Folder) Find(serial int64) (File, bool, error) {
 	return file, found, err
 }
 
-// list returns the newest version of each file, and the replaced versions.
+// list returns the newest version of each file, and all replaced versions.
 func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	names, err := os.ReadDir(f.path)
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 			continue
 		}
 		var file File
-		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // the pattern allows only as many digits as an int64 has room for
+		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // the pattern allows only numbers that fit into an int64
 		file.Version, _ = strconv.ParseInt(m[2], 10, 64)
 		if file.Name() != entry.Name() {
 			continue
@@ -147,8 +147,8 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	return newest, replaced, nil
 }
 
-// Put writes a file, and returns when it is on disk under its final name. The error wraps [ErrTaken] if the name
-// exists. After any other error, the file is complete or does not exist.
+// Put writes a file, and returns when the file is on disk under its final name. The error wraps [ErrTaken] if the name
+// already exists. After any other error, the file is either complete or does not exist.
 func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	if err := put(f.path, file.Name(), write); err != nil {
 		return fmt.Errorf("write %s into the archive: %w", file.Name(), err)
@@ -156,7 +156,7 @@ func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	return nil
 }
 
-// Sweep removes replaced versions. It also removes unfinished files of writers that were killed.
+// Sweep removes replaced versions of files. It also removes unfinished files that killed writers left.
 func (f *Folder) Sweep() error {
 	_, replaced, err := f.list()
 	if err != nil {
@@ -238,16 +238,15 @@ func (f *Folder) open(file File, use func(*Reader) error) (err error) {
 	return nil
 }
 
-// unfinished is the beginning of the temporary names. A file that did not grow for remainsAge belongs to no running
-// process.
+// unfinished is the prefix of temporary names. A file that has not grown for remainsAge belongs to no running process.
 const (
 	unfinished = ".unfinished-"
 	remainsAge = time.Hour
 )
 
-// put writes a complete file under the name, or writes nothing. It never replaces a file.
+// put writes a complete file under the name, or no file. It never replaces a file.
 func put(folder, name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(folder, unfinished+"*") // only the owner may read it
+	f, err := os.CreateTemp(folder, unfinished+"*") // created so that only its owner may read it
 	if err != nil {
 		return err
 	}
@@ -273,7 +272,7 @@ func put(folder, name string, write func(io.Writer) error) error {
 	return syncFolder(folder)
 }
 
-// removeRemains removes unfinished files of killed writers. If it cannot remove a file, that does no harm.
+// removeRemains removes unfinished files of killed writers. A file that cannot be removed does no harm.
 func removeRemains(folder string, own *os.File) {
 	present, err := own.Stat()
 	if err != nil {

@@ -60,8 +60,8 @@ func names(t *testing.T, f *archive.Folder) string {
 	return strings.Join(all, " ")
 }
 
-// TestFolder checks that a number is given only once, that the highest version is valid, and that replaced versions
-// are removed.
+// TestFolder checks three rules: each number is used only once, only the highest version is valid, and replaced
+// versions are removed.
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	f := begun(t)
@@ -108,7 +108,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that a file of another archive is refused, and also a file with another file's number.
+// TestForeignFiles checks that a file of another archive is refused, and also a file that was renamed to another
+// number.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	f, other := begun(t), begun(t)
@@ -136,7 +137,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestPutTogether checks that only one goroutine succeeds if several put the same file at once.
+// TestPutTogether checks that only one goroutine succeeds if several put the same file at the same time.
 func TestPutTogether(t *testing.T) {
 	t.Parallel()
 	f := begun(t)

@@ -14,18 +14,19 @@ import (
 	"io"
 )
 
-// maxLine is the longest line, in bytes. A row has at most a request of 1 MiB and the contents made from it.
+// maxLine is the length of the longest line, in bytes. A row contains at most a request of 1 MiB and the contents made
+// from it.
 const maxLine = 32 << 20
 
 // Reader reads a file, table by table, and checks all counts and checksums. Only one goroutine may use it. The caller
-// may trust the rows only after Close returned nil.
+// must not trust the rows before Close has returned nil.
 type Reader struct {
 	Header Header
 
 	lines  *bufio.Reader
 	all    hash.Hash
-	before []byte // checksum of all lines before the present one
-	long   []byte // holds a line that is longer than the reader's buffer
+	before []byte // checksum of all lines before the current line
+	long   []byte // buffer for a line that is longer than the reader's buffer
 	line   int64
 	table  int
 	rows   int64
@@ -33,7 +34,7 @@ type Reader struct {
 	digest Digest
 }
 
-// NewReader reads the header. Errors wrap [ErrForeign], [ErrNewer] or [ErrDamaged].
+// NewReader reads the header of a file. Errors wrap [ErrForeign], [ErrNewer] or [ErrDamaged].
 func NewReader(from io.Reader) (*Reader, error) {
 	zip, err := gzip.NewReader(from)
 	switch {
@@ -74,8 +75,8 @@ func (r *Reader) Next() (t Table, found bool, err error) {
 	return t, true, nil
 }
 
-// Row reads the next row of the present table into row. row has one element for each column. After the last row it
-// checks the number and the digest of the rows, and returns false.
+// Row reads the next row of the current table into row. row must have one element for each column. After the last row,
+// Row checks the number and the digest of the rows, and returns false.
 func (r *Reader) Row(row []any) (found bool, err error) {
 	t := r.Header.Tables[r.table]
 	line, err := r.next()
@@ -104,7 +105,7 @@ func (r *Reader) Row(row []any) (found bool, err error) {
 	return false, nil
 }
 
-// Digest returns the digest of the table that was read last, in hexadecimal.
+// Digest returns the digest of the last table that was read completely, in hexadecimal.
 func (r *Reader) Digest() string { return r.digest.String() }
 
 // Close reads the end of the file and checks the checksum of all lines. It does not close the source.
@@ -147,14 +148,14 @@ func (r *Reader) next() ([]byte, error) {
 	if err != nil {
 		return nil, r.cut(err)
 	}
-	if line[0] == '{' { // only for lines between the rows, because a checksum after each row would double the work
+	if line[0] == '{' { // only for lines between the rows: a checksum after each row would double the work
 		r.before = r.all.Sum(r.before[:0])
 	}
 	r.all.Write(line)
 	return bytes.TrimSuffix(line, lineBreak), nil
 }
 
-// cut returns the error for a file that cannot be read further.
+// cut returns the error for a file that cannot be read any further.
 func (r *Reader) cut(err error) error {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {

@@ -68,13 +68,13 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// ParseRow is the inverse of AppendRow: it reads a line into row. row has one element for each column. It refuses a
-// line that is not a JSON array with this number of values and with values of the columns' kinds.
+// ParseRow is the inverse of AppendRow: it reads a line into row. row must have one element for each column. ParseRow
+// returns an error unless the line is a JSON array of values whose number and kinds match the columns.
 func ParseRow(line []byte, columns []Column, row []any) error {
 	if len(line) < 2 || line[0] != '[' || line[len(line)-1] != ']' {
 		return fmt.Errorf("%.20q is no row", line)
 	}
-	rest := line[1:] // each value ends at a comma or at the bracket
+	rest := line[1:] // each value ends at a comma or at the closing bracket
 	for i, c := range columns {
 		n := valueEnd(rest)
 		want := byte(',')
@@ -96,7 +96,7 @@ func ParseRow(line []byte, columns []Column, row []any) error {
 	return nil
 }
 
-// valueEnd returns where the value at the beginning of text ends, or -1 if it has no end.
+// valueEnd returns where the first value in text ends, or -1 if it has no end.
 func valueEnd(text []byte) int {
 	if len(text) > 0 && text[0] == '"' {
 		for i := 1; i < len(text)-1; i++ {

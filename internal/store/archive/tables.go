@@ -13,18 +13,18 @@ import (
 // movedTable describes a table whose rows move to another database.
 type movedTable struct {
 	Name    string
-	Columns string // columns that move, in the order of the file
-	left    string // columns that stay, because they describe running servers; the new installation has their defaults
-	Serial  string // the column that PostgreSQL numbers by itself; "": none
+	Columns string // columns that move, in the order in the file
+	left    string // columns that do not move, because they describe running servers; the new installation uses their defaults
+	Serial  string // column that PostgreSQL numbers by itself; "": none
 }
 
-// MovedTables and LeftTables together name every table, and MovedTables names every column, so that none is
-// forgotten. A test compares them with the catalogues of both databases. Export and import compare them with the
-// catalogue of their database. If you add a column, add it here. Then decide what an import does with older files
-// that do not have the column.
+// MovedTables and LeftTables together contain every table. MovedTables also contains every column of its tables, so
+// that none is forgotten. A test compares these lists with the catalogues of both databases. Export and import compare
+// them with the catalogue of their database. If a migration adds a column, add the column here. Then decide what an
+// import does with older files that do not have the column.
 var MovedTables = []movedTable{
 	{Name: "secret", Columns: "name value"}, // the value stays sealed with a key that does not move
-	{Name: "counter", Columns: "noun next"}, // includes the counter of nodes, because an attempt's token contains the node's number, which must never be used again
+	{Name: "counter", Columns: "noun next"}, // includes the counter of nodes: an attempt's token contains the node's number, which must never be used again
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
@@ -104,10 +104,10 @@ var MovedTables = []movedTable{
 	{Name: "archive_erasure", Columns: "client_id mark times"},
 }
 
-// LeftTables do not move, because they describe running servers or this one database.
+// LeftTables do not move, because they describe running servers or this single database.
 var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
-// BeginTables have rows even in a new database. So rows in these tables do not show that a database is in use.
+// BeginTables contain rows even in a new database. So rows in these tables do not mean that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}
 
 const (
@@ -117,15 +117,15 @@ const (
  where m.type = 'table' and m.name not like 'sqlite\_%' escape '\' order by m.name, p.cid`
 )
 
-// KindOf has the kind of a column for each type name of the databases.
+// KindOf maps each type name of both databases to the kind of its columns.
 var KindOf = map[string]Kind{
 	"smallint": Integer, "integer": Integer, "bigint": Integer, "text": Text, "bytea": Bytes,
 	"double precision": Real, "blob": Bytes, "real": Real, "boolean": Boolean, "uuid": Text,
 }
 
 // Catalogue reads the tables of the database and compares them with MovedTables and LeftTables. It returns the tables
-// and columns that move, and the names of unknown tables. Unknown tables stay, because they belong to an extension or
-// an operator.
+// and columns that move, and the names of unknown tables. Unknown tables do not move, because they belong to an
+// extension or an operator.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	columns := map[string]map[string]string{}
 	text := SQLiteCatalogue
@@ -157,7 +157,7 @@ func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []
 	return all, slices.Sorted(maps.Keys(columns)), nil
 }
 
-// described compares the table with the columns of the database. there has the type of each column by its name.
+// described compares the table with the columns of the database. columns maps the name of each column to its type.
 func (m *movedTable) described(columns map[string]string) (Table, error) {
 	t := Table{Name: m.Name}
 	for _, name := range strings.Fields(m.Columns) {
@@ -186,11 +186,11 @@ func ColumnNames(t Table) string {
 	return strings.Join(names, ", ")
 }
 
-// StepRows is how many rows are read between two checks whether to stop.
+// StepRows is how many rows are read before the next check whether to stop.
 const StepRows = 1000
 
-// ReadTable reads the columns of a table, and calls take for each row, always with the same slice. Its use of memory
-// does not depend on the number of rows.
+// ReadTable reads the columns of a table, and calls take for each row, always with the same slice. The memory that it
+// uses does not depend on the number of rows.
 func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) error) error {
 	values, targets := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 	for i := range values {
@@ -213,7 +213,7 @@ func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) 
 	return nil
 }
 
-// Plain converts the values of a row from either database to the types of a file.
+// Plain converts the values of a row from the types of a database to the types of a file.
 func Plain(values []any, t Table) {
 	for i, c := range t.Columns {
 		switch v := values[i].(type) {

@@ -15,7 +15,7 @@ type Writer struct {
 	zip    *gzip.Writer
 	all    hash.Hash
 	header Header
-	table  int // index of the present table, or of the next table if none is begun
+	table  int // index of the current table, or of the next table if none has begun
 	rows   int64
 	digest Digest
 	line   []byte
@@ -32,13 +32,13 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	return w, w.mark(h)
 }
 
-// Begin begins the next table of the header.
+// Begin begins the header's next table.
 func (w *Writer) Begin() error {
 	w.rows, w.digest = 0, Digest{}
 	return w.mark(beginLine{w.header.Tables[w.table].Name})
 }
 
-// Row writes a row of the present table.
+// Row writes a row of the current table.
 func (w *Writer) Row(row []any) error {
 	var err error
 	if w.line, err = AppendRow(w.line[:0], row); err != nil {
@@ -47,7 +47,7 @@ func (w *Writer) Row(row []any) error {
 	return w.Line(w.line)
 }
 
-// Line writes a row of the present table. The caller made the line with AppendRow.
+// Line writes a row of the current table. The caller must have made the line with AppendRow.
 func (w *Writer) Line(line []byte) error {
 	if len(line) >= maxLine {
 		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(line), maxLine)
@@ -57,7 +57,7 @@ func (w *Writer) Line(line []byte) error {
 	return w.write(line)
 }
 
-// End ends the present table. The number of its rows must be the number in the header.
+// End ends the current table. The number of written rows must be equal to the number in the header.
 func (w *Writer) End() error {
 	t := w.header.Tables[w.table]
 	if w.rows != t.Rows {
@@ -67,7 +67,7 @@ func (w *Writer) End() error {
 	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
-// Close writes the end of the file. A reader refuses a file without an end.
+// Close writes the end of the file. Readers refuse a file without an end.
 func (w *Writer) Close() error {
 	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err

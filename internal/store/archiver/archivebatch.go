@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// Index of each table in PastTables.
+// Indexes of the tables in PastTables.
 const (
 	pastRuns = iota
 	pastMessages
@@ -22,29 +22,29 @@ const (
 	pastEntries
 )
 
-// PastTables has the tables whose rows go to the archive. Files have them in this order: runs, rows of runs, entries
-// of the credit ledger.
+// PastTables lists the tables whose old rows are moved to the archive, in the order in files. Runs come first, then the
+// rows of runs, then the entries of the credit ledger.
 var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
-// archiveBatch has the rows for one file: whole runs with all their rows, and entries of the credit ledger. The rows
-// are kept as lines of the file.
+// archiveBatch contains the rows for one file: whole runs with all their rows, and entries of the credit ledger. The
+// rows are kept as lines of the file.
 type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
-	order  []*pastRun // in the order in which they were added
+	order  []*pastRun // in the order of adding
 	runOf  map[puntuale.MessageRef]*pastRun
-	ledger []batchEntry // in the order in which they were added
+	ledger []batchEntry // in the order of adding
 	rows   int
 	bytes  int
 }
 
-// pastRun is a run with all rows that belong to it.
+// pastRun is a run together with all rows that belong to it.
 type pastRun struct {
 	puntuale.RunRef
 	phone    string
 	messages []pastMessage
-	lines    [pastEntries][]string // lines of each table
+	lines    [pastEntries][]string // lines by table
 }
 
 type pastMessage struct {
@@ -65,7 +65,7 @@ func newPast(tables []archive.Table) *archiveBatch {
 	return &archiveBatch{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, runOf: map[puntuale.MessageRef]*pastRun{}}
 }
 
-// fields finds a value of a row by the name of its column.
+// fields is a row whose values can be found by column name.
 type fields struct {
 	t      archive.Table
 	values []any
@@ -89,7 +89,7 @@ func (fields) named(name string) func(archive.Column) bool {
 	return func(c archive.Column) bool { return c.Name == name }
 }
 
-// add adds a row. The messages must come before the rows that belong to them.
+// add adds a row. Messages must be added before the rows that belong to them.
 func (p *archiveBatch) add(t archive.Table, values []any) error {
 	line, err := archive.AppendRow(nil, values)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *archiveBatch) add(t archive.Table, values []any) error {
 	return nil
 }
 
-// run returns a run of the batch, and adds it if it is missing.
+// run returns the run ref. If the batch does not contain the run, run adds it.
 func (p *archiveBatch) run(ref puntuale.RunRef) *pastRun {
 	r := p.runs[ref]
 	if r == nil {
@@ -148,7 +148,7 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 	return engine.Column(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
 }
 
-// copies returns the keys of the sandbox's copies of the run's messages.
+// copies returns the keys of all rows in the sandbox's ledger that may belong to the run's messages.
 func (r *pastRun) copies() (all []retention.SandboxCopy) {
 	for _, m := range r.messages {
 		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
@@ -158,7 +158,7 @@ func (r *pastRun) copies() (all []retention.SandboxCopy) {
 
 func (p *archiveBatch) empty() bool { return len(p.order)+len(p.ledger) == 0 }
 
-// keep removes the runs and entries for which its functions return false.
+// keep removes the runs for which run returns false, and the entries for which entry returns false.
 func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) bool) {
 	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
 	p.ledger = slices.DeleteFunc(p.ledger, func(e batchEntry) bool { return !entry(&e) })
@@ -194,7 +194,7 @@ func (p *archiveBatch) spans() []archive.Span {
 	return all
 }
 
-// write writes the file of the batch.
+// write writes the batch as a file.
 func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	lines := func(table int, use func(string) error) error {
 		for _, r := range p.order {
@@ -220,7 +220,7 @@ func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	h.Tables = slices.Clone(p.tables)
 	for i := range h.Tables {
 		h.Tables[i].Rows = 0
-		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // this function only counts the rows
+		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // this function returns no error; it only counts rows
 	}
 	h.Part.Clients = p.spans()
 	w, err := archive.NewWriter(to, h)
@@ -249,7 +249,7 @@ func readPast(folder *archive.Folder, file archive.File) (*archiveBatch, archive
 	return p, h, err
 }
 
-// scanPast scans a row of the table t. before has the targets for columns in front of the table's own columns.
+// scanPast scans a row of the table t. before contains the targets for columns in front of the table's own columns.
 func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
 	targets := slices.Clone(before)

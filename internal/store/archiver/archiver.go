@@ -16,37 +16,37 @@ import (
 )
 
 // Archiver moves runs that ended long ago from the database into compressed files. Any number of nodes may have an
-// archiver for the same folder. Only the node with the lease works. But the lease alone does not protect the rows.
+// archiver for the same folder, but only the node with the lease works. The lease alone does not protect the rows.
 // These rules do:
 //
-//   - A file gets the number after the last finished file. No number is given twice (archive.Folder).
-//   - Before a row is deleted, its file is on disk and was read back. A row is deleted only if it is byte for byte the row in
-//     the file. If a row differs, its run is removed from the file.
-//   - Each transaction checks the term of the lease. So a node that stood still deletes nothing after it lost the lease.
-//   - A file that was begun is finished before the next file, by the node that then has the lease. If the file has rows that
-//     the database does not have, these rows were already deleted.
+//   - A new file gets the number after the last finished file. No number is used twice (archive.Folder).
+//   - Before a row is deleted, its file is on disk and was read back. A row is deleted only if it is byte for byte equal
+//     to the row in the file. If a row differs, its run is removed from the file.
+//   - Each transaction checks the term of the lease. So a node that was stopped for a while deletes nothing after it lost
+//     the lease.
+//   - Before a node begins a new file, it finishes the file that was begun before, even if another node began it. If
+//     rows of this file are missing in the database, they were already deleted.
 type Archiver struct {
 	s       *engine.DB
 	kind    *engine.Kind
 	cfg     Config
-	Fail    func(step string) error // only for tests: stops the work at a step
+	Fail    func(step string) error // only for tests: called at each step; an error stops the work
 	working atomic.Bool
 }
 
 // Config is the configuration of an [Archiver].
 type Config struct {
 	Folder  string // folder of the archive; the first use creates it
-	Program string // name of the program, written into the files
+	Program string // name of this program, written into the files
 
 	// Mark returns the keyed hash that replaces the number of an erased person.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	// Lease is the length of a lease. If a node stops during its work, other nodes wait this long. Default: 2
-	// minutes.
+	// Lease is the length of a lease. If a node dies during its work, other nodes wait this long. Default: 2 minutes.
 	Lease time.Duration
 
-	// Rest is called after each piece of work, with the time that the work took. It waits, so that others can use the
-	// database. nil: wait 19 times as long as the work took, but at most 2 s.
+	// Rest is called after each part of the work, with the time that this part took. It should wait, so that others can
+	// use the database. nil: wait 19 times as long as the part took, but not longer than 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
@@ -55,11 +55,11 @@ type ArchiveResult struct {
 	Files, Runs, Messages, Erased int
 }
 
-// Limits of one file. A file is in memory while it is made.
+// Limits of one file. A file is kept in memory while it is made.
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
-	looksAtMost = 20_000 // runs that are looked at for one file
+	looksAtMost = 20_000 // runs that are read for one file
 )
 
 // New returns an archiver for a database.
@@ -74,15 +74,15 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	return a
 }
 
-// newArchiveKind returns a kind of tasks that may run twice, because the second run finds no rows to delete.
+// newArchiveKind returns a task kind whose tasks may run twice, because the second run finds no rows to delete.
 func newArchiveKind() *engine.Kind {
 	k := engine.NewSingle("archive", engine.PriorityCall)
 	k.Check, k.Background = engine.RunAgain, true
 	return k
 }
 
-// wait leaves 19/20 of the time to other work. If other work keeps the database busy, each piece of the archiver's
-// work takes longer, so rest waits longer, too.
+// wait leaves 19/20 of the time to other work. If other work keeps the database busy, each part of the archiver's work
+// takes longer. Then wait also waits longer.
 func (a *Archiver) wait(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
@@ -96,17 +96,17 @@ type archiveTerm struct {
 	now    time.Time
 	before time.Time
 	term   int64
-	beaten time.Time         // when the lease was last renewed, by the clock of this machine
+	beaten time.Time         // when the lease was last renewed, by this machine's clock
 	serial int64             // number of the last finished file
-	from   puntuale.ClientID // the clients up to this one were looked at
-	rests  bool              // some runs were not blanked yet, so a later call must look at them again
+	from   puntuale.ClientID // clients with ids up to this one were read
+	rests  bool              // some old runs are not blanked yet, so a later call must read them again
 	looked lookedAtRuns
 	done   ArchiveResult
 }
 
-// Run archives blanked runs in the order of their identifiers, if they ended early enough. The argument before is the
-// limit. Run also removes erased persons from the files. It returns when nothing is left to do, or when ctx ends. The
-// next call repeats what failed. If another node has the lease, Run does nothing.
+// Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time before. It
+// also removes erased persons from the files. It returns when nothing is left to do, or when ctx ends. If something
+// fails, the next call tries it again. If another node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil
@@ -131,7 +131,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error for tests: the work stops as if the process was killed, and no further step runs.
+// ErrKilled is an error for tests: the work stops as if the process was killed, without any further step.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -141,7 +141,8 @@ func (t *archiveTerm) at(step string) error {
 	return t.Fail(step)
 }
 
-// enter opens the folder that the database knows, and reports whether there is work.
+// enter opens the archive's folder, and reports whether there is work. At first use, it makes the folder the archive of
+// this installation.
 func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	var id string
 	var doneTo, erasures int64
@@ -169,7 +170,7 @@ func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	return erasures > 0 || !t.before.IsZero() && engine.Micros(t.before) > doneTo, nil
 }
 
-// openKnown opens the folder at path. The folder must have the identifier that the database knows.
+// openKnown opens the folder at path. The folder must have the identifier that is stored in the database.
 func openKnown(path, id string) (*archive.Folder, error) {
 	f, err := archive.OpenFolder(path)
 	if err == nil && f.ID() != id {
@@ -181,7 +182,7 @@ func openKnown(path, id string) (*archive.Folder, error) {
 	return f, nil
 }
 
-// adopt stores the folder's identifier, so that it becomes the archive of this installation.
+// adopt stores the folder's identifier in the database. From then on the folder is the archive of this installation.
 func (t *archiveTerm) adopt(ctx context.Context) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
@@ -189,7 +190,8 @@ func (t *archiveTerm) adopt(ctx context.Context) error {
 	})
 }
 
-// Begin makes the folder at path the archive of the installation from now on, whatever its archive was before.
+// Begin makes the folder at path the archive of the installation. If the installation had another archive before, that
+// one is no longer used.
 func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
@@ -211,7 +213,7 @@ func Begin(ctx context.Context, s *engine.DB, path string) error {
 	}), false))
 }
 
-// write runs a transaction. The transaction may run a second time after the first is already on disk.
+// write runs a transaction. do may run again after its first run is already on disk.
 func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
@@ -220,7 +222,7 @@ func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a 
 	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
-// fenced does the same as write, but only while this node has the lease. It also renews the lease.
+// fenced does the same as write, but fails if this node has lost the lease. It also renews the lease.
 func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	t.beaten = t.s.LocalClock.Now()
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -235,7 +237,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested rests after a read that began at begun. It renews the lease if necessary.
+// rested waits after a read that began at begun. It renews the lease if necessary.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
@@ -246,7 +248,7 @@ func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	return t.fenced(ctx, func(context.Context, engine.Querier) error { return nil })
 }
 
-// begin takes the lease, unless another node has it.
+// begin takes the lease, unless another node has it. leased reports whether this node has the lease now.
 func (t *archiveTerm) begin(ctx context.Context) (leased bool, err error) {
 	t.beaten = t.s.LocalClock.Now()
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -272,7 +274,7 @@ func (t *archiveTerm) begin(ctx context.Context) (leased bool, err error) {
 	return true, err
 }
 
-// end gives the lease back.
+// end gives up the lease, so that another node can take it at once.
 func (t *archiveTerm) end(ctx context.Context) error {
 	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
@@ -280,7 +282,8 @@ func (t *archiveTerm) end(ctx context.Context) error {
 	}), false)
 }
 
-// work finishes a file that was begun, and then makes file after file. Between two files, it does erasures.
+// work first finishes a file that was begun, and then makes one file after another. Before each new file, it does
+// erasures.
 func (t *archiveTerm) work(ctx context.Context) error {
 	if err := t.folder.Sweep(); err != nil {
 		return err
@@ -312,7 +315,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 			return err
 		}
 		err = t.put(archive.File{Serial: t.serial + 1, Version: 1}, p)
-		if errors.Is(err, archive.ErrTaken) { // another node that stood still wrote this file; the next round finishes it like any other file
+		if errors.Is(err, archive.ErrTaken) { // another node wrote this file after it lost the lease; the next round finishes it like any other file
 			t.looked, t.from = lookedAtRuns{}, 0
 		} else if err != nil {
 			return err
@@ -335,7 +338,7 @@ func (t *archiveTerm) put(file archive.File, p *archiveBatch) error {
 	})
 }
 
-// complete notes that all runs were looked at.
+// complete stores that all runs were read.
 func (t *archiveTerm) complete(ctx context.Context) error {
 	if err := t.looked.note(ctx, t); err != nil || t.rests {
 		return err

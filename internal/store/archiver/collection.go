@@ -14,16 +14,16 @@ import (
 )
 
 // The archiver finds old runs in the same way as blanking (retention/blanking.go). It reads each client's runs in the
-// order of their key, from a cursor on. If the cursor passes a run that has not ended for long enough, the run goes
-// into a list of late runs. All reads are outside of transactions; on SQLite they do not block the writer.
+// order of their ids, from a cursor on. If the cursor passes a run that has not ended for long enough, the run is added
+// to a list of late runs. All reads are outside transactions. So on SQLite they do not block the writer.
 
 const (
 	collectRuns    = 100  // runs in one read
-	collectEntries = 500  // entries of the ledger in one read
+	collectEntries = 500  // entries of the credit ledger in one read
 	collectClients = 1000 // clients in one read
 )
 
-// PastClients finds clients that may have old runs. Each of its subqueries is a single lookup.
+// PastClients finds clients that may have old runs. Each of its subqueries looks up a single row.
 const PastClients = `
 select c.id, coalesce(p.run_id, 0) from client c left join archive_place p on p.client_id = c.id
 where c.id > $1 and (
@@ -32,8 +32,8 @@ where c.id > $1 and (
  or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
 order by c.id limit $4`
 
-// pastColumns has the first columns that are read of a run: whether it was blanked, and when its last message ended
-// (see retention.RunsEnded).
+// pastColumns contains the first columns that are read of a run: whether it was blanked, and when its last message
+// ended (see retention.RunsEnded).
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
@@ -66,10 +66,11 @@ select :receipt from $u(c bigint, i bigint) cross join receipt v where v.client_
 select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id = $1 and e.id > $2 order by e.id limit $3`
 )
 
-// Alias has the names of the tables in these statements.
+// Alias maps each table to its name in these statements.
 var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
-// named puts the columns of the archived tables, with the tables' aliases, into a statement.
+// named inserts the columns of the archived tables into a statement, where the statement contains ":" and a table's
+// name.
 func (t *archiveTerm) named(text string) string {
 	for _, table := range t.tables {
 		names := make([]string, len(table.Columns))
@@ -81,15 +82,15 @@ func (t *archiveTerm) named(text string) string {
 	return text
 }
 
-// lookedAtRuns has runs that the archiver looked at and left in the database. note stores them when the present file
-// is finished.
+// lookedAtRuns are the runs that the archiver read and left in the database. note stores them when the current file is
+// finished.
 type lookedAtRuns struct {
 	place map[puntuale.ClientID]puntuale.RunID
 	late  []retention.LateRun
 	runs  int
 }
 
-// collect reads as many old runs as one file may have. more says that there may be more.
+// collect reads as many old runs as one file may contain. more reports whether there may be more.
 func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = lookedAtRuns{place: map[puntuale.ClientID]puntuale.RunID{}}
@@ -120,14 +121,14 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
-// collectLate looks again at the client's late runs: they had not ended when the cursor passed them.
+// collectLate reads the client's late runs again. They had not ended for long enough when the cursor passed them.
 func (t *archiveTerm) collectLate(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
-// collectNext reads the client's next runs. It stops at a run that must be blanked first.
+// collectNext reads the client's next runs. It stops at an old run that is not blanked yet.
 func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
@@ -141,16 +142,16 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 	})
 }
 
-// seenRun is what the archiver first reads about a run.
+// seenRun contains the columns that the archiver reads first of a run.
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool
-	ended   int64 // when its last message ended; a far moment while a message is open
+	ended   int64 // when its last message ended; the largest int64 while a message is open
 	values  []any
 }
 
-// pages reads runs page by page. It adds old runs to the file, and notes the others. It ends when step returns false,
-// or when the file is full.
+// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It ends when step returns
+// false, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()
@@ -189,8 +190,8 @@ func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 	return nil
 }
 
-// take adds old runs, with all their rows, to the file. It notes runs that are not old yet. No message can join an
-// old run any more, because blanked messages are never sent again.
+// take adds old runs, with all their rows, to the file. It adds runs that are not old enough to the list of late runs.
+// An old run gets no further messages, because blanked messages are never sent again.
 func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun) error {
 	t.looked.runs += len(runs)
 	var refs []puntuale.RunRef
@@ -222,7 +223,7 @@ func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun)
 	return t.hanging(ctx, t.s.ArchiveReads, p, messages, copies)
 }
 
-// hanging reads the rows that belong to the given messages.
+// hanging reads the rows that belong to the given messages: events, receipts, and rows of the sandbox's ledger.
 func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveBatch, messages []puntuale.MessageRef, copies []retention.SandboxCopy) error {
 	if err := t.read(ctx, a, p, pastEvents, PastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
@@ -280,7 +281,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 	return nil
 }
 
-// note stores the progress: first the late runs, then the cursor.
+// note stores the progress: first the list of late runs, then the cursors.
 func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
 	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, engine.Chunk) {

@@ -13,18 +13,18 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// pendingErasure is an erasure that is not done yet in the files of the archive.
+// pendingErasure is an erasure that must still be done in the files of the archive.
 type pendingErasure struct {
 	client puntuale.ClientID
 	mark   string
 	times  int64
 }
 
-// forgetAtMost is how many erasures are done together in one pass through the files.
+// forgetAtMost is how many erasures are done together in one pass over the files.
 const forgetAtMost = 1000
 
-// forget removes erased persons from the files of the archive. An erasure is done when no file names its person any
-// more. If a file is damaged, the erasures of all clients in this file stay pending.
+// forget removes erased persons from the files of the archive. An erasure is done when no file contains data of its
+// person. If a file is damaged, the erasures of all clients in this file stay pending.
 func (t *archiveTerm) forget(ctx context.Context) error {
 	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
 		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })
@@ -72,7 +72,7 @@ func (t *archiveTerm) forget(ctx context.Context) error {
 	})
 }
 
-// forgetIn writes a new version of a file if it names one of the persons. It returns how many runs changed.
+// forgetIn writes a new version of a file if the file contains runs of these persons. It returns how many runs changed.
 func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
 	h, err := t.folder.Header(file)
 	if err != nil || !slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool { return marks[puntuale.ClientID(s.Client)] != nil }) {
@@ -102,7 +102,7 @@ func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]
 	return n, t.folder.Sweep()
 }
 
-// wipe removes everything that names the person of a run, in the same way as an erasure in the database.
+// wipe removes all data of the run's person from the run's rows, in the same way as an erasure in the database.
 func (p *archiveBatch) wipe(r *pastRun) error {
 	digits := strings.TrimPrefix(r.phone, "+")
 	for table := range r.lines {
@@ -113,7 +113,7 @@ func (p *archiveBatch) wipe(r *pastRun) error {
 				return err
 			}
 			for _, name := range []string{"phone", "name", "detail", "content", "reference"} {
-				if f.has(name) && (table != pastRuns || name != "content") { // the content of a run was already removed by blanking
+				if f.has(name) && (table != pastRuns || name != "content") { // blanking has already removed the content of a run
 					f.set(name, "")
 				}
 			}

@@ -13,31 +13,31 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Search chooses messages of an archive. A zero field chooses all.
+// Search selects messages of an archive. A zero field selects all.
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
-	Phone    string    // in the form that the API shows
-	From, To time.Time // range of the due moment: From inclusive, To exclusive
+	Phone    string    // in the form that the API uses
+	From, To time.Time // range of the due time: From inclusive, To exclusive
 }
 
-// Message is a message of an archive, with its history.
+// Message is an archived message with its history.
 type Message struct {
 	puntuale.MessageDetail
-	Outcome int // 0: none, 1: sent, 2: failed; stays the same after a resend
+	Outcome int // 0: none, 1: sent, 2: failed; a resend does not change it
 	Credit  int // 1: a credit was spent, -1: it was given back, 0: neither
 	File    string
 	Events  []Event
 }
 
-// Event is an unusual event of a message.
+// Event is an entry of a message's history.
 type Event struct {
 	At     time.Time
 	Kind   string
 	Detail puntuale.Reason
 }
 
-// The method within reports whether a file may have messages that match the search.
+// within reports whether a file may contain messages that match the search.
 func (r *Search) within(h archive.Header) bool {
 	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
 		switch {
@@ -59,7 +59,7 @@ func (r *Search) wants(m *Message) bool {
 }
 
 // Find reads the archive in the folder path, and calls use for each message that matches, sorted by file and id. It
-// skips damaged files, and returns an error that names them after it has read the others.
+// skips damaged files. After it has read the others, it returns an error that lists the damaged files.
 func Find(path string, r Search, use func(Message) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, er
 	return all, nil
 }
 
-// messagesOf makes messages from the lines of a run.
+// messagesOf makes messages from the rows of a run.
 func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	archived, err := p.parsed(run, pastRuns)
 	if err != nil || len(archived) != 1 {
@@ -149,7 +149,7 @@ func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 
 func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
-// parsed returns the run's rows in one table.
+// parsed returns the run's rows in one table, as fields.
 func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	var all []fields
 	for _, line := range run.lines[table] {
@@ -162,7 +162,7 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// detailOf makes the same detail as Details made while the message was in the database (message.go).
+// detailOf makes the same detail that Details made while the message was in the database (store/message.go).
 func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
@@ -200,12 +200,12 @@ type ArchivedFile struct {
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span
-	Missing        int64 // number of files that are missing between this file and the one before it
-	Err            error // why the file cannot be read; nil: it can
+	Missing        int64 // number of missing files between this file and the file before it
+	Err            error // why the file cannot be read; nil if it can
 }
 
-// ListArchive calls use for each file of an archive, sorted by number. With whole, it reads each file to its end and
-// checks the checksums.
+// ListArchive calls use for each file of an archive, sorted by number. If whole is true, it reads each file to its end
+// and checks the checksums.
 func ListArchive(path string, whole bool, use func(ArchivedFile) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {

@@ -3,5 +3,5 @@
 package archiver
 
 // archiveCompares makes the archiver delete a run only if its rows are the same in the file. The build tag
-// mutate_archive turns this off, to show that the tests notice it.
+// mutate_archive makes it false. Then a test must fail.
 const archiveCompares = true

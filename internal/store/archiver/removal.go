@@ -14,15 +14,15 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// finish completes the file after the last finished file, if there is one. It deletes the file's rows from the
-// database. If runs have changed since the file was written, it removes these runs from the file. Then this file is
-// the last finished file.
+// finish finishes the file whose number follows the last finished file, if there is one. It deletes the file's rows
+// from the database. If runs have changed since the file was written, finish removes these runs from the file. After
+// that, this file is the last finished file.
 func (t *archiveTerm) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
 		return err
 	}
-	p, _, err := readPast(t.folder, file) // if the file is not complete, reading it fails and nothing is deleted
+	p, _, err := readPast(t.folder, file) // reading an incomplete file fails, and then nothing is deleted
 	if err != nil {
 		return fmt.Errorf("an unfinished file of the archive: %w", err)
 	}
@@ -34,7 +34,7 @@ func (t *archiveTerm) finish(ctx context.Context) error {
 		return err
 	}
 	if len(changed) > 0 {
-		t.from = 0 // look at all clients again, because the changed runs stay in the database
+		t.from = 0 // read all clients again, because the changed runs stay in the database
 		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*batchEntry) bool { return true })
 		p.tables = t.tables
 		if err := t.replace(file, p); err != nil {
@@ -60,7 +60,7 @@ func (t *archiveTerm) finish(ctx context.Context) error {
 	return t.at("finished")
 }
 
-// replace replaces a file by a new version.
+// replace writes a new version of a file.
 func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	file.Version++
 	if err := t.put(file, p); err != nil {
@@ -69,14 +69,14 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// Largest number of rows that one transaction removes. On SQLite, all other writers wait for this transaction.
+// Largest number of rows that one transaction deletes. On SQLite, all other writers wait for this transaction.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100
 )
 
-// remove deletes the rows of the file from the database, a few runs of one client in each transaction. It returns the
-// runs that differ from the file; they stay in the database.
+// remove deletes the rows of the file from the database. Each transaction deletes a few runs of one client. remove
+// returns the runs that differ from the file; they stay in the database.
 func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[puntuale.RunRef]bool, err error) {
 	limit := removeRows
 	if !t.s.Dialect.Postgres {
@@ -141,7 +141,8 @@ order by r.client_id, r.id for update of r`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
 
-// run deletes the runs that are the same in the database and in the file. A run that is missing was deleted before.
+// run deletes the runs that are the same in the database and in the file. Runs that are missing in the database were
+// deleted before.
 func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
@@ -230,8 +231,9 @@ func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pas
 	return retention.ForgetLate(ctx, a, refs)
 }
 
-// carry deletes entries of a client's ledger. It adds their sum to one entry that replaces all archived entries. This
-// entry has the kind carried, and is the first entry of the client: it takes the id of the first deleted entry.
+// carry deletes entries of a client's credit ledger. It adds their sum to one entry that replaces all archived entries.
+// This entry has the kind "carried" and is the client's first entry. It has the id of the first entry that was ever
+// archived.
 func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))
 	for _, e := range part {
@@ -265,7 +267,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	if _, err := engine.QueryOne(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
 		return err
 	}
-	if kind != "carried" { // then the first deleted entry becomes the entry "carried"
+	if kind != "carried" { // there is no such entry yet, so the first of these entries becomes it
 		oldest = first
 		present = slices.DeleteFunc(present, func(id int64) bool { return id == first })
 		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {

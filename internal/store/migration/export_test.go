@@ -1,4 +1,4 @@
 package migration
 
-// UpTo stops after a step, like an older program that had no later steps.
+// UpTo runs the steps up to a number, like an older program that has no later steps.
 var UpTo = up

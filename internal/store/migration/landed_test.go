@@ -15,9 +15,9 @@ var update = flag.Bool("update", false, "pin the migrations that are new")
 
 const landed = "testdata/landed.txt"
 
-// TestLandedMigrationsStay checks that released steps do not change. A step runs only once on a database. So if its
-// text changed, even in a comment, there would be two kinds of databases. -update adds the checksums of new steps,
-// and never changes an existing line.
+// TestLandedMigrationsStay checks that released steps do not change. A step runs only once on each database. So if its
+// text changed, even in a comment, there would be two kinds of databases. The flag -update adds the checksums of new
+// steps. It never changes an existing line.
 func TestLandedMigrationsStay(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(landed)

@@ -1,5 +1,5 @@
-// Package migration has the numbered steps that create the tables of the store, for both databases. It also runs
-// them. A released step is never edited.
+// Package migration contains the numbered steps that create the tables of the store, for both databases, and runs them.
+// A released step is never changed.
 package migration
 
 import (
@@ -25,7 +25,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Database is the kind of database that steps are for.
+// Database is the kind of database for which a step is written.
 type Database string
 
 const (
@@ -35,14 +35,14 @@ const (
 
 const table = "puntuale_version"
 
-// Errors of Check: the database has none of our tables yet, or steps are missing.
+// Errors of Check: the database does not contain our tables, or steps have not run on it yet.
 var (
 	ErrEmpty = errors.New("the database holds no tables of Puntuale yet")
 	ErrOlder = errors.New("the database's tables are older than this program")
 )
 
 // Check compares the version of the tables with this program. It returns nil if they match. Otherwise it returns
-// ErrEmpty, ErrOlder, or, if a newer program wrote the tables, an error that wraps puntuale.ErrUntrusted.
+// ErrEmpty or ErrOlder. If a newer program wrote the tables, the error wraps puntuale.ErrUntrusted.
 func Check(ctx context.Context, db *sql.DB, database Database) error {
 	found, err := exists(ctx, db, database)
 	if err != nil {
@@ -70,19 +70,19 @@ func Check(ctx context.Context, db *sql.DB, database Database) error {
 	return nil
 }
 
-// How a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout. So other statements
-// do not queue behind it for long. A failed step has changed nothing, and runs again after a rest.
+// These values say how a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout. So
+// other statements do not wait behind it for long. A failed step has changed nothing, and is tried again after a rest.
 const (
 	tries   = 120              // how often a step is tried
 	rest    = 3 * time.Second  // wait between two tries
 	held    = 10 * time.Second // how long other nodes wait for a node that died during a step
 	glance  = 500 * time.Millisecond
-	glances = 1800 // 15 minutes of waiting for another node, which is longer than that node tries
+	glances = 1800 // with glance, 15 minutes of waiting for another node; this is longer than that node tries
 )
 
 // Up runs the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each
 // other at a row of a lock table. An advisory lock would work only with a single primary. On SQLite, the caller must
-// keep other processes out. An interrupted step leaves nothing behind, and the next call runs it.
+// prevent other processes from using the file. An interrupted step changes nothing, and the next call runs it again.
 func Up(ctx context.Context, db *sql.DB, database Database, log *slog.Logger) error {
 	return up(ctx, db, database, math.MaxInt64, log)
 }
@@ -132,15 +132,15 @@ func provider(db *sql.DB, database Database, log *slog.Logger) (*goose.Provider,
 	return p, nil
 }
 
-// answered reports whether the server answered that another node holds or writes the row of the lock. If the server
-// has stopped, waiting is useless.
+// answered reports whether the server is running and another node has the lock. If the server has stopped, waiting is
+// useless.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")
 }
 
-// passing reports whether a step may succeed later. Perhaps it did not get a lock in time. Or another node ran the
-// same step, because one of the two stood still and lost the lock.
+// passing reports whether a step may succeed if it is tried again. Perhaps it did not get a lock in time. Or another
+// node ran the same step at the same time, because one of the two nodes had lost the lock.
 func passing(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -162,7 +162,7 @@ func exists(ctx context.Context, db *sql.DB, database Database) (found bool, err
 	return found, err
 }
 
-// Latest returns the number of the last step.
+// Latest returns the number of the newest step.
 func Latest(database Database) (int64, error) {
 	names, err := fs.Glob(files, string(database)+"/*.sql")
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// last is the newest step of the previous program version.
+// last is the newest step of the program's previous version.
 const last = 1
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -105,8 +105,8 @@ func (x *target) up(t *testing.T, to int64) {
 	}
 }
 
-// catalogue describes the tables, and the rows that steps insert. It leaves out the records about the steps
-// themselves.
+// catalogue returns a description of the tables, and of the rows that steps insert. It leaves out the tables in which
+// the steps themselves are recorded.
 func (x *target) catalogue(t *testing.T) (all []string) {
 	t.Helper()
 	queries := []string{`select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_schema
@@ -149,15 +149,15 @@ func (x *target) catalogue(t *testing.T) (all []string) {
 	return all
 }
 
-// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next program finish. The
-// tables must then be the same as tables that were built without a break. After each kill, they must be as before the
-// step or as after it.
+// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets another program continue. After
+// each kill, the tables must be either as before the step or as after it. At the end they must be the same as tables
+// that were built without a kill.
 func TestCutOffAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) *target{"SQLite": sqlite, "Postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // in a bubble, the library's pauses of seconds take no time
+			synctest.Test(t, func(t *testing.T) { // in the test's time bubble, the library's pauses take no time
 				cutOff(t, func() *target { return database(t) })
 			})
 		})
@@ -175,7 +175,7 @@ func cutOff(t *testing.T, make func() *target) {
 	x := make()
 	cuts, before, last := 0, 0, len(allowed)-1
 	for at := int64(1); ; at++ {
-		to := min(before+2, last) // only a few steps, because the library parses all steps that it may run, which takes longer than running them
+		to := min(before+2, last) // only a few steps: the library parses all steps that it may run, and this takes longer than running them
 		mortal := newMortal(x, at)
 		err := migration.UpTo(t.Context(), mortal.db, x.which, int64(to), quiet())
 		mortal.db.Close()
@@ -191,7 +191,7 @@ func cutOff(t *testing.T, make func() *target) {
 		}
 		got := x.catalogue(t)
 		state := -1
-		for i := before; i <= last && (state < 0 || err == nil && state < to); i++ { // a number that no step has changes nothing
+		for i := before; i <= last && (state < 0 || err == nil && state < to); i++ { // a step number without a step changes nothing
 			if slices.Equal(allowed[i], got) {
 				state = i
 			}
@@ -224,7 +224,7 @@ func newest(t *testing.T, database migration.Database) int64 {
 	return n
 }
 
-// forgetHolder waits as long as a node waits for a dead node.
+// forgetHolder ends the lease of a dead node in the lock table, so that the next node need not wait.
 func (x *target) forgetHolder(t *testing.T) {
 	t.Helper()
 	if x.which != migration.Postgres {
@@ -243,7 +243,7 @@ func (x *target) forgetHolder(t *testing.T) {
 
 var errCut = errors.New("killed")
 
-// mortal has a program's connections. They all end before the program's nth statement.
+// mortal contains a program's connections. They all end before the program's nth statement.
 type mortal struct {
 	db     *sql.DB
 	driver driver.Driver
@@ -270,7 +270,7 @@ type mortalConn struct {
 	m *mortal
 }
 
-// live counts a statement, or ends the connection.
+// live counts one statement, or ends the connection.
 func (c *mortalConn) live() error {
 	if c.m.left.Add(-1) > 0 {
 		return nil
@@ -321,7 +321,7 @@ func (t *mortalTx) Rollback() error {
 }
 
 // TestBusyTable runs a step while a long transaction uses the step's table. The step must not fail, and other
-// statements must not queue behind it. The same must hold if a second node waits, too.
+// statements must not wait behind it for long. This must also be so if a second node waits for the step.
 func TestBusyTable(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)
@@ -339,7 +339,7 @@ func TestBusyTable(t *testing.T) {
 	for range cap(done) {
 		go func() { done <- migration.Up(t.Context(), x.db, x.which, log) }()
 	}
-	// Meanwhile the step is tried twice. Other queries must be answered within its lock_timeout.
+	// Here the step is tried twice. Other statements must be answered within the step's lock_timeout.
 	for tries := 0; tries < 2; {
 		select {
 		case <-again:
@@ -369,7 +369,7 @@ func TestBusyTable(t *testing.T) {
 	}
 }
 
-// listener is a log handler that receives warnings.
+// listener is a log handler that reports each warning on its channel.
 type listener struct{ heard chan struct{} }
 
 func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -383,7 +383,7 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestNewerRefused checks that a program does not touch tables that a newer program made.
+// TestNewerRefused checks that a program does not change tables that a newer program made.
 func TestNewerRefused(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {
@@ -398,8 +398,8 @@ func TestNewerRefused(t *testing.T) {
 	})
 }
 
-// TestOldRowsStayWhole checks that rows are complete if nodes of the previous version write them without the new
-// columns.
+// TestOldRowsStayWhole checks rows that nodes of the previous version write without the new columns. The rows must be
+// complete.
 func TestOldRowsStayWhole(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)

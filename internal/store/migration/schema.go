@@ -12,14 +12,14 @@ import (
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // builds the tables in memory, to compare with them
+	_ "modernc.org/sqlite" // for the tables in memory, with which Compare compares
 
 	"puntuale"
 )
 
 // Compare compares a database with the tables that this program's steps build. The error wraps puntuale.ErrUntrusted
-// and names what is missing. Compare ignores additional tables and indexes. All steps must have run on the database.
-// Compare finds steps that were edited after they ran there, before a statement fails.
+// and lists what is missing. Compare ignores additional tables and indexes. All steps must have run on the database. If
+// a step was changed after it ran there, Compare finds this before a statement fails.
 func Compare(ctx context.Context, db *sql.DB, database Database) error {
 	want, err := wantedSchema(ctx, db, database)
 	if err != nil {
@@ -47,7 +47,7 @@ func Compare(ctx context.Context, db *sql.DB, database Database) error {
 		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), extra)
 }
 
-// listed joins the first few names.
+// listed joins the first few names into one text.
 func listed(all []string) string {
 	const shown = 10
 	if more := len(all) - shown; more > 0 {
@@ -56,14 +56,15 @@ func listed(all []string) string {
 	return strings.Join(all, "; ")
 }
 
-// known has the descriptions of the tables. A process builds them only once for each kind of database.
+// known contains the descriptions of the tables. A process builds them only once for each kind of database.
 var known struct {
 	sync.Mutex
 	lines map[Database][]string
 }
 
-// wantedSchema describes the tables that the steps build. On PostgreSQL, the server itself builds them, because each
-// release writes definitions differently. They are temporary tables in a transaction that is rolled back.
+// wantedSchema returns the description of the tables that the steps build. On PostgreSQL, the server itself builds
+// them, because each release of PostgreSQL describes tables differently. They are temporary tables in a transaction
+// that is rolled back.
 func wantedSchema(ctx context.Context, db *sql.DB, database Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
@@ -91,7 +92,7 @@ func wantedSchema(ctx context.Context, db *sql.DB, database Database) (lines []s
 	if err != nil {
 		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
-	for _, name := range names { // the numbers in names have leading zeros, so names are in the order of numbers
+	for _, name := range names { // the numbers in the names have leading zeros, so the names are in the order of the numbers
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read a migration: %w", err)
@@ -115,7 +116,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// sqliteSchema lists columns one by one. The rest of a table's definition is compared as text.
+// sqliteSchema lists the columns one by one. The rest of a table's definition is compared as one text.
 var sqliteSchema = []string{
 	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
  || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end
@@ -124,8 +125,8 @@ var sqliteSchema = []string{
  where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`,
 }
 
-// postgresSchema needs the schema's oid for %s. It lists not-null constraints with their columns, because only
-// PostgreSQL 18 and later also have them as rows of pg_constraint.
+// postgresSchema contains %s, which is replaced by an expression for the schema's oid. Not-null constraints are listed
+// with their columns, because only PostgreSQL 18 and later also list them in pg_constraint.
 var postgresSchema = []string{
 	`select 'column ' || t.relname || '.' || c.attname || ' ' || format_type(c.atttypid, c.atttypmod) || case when c.attnotnull then ' not null' else '' end
  || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || case when c.attidentity <> '' then ' identity' else '' end
@@ -137,16 +138,17 @@ var postgresSchema = []string{
  from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
 }
 
-// countersSchema lists the rows that steps insert into table counter. A noun without such a row gets no numbers.
+// countersSchema lists the rows that steps insert into the table counter. Without its row, a counter cannot give
+// numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 
 var (
 	sqlComment = regexp.MustCompile(`--[^\n]*`)
-	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // in front of the table's name in the definition of an index
+	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before the table's name in the definition of an index
 )
 
-// describe returns the definitions, one in each line, sorted. On PostgreSQL, schema is an expression for the schema's
-// oid.
+// describe returns the definitions of all tables as sorted lines. On PostgreSQL, schema is an expression for the
+// schema's oid.
 func describe(ctx context.Context, q querier, database Database, schema string) (all []string, err error) {
 	queries := append(slices.Clone(sqliteSchema), countersSchema)
 	if database == Postgres {

@@ -18,7 +18,7 @@ func (x *target) exec(t *testing.T, text string) {
 	}
 }
 
-// TestCompare removes one thing at a time. The error must name that thing.
+// TestCompare removes one thing at a time from the tables. The error must name the removed thing.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for what, names := range map[string]string{
@@ -48,8 +48,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRepairsEditedStep has a database that ran an earlier text of step 2. The database is repaired and keeps its
-// rows.
+// TestRepairsEditedStep uses a database that ran an earlier text of step 2. The next steps must repair the tables and
+// keep the rows.
 func TestRepairsEditedStep(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {

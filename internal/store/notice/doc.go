@@ -1,17 +1,18 @@
-// Package notice keeps what people are told.
+// Package notice stores the notices for users: in the dashboard, and by e-mail.
 //
-// # Once
+// # Each notice is written once
 //
-// The transaction of a fact writes its notice. So a crash loses none, and none comes twice.
+// The transaction of a fact also writes its notice. So a crash loses no notice, and no notice is written twice.
 //
 // # Incidents
 //
-// The first fact that says that a session is disconnected writes an open notice. It is due later ([puntuale.NoticeWait]), and nobody sees a
-// notice before it is due. Further such facts only change it. The fact that says that the session is online deletes the notice if it is not
-// due yet. Else it closes the notice, and writes another that says so.
+// The first fact that a session is disconnected writes an open notice. This notice becomes due after
+// [puntuale.NoticeWait], and no user sees it before that. Further such facts only change the open notice. When the
+// session is online again, its fact deletes the notice if the notice is not due yet. If the notice is already due, the
+// fact closes it and writes another notice, which says that the session is online again.
 //
 // # E-mails
 //
-// A transaction marks notices that are due and puts them into e-mails of the queue, one for each user who wants them. A notice joins the
-// user's waiting e-mail as long as nobody tried to send that.
+// A transaction marks notices that are due, and adds them to e-mails in the queue: one e-mail for each user who wants
+// them. A notice is added to the user's waiting e-mail as long as no attempt was made to send that e-mail.
 package notice

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Fact is something that a transaction makes true. The fields are as in package outbox.
+// Fact is something that a transaction makes true. It has the same fields as outbox.Fact.
 type Fact struct {
 	Client  puntuale.ClientID
 	Type    puntuale.EventType
@@ -18,7 +18,7 @@ type Fact struct {
 	Detail  string
 }
 
-// ofEvents are the kinds of notices that facts make. Other facts make none.
+// ofEvents maps events to the kinds of notices that their facts write. Other facts write no notice.
 var ofEvents = map[puntuale.EventType]puntuale.NoticeKind{
 	puntuale.EventSessionOffline:    puntuale.NoticeDisconnected,
 	puntuale.EventSessionUnlinked:   puntuale.NoticeDisconnected,
@@ -34,8 +34,8 @@ var ofEvents = map[puntuale.EventType]puntuale.NoticeKind{
 	puntuale.EventWebhookDisabled:   puntuale.NoticeWebhookDisabled,
 }
 
-// Tell writes the notices of a fact, in the transaction that makes it true. A fact without a client is about a webhook of a partner. Locks:
-// the open notice of the session, which only transactions about that session lock.
+// Tell writes the notices of a fact, in the transaction that makes the fact true. A fact without a client is about a
+// webhook of a partner. Locks: the open notice of the session. Only transactions about this session lock that notice.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	kind, ok := ofEvents[f.Type]
 	if !ok {
@@ -49,7 +49,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	}
 	state := n.Detail.State
 	switch {
-	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to cold contacts
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // the session still sends, except to cold contacts
 		return nil
 	case kind == puntuale.NoticeDisconnected:
 		n.Detail = puntuale.NoticeDetail{Event: f.Type}
@@ -57,9 +57,9 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	case kind == puntuale.NoticeReconnected:
 		n.Detail = puntuale.NoticeDetail{}
 		return reconnected(ctx, a, n)
-	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // a person did it
+	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // a person cancelled it
 		return nil
-	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // a person did it
+	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // a person paused it
 		return nil
 	case kind == puntuale.NoticeExpiring:
 		n.Detail.Event = f.Type
@@ -70,7 +70,7 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 	return insert(ctx, a, n, 0)
 }
 
-// Add writes a notice that is due at once. It sets the partner where the notice has a client.
+// Add writes a notice that is due at once. If the notice has a client, the notice's partner is the client's partner.
 func Add(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	if n.Client == 0 {
 		return insertOfPartner(ctx, a, n)
@@ -78,7 +78,7 @@ func Add(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	return insert(ctx, a, n, 0)
 }
 
-// insert writes a notice to a client's users. One that waits is open.
+// insert writes a notice for a client's users. The notice is due after wait. If wait is not 0, the notice is open.
 func insert(ctx context.Context, a engine.Querier, n puntuale.Notice, wait time.Duration) error {
 	detail, err := engine.ToJSON(n.Detail)
 	if err != nil {
@@ -104,7 +104,7 @@ func insertOfPartner(ctx context.Context, a engine.Querier, n puntuale.Notice) e
 	return nil
 }
 
-// disconnected begins an incident, or brings the one that is open up to date.
+// disconnected writes the open notice of an incident, or updates the session's open notice.
 func disconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	detail, err := engine.ToJSON(n.Detail)
 	if err != nil {
@@ -120,7 +120,7 @@ func disconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) erro
 	return insert(ctx, a, n, puntuale.NoticeWait)
 }
 
-// reconnected ends an incident.
+// reconnected ends the session's incident, if there is one.
 func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3 and mailed = 0`, n.Client, n.Subject, engine.Micros(n.At)); err != nil {
 		return fmt.Errorf("delete a notice: %w", err)
@@ -135,7 +135,7 @@ func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error
 	return insert(ctx, a, n, 0)
 }
 
-// expiring tells the client's users and the partner's.
+// expiring writes a notice for the client's users, and another for the partner's users.
 func expiring(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
 	if err := insert(ctx, a, n, 0); err != nil {
 		return err

@@ -16,23 +16,23 @@ import (
 // queuedAtOnce is how many notices one transaction puts into e-mails.
 const queuedAtOnce = 100
 
-// mailContent is what an e-mail of the queue says besides its user. It has no secret.
+// mailContent is the content of a queued e-mail. It contains no secret.
 type mailContent struct {
 	Notices []puntuale.NoticeID `json:"notices"`
 	More    int                 `json:"more,omitempty"`
 }
 
-// Due locks notices whose e-mails are not queued yet. If two nodes run it, the second waits for the first, and then
-// finds these notices already queued.
+// Due locks the notices that were not added to e-mails yet. If two nodes run it, the second waits for the first. Then
+// the second finds these notices already queued.
 const Due = `select n.id, n.partner_id, n.client_id, n.login_id, n.kind, n.due_at from notice n where n.mailed = 0 and n.due_at <= $1 order by n.due_at, n.id limit $2 for update`
 
-// dueNotice is a notice whose e-mails are to be queued.
+// dueNotice is a notice that must be added to e-mails.
 type dueNotice struct {
 	puntuale.Notice
 	due time.Time
 }
 
-// readerChoice is a user, and what they chose.
+// readerChoice is a user together with the kinds of notices that the user wants by e-mail.
 type readerChoice struct {
 	puntuale.User
 	mailed puntuale.NoticeSet
@@ -75,13 +75,13 @@ func (s *Notices) QueueNotices(ctx context.Context, now time.Time) (looked int, 
 	return looked, nil
 }
 
-// wantedNotices are the notices that a user gets by e-mail.
+// wantedNotices contains the notices that one user gets by e-mail.
 type wantedNotices struct {
 	partner puntuale.PartnerID
 	ids     []puntuale.NoticeID
 }
 
-// wantedBy finds the users who get the notices by e-mail.
+// wantedBy returns which notices each user gets by e-mail.
 func wantedBy(ctx context.Context, a engine.Querier, all []dueNotice) (map[puntuale.LoginID]*wantedNotices, error) {
 	type side struct {
 		partner puntuale.PartnerID
@@ -109,7 +109,7 @@ func wantedBy(ctx context.Context, a engine.Querier, all []dueNotice) (map[puntu
 	return wanted, nil
 }
 
-// readersOf are the users of a side who can sign in.
+// readersOf returns the users of a dashboard who can sign in.
 func readersOf(ctx context.Context, a engine.Querier, partner puntuale.PartnerID, client puntuale.ClientID) ([]readerChoice, error) {
 	all, err := engine.QueryAll(ctx, a, `select l.id, l.role, l.created_at, coalesce(c.on_kinds, 0), coalesce(c.off_kinds, 0) from login l left join notice_choice c on c.login_id = l.id
  where l.partner_id = $1 and l.client_id = $2 and l.password <> ''`, []any{partner, client}, func(r engine.Row, u *readerChoice) error {
@@ -125,7 +125,8 @@ func readersOf(ctx context.Context, a engine.Querier, partner puntuale.PartnerID
 	return all, nil
 }
 
-// queue adds notices to the user's waiting e-mail, or begins one. The user's choice is locked first, so that the user gets no second one.
+// queue adds notices to the user's waiting e-mail, or queues a new e-mail. It first locks the user's choice, so that
+// two transactions do not queue two e-mails for the user.
 func queue(ctx context.Context, a engine.Querier, user puntuale.LoginID, w *wantedNotices, now time.Time) error {
 	var sent int
 	var from time.Time
@@ -171,7 +172,7 @@ func queue(ctx context.Context, a engine.Querier, user puntuale.LoginID, w *want
 	return nil
 }
 
-// add keeps the newest notices, and counts the others.
+// add adds notices. It keeps only the newest, and counts the others in More.
 func (c *mailContent) add(ids []puntuale.NoticeID) {
 	c.Notices = append(c.Notices, ids...)
 	if excess := len(c.Notices) - puntuale.MailedNotices; excess > 0 {
@@ -180,8 +181,8 @@ func (c *mailContent) add(ids []puntuale.NoticeID) {
 	}
 }
 
-// QueuedNotices reads the notices again as the user would see them now. So the e-mail leaves out notices that no longer
-// exist.
+// QueuedNotices reads the e-mail's notices again, and returns those that the user may see now. So the e-mail contains
+// no notices that were deleted or read since it was queued.
 func (s *Notices) QueuedNotices(ctx context.Context, u puntuale.User, m puntuale.Mail) ([]puntuale.Notice, int, error) {
 	var content mailContent
 	if err := json.Unmarshal(m.Sealed, &content); err != nil {

@@ -10,17 +10,18 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Notices keeps the notices of all clients and partners. It implements [puntuale.NoticeStore]. Its methods may be called by many goroutines
-// at once.
+// Notices stores the notices of all clients and partners. It implements [puntuale.NoticeStore]. Its methods are safe
+// for concurrent use.
 type Notices struct {
 	db     *engine.DB
-	purged atomic.Pointer[time.Time] // when Maintain looked last; nil: not yet
+	purged atomic.Pointer[time.Time] // when Maintain last purged; nil: not yet
 }
 
-// New returns the notices of a database.
+// New returns the Notices of a database.
 func New(db *engine.DB) *Notices { return &Notices{db: db} }
 
-// seen narrows notices, called n, to those that a user sees. Its parameters are those of seenBy.
+// seen is a condition that selects the notices that a user may see, in a statement in which n is the table notice.
+// seenBy returns its arguments.
 const seen = ` n.client_id = $1 and n.partner_id = $2 and n.login_id in (0, $3) and n.due_at between $4 and $5 and ($6 & (1::bigint << n.kind)) <> 0`
 
 func seenBy(u puntuale.User, now time.Time, more ...any) []any {
@@ -29,7 +30,7 @@ func seenBy(u puntuale.User, now time.Time, more ...any) []any {
 
 const notRead = ` and not exists (select 1 from notice_read r where r.login_id = $3 and r.notice_id = n.id)`
 
-// nameOf is the name of a notice's subject.
+// nameOf is an SQL expression for the name of a notice's subject.
 var nameOf = fmt.Sprintf(`coalesce(case n.kind
  when %d then (select s.name from session s where s.client_id = n.client_id and s.id = n.subject)
  when %d then (select s.name from session s where s.client_id = n.client_id and s.id = n.subject)
@@ -74,7 +75,7 @@ func (s *Notices) ReadNotices(ctx context.Context, u puntuale.User, id puntuale.
 	})
 }
 
-// write runs a transaction for the user's side.
+// write runs a transaction for the client or the partner of the user.
 func (s *Notices) write(ctx context.Context, u puntuale.User, do func(ctx context.Context, a engine.Querier) error) error {
 	owner := int64(u.Client)
 	if owner == 0 {

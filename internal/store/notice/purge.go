@@ -11,10 +11,11 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// purgeEvery is how often a node looks at all notices.
+// purgeEvery is how often a node purges notices.
 const purgeEvery = time.Hour
 
-// Maintain removes notices that are old or too many, and rows of deleted users, at most once an hour.
+// Maintain deletes notices that are too old or too many, and the rows of deleted users. It does this at most once an
+// hour.
 func (s *Notices) Maintain(ctx context.Context, now time.Time) error {
 	if last := s.purged.Load(); last != nil && now.Sub(*last) < purgeEvery {
 		return nil
@@ -26,14 +27,14 @@ func (s *Notices) Maintain(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Open notices wait for the end of their incident.
+// An open notice is never purged, because its incident has not ended.
 const (
 	old     = `select n.id from notice n where n.at < $1 and n.open = 0 limit $2`
 	tooMany = `select x.id from (select n.id, n.open, row_number() over (partition by n.partner_id, n.client_id, n.login_id, n.kind order by n.due_at desc, n.id desc) as place
  from notice n) x where x.place > $1 and x.open = 0 limit $2`
 )
 
-// purge deletes the notices that a statement finds, a chunk in each transaction.
+// purge deletes the notices that the statement find returns, one chunk in each transaction.
 func (s *Notices) purge(ctx context.Context, find string, args []any) error {
 	for {
 		ids, err := engine.QueryAll(ctx, s.db.MaintenanceReads, find, append(slices.Clone(args), engine.Chunk), engine.ScanOne[int64])
@@ -63,7 +64,8 @@ func (s *Notices) purge(ctx context.Context, find string, args []any) error {
 	}
 }
 
-// purgeReaders removes what a transaction that overlapped with a deletion wrote.
+// purgeReaders deletes rows of deleted users, notices and clients. A transaction that overlapped with the deletion may
+// have written them.
 func (s *Notices) purgeReaders(ctx context.Context) error {
 	return s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{
@@ -79,7 +81,8 @@ func (s *Notices) purgeReaders(ctx context.Context) error {
 	})
 }
 
-// ClientDeleted removes a client's notices, and those about it, in the transaction that deletes the client. It comes before the users go.
+// ClientDeleted deletes a client's notices, and its partner's notices about the client, in the transaction that deletes
+// the client. Call it before the client's users are deleted.
 func ClientDeleted(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `delete from notice_choice where login_id in (select l.id from login l where l.client_id = $1)`, client); err != nil {
 		return fmt.Errorf("delete the choices of a client's users: %w", err)
@@ -96,7 +99,7 @@ func ClientDeleted(ctx context.Context, a engine.Querier, client puntuale.Client
 	return nil
 }
 
-// UserDeleted removes a user's own notices and choices, in the transaction that deletes the user.
+// UserDeleted deletes a user's own notices and choices, in the transaction that deletes the user.
 func UserDeleted(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if _, err := a.Exec(ctx, `delete from notice_choice where login_id = $1`, u.ID); err != nil {
 		return fmt.Errorf("delete a user's choice: %w", err)
@@ -112,7 +115,8 @@ func UserDeleted(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	return nil
 }
 
-// SessionDeleted ends an incident of a session, in the transaction that deletes it. Nobody is told later.
+// SessionDeleted ends the incident of a session, in the transaction that deletes the session. If the incident's notice
+// is not due yet, users never see it.
 func SessionDeleted(ctx context.Context, a engine.Querier, client puntuale.ClientID, session puntuale.SessionID, now time.Time) error {
 	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3`, client, session, engine.Micros(now)); err != nil {
 		return fmt.Errorf("delete a session's notice: %w", err)

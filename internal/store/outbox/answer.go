@@ -23,7 +23,7 @@ type Subject struct {
 	ID     int64
 }
 
-// Subjects returns subjects of one client.
+// Subjects returns the given ids of one client as subjects.
 func Subjects[ID ~int64](client puntuale.ClientID, ids []ID) []Subject {
 	return engine.Column(ids, func(id *ID) Subject { return Subject{client, int64(*id)} })
 }
@@ -33,10 +33,11 @@ func MessageSubjects(refs []puntuale.MessageRef) []Subject {
 	return engine.Column(refs, func(r *puntuale.MessageRef) Subject { return Subject{r.Client, int64(r.ID)} })
 }
 
-// ForgetAnswers removes what receivers answered to events about the subjects, because an answer may repeat the event.
-// The texts of the subjects themselves are removed by the same transaction, or by an earlier one. Locks: the
-// deliveries, including those without an answer. A transaction that stores an answer first locks the delivery, and
-// then checks whether the subject was erased.
+// ForgetAnswers removes receivers' answers to events about the subjects, because an answer may repeat the event. The
+// same transaction, or an earlier one, removes the texts of the subjects themselves.
+//
+// Locks: the deliveries, including those without an answer. A transaction that stores an answer first locks the
+// delivery, and then checks whether the subject was erased.
 func ForgetAnswers(ctx context.Context, a engine.Querier, subjects []Subject) error {
 	if len(subjects) == 0 {
 		return nil

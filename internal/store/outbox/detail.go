@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Detail writes the detail of a fact from a struct with the names of the wire. Its members are few, and short.
+// Detail returns the detail of a fact as JSON. members is a struct whose JSON names are those of the API. It should
+// have few and short members.
 func Detail(members any) (string, error) {
 	text, err := json.Marshal(members)
 	if err != nil {
@@ -15,7 +16,7 @@ func Detail(members any) (string, error) {
 	return string(text), nil
 }
 
-// Moment is a moment in a detail, as the API shows it; "" for the zero time.
+// Moment returns a time as the API shows it, for a detail. For the zero time it returns "".
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

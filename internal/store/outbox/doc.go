@@ -1,12 +1,13 @@
-// Package outbox writes facts into the outbox, inside the transactions that make the facts true. For erasures, it
-// removes the receivers' answers about people. Package event makes events from the facts.
+// Package outbox writes facts into the outbox, inside the transactions that make the facts true. During an erasure, it
+// removes the receivers' answers about the person. Package event makes events from the facts.
 //
 // # Nobody misses a fact
 //
-// The INSERT of a fact itself checks whether a subscription wants the fact. Nothing is remembered between
-// transactions. On PostgreSQL, a transaction that adds a subscription may overlap with a transaction that writes a
-// fact. So the subscribing transaction locks the table of facts before it commits ([Announce]). Each transaction that
-// writes facts, or finds that nobody wants them, holds a weaker lock on that table until it ends. The subscribing
-// transaction waits for those. Transactions that come later wait for it, and then see the subscription. Transactions
-// that write facts do not wait for each other because of this.
+// The INSERT of a fact itself checks whether a subscription wants the fact. Nothing is cached between transactions.
+//
+// On PostgreSQL, a transaction that adds a subscription may overlap with a transaction that writes a fact. So the
+// subscribing transaction locks the table of facts before it commits ([Announce]). Each transaction that writes facts,
+// or finds that no subscription wants them, holds a weaker lock on that table until it ends. The subscribing
+// transaction waits for these transactions. Later transactions wait for the subscribing transaction, and then see the
+// subscription. Transactions that write facts do not wait for each other.
 package outbox

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/notice"
 )
 
-// Fact is something that a transaction makes true.
+// Fact is something that a transaction makes true, such as a message that was sent.
 type Fact struct {
 	Client  puntuale.ClientID
 	Type    puntuale.EventType
@@ -26,27 +26,29 @@ func Message(m puntuale.MessageRef, t puntuale.EventType) Fact {
 	return Fact{Client: m.Client, Type: t, Subject: int64(m.ID)}
 }
 
-// EmitFacts stores the facts whose types a subscription wants. Without subscriptions, it only reads one empty table.
+// EmitFacts stores the facts whose types a subscription wants. If there is no subscription, it only reads an empty
+// table.
 const EmitFacts = `
 insert into outbox_fact (client_id, type, subject, more, detail, at)
 select u.c, u.t, u.s, u.m, u.d, $1::bigint from $u(c bigint, t smallint, s bigint, m text, d text) cross join event_stream e
 where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << u.t) <> 0 or e.feed_until > $1)`
 
-// lockFacts writes no row. It only takes a lock on the table of facts.
+// lockFacts inserts no row. It only takes a lock on the table of facts.
 const lockFacts = `insert into outbox_fact (client_id, type, subject, detail, at) select e.client_id, 0, 0, '', 0 from event_stream e where 1 = 0`
 
-// wantedAtAll reads whether there is a subscription to events, and whether an automation rule waits for facts.
+// wantedAtAll reads whether there is any subscription to events, and whether any automation waits for facts.
 const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
 
-// Emit writes facts in the transaction that makes them true. It may be sent together with the transaction's next
-// statement, which may then return Emit's error. Emit takes no lock for which another transaction with facts waits.
+// Emit writes facts in the transaction that makes them true. Its statement may be sent together with the transaction's
+// next statement. Then the next statement may return Emit's error. Two transactions that emit facts do not wait for
+// each other.
 func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil
 	}
-	// lockFacts takes the lock that Announce waits for, before the next statement reads subscriptions. So a
-	// subscription that commits later waits for this transaction, and an earlier subscription is seen. Without
-	// subscriptions, no columns are made.
+	// lockFacts takes the lock for which Announce waits, before the next statement reads subscriptions. So the
+	// transaction of a later subscription waits for this transaction, and an earlier subscription is already visible.
+	// If there is no subscription, no columns are made.
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
@@ -75,17 +77,17 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	return nil
 }
 
-// row is one row with facts that differ only in their subjects.
+// row is one row of facts that differ only in their subjects.
 type row struct {
 	Fact
-	more string // the further subjects, as in outbox_fact.more
+	more string // the subjects of all facts after the first, as in outbox_fact.more
 }
 
-// rowMost is the largest number of facts in one row. A numberer takes whole rows.
+// rowMost is the largest number of facts in one row. A numberer reads only whole rows.
 const rowMost = 100
 
-// rowsOf puts consecutive facts that are alike into one row. To write and delete a row for each fact would cost as much
-// as the event itself.
+// rowsOf puts neighbouring facts that differ only in their subjects into one row. A row for each fact would cost as
+// much as the fact's event, because rows are written and deleted.
 func rowsOf(facts []Fact) []row {
 	rows := make([]row, 0, 1)
 	var more []byte
@@ -107,7 +109,7 @@ func sameExceptSubject(x, y *Fact) bool {
 	return x.Client == y.Client && x.Type == y.Type && x.Detail == y.Detail
 }
 
-// MoreSubjects reads the subjects of a row's further facts.
+// MoreSubjects reads the subjects of all facts of a row after the first.
 func MoreSubjects(more string) (all []int64, err error) {
 	if more == "" {
 		return nil, nil
@@ -122,14 +124,15 @@ func MoreSubjects(more string) (all []int64, err error) {
 	return all, nil
 }
 
-// Tell is Emit for facts about sessions, campaigns, accounts, templates and webhooks. Besides programs, they also
-// concern people. Each of these facts passes here once, in the transaction that makes it true, even if no program
-// wants it. A fact without a client is about a webhook of a partner, whose row names the partner. No program gets an
-// event about it.
+// Tell does the same as Emit, for facts about sessions, campaigns, accounts, templates and webhooks. People are told
+// about these facts, too, so Tell also writes notices. Call Tell once for each of these facts, in the transaction that
+// makes it true, even if no subscription wants it.
+//
+// A fact without a client is about a webhook of a partner, whose row contains the partner. It causes no event.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
-			continue // the notice that no credit is left says more
+			continue // the notice that no credit is left makes this one unnecessary
 		}
 		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
 			return err
@@ -138,8 +141,8 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) er
 	return Emit(ctx, a, at, facts)
 }
 
-// Announce must be called last in a transaction that adds a subscription. It waits for transactions that wrote facts
-// and have not committed. Transactions that write facts later wait for this one.
+// Announce must be called last in a transaction that adds a subscription. It waits for transactions that have written
+// facts and have not committed. Transactions that write facts later wait for this transaction.
 func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
 	if !d.Postgres { // on SQLite, only one transaction writes at a time
 		return nil
@@ -150,9 +153,9 @@ func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
 	return nil
 }
 
-// EmitUncertain is Emit for all messages that a restore makes uncertain. It must run before the messages change. No
-// other transaction uses the tables meanwhile. due is the condition that chooses the messages, on the table message;
-// $1 is moment.
+// EmitUncertain writes facts for all messages that a restore makes uncertain. Call it before the messages change. No
+// other transaction may use the tables at the same time. due is a condition on the table message that selects the
+// messages; its parameter $1 is moment.
 func EmitUncertain(ctx context.Context, a engine.Querier, at time.Time, due string, moment int64) error {
 	if _, err := a.Exec(ctx, fmt.Sprintf(`insert into outbox_fact (client_id, type, subject, at)
  select x.client_id, %d, x.id, $2::bigint from (select * from message%s) x cross join event_stream e
@@ -165,6 +168,7 @@ func EmitUncertain(ctx context.Context, a engine.Querier, at time.Time, due stri
 	return nil
 }
 
-// Leap raises the number of each stream beyond all numbers that may be lost: to the clock plus $1, which counting
-// alone never reaches. So two installations that were restored from one backup use different numbers.
+// Leap raises the last number of each stream to the clock plus $1. Counting alone never reaches such a number, so it is
+// beyond all numbers that may be lost. Two installations that were restored from one backup therefore use different
+// numbers.
 const Leap = `update event_stream set last_seq = greatest(last_seq, $clock - 1767225600000000) + $1::bigint`

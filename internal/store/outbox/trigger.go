@@ -9,11 +9,11 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// triggering are the events that may trigger rules.
+// triggering contains the events that may trigger automations.
 var triggering = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageRead)
 
-// writeTriggers writes a trigger for each fact that an active rule of the client waits for. A message triggers only if a rule names its sequence, and a
-// reply if a rule waits for any.
+// writeTriggers writes a trigger row for each fact that an active automation of the client waits for. A message
+// triggers only automations that contain its sequence. A reply triggers every automation that waits for replies.
 const writeTriggers = `
 insert into automation_trigger (client_id, kind, subject, at, next_at)
 select u.c, u.t, u.s, $1::bigint, $1::bigint from $u(c bigint, t smallint, s bigint) cross join automation_client w
@@ -22,7 +22,7 @@ where w.client_id = u.c and w.wanted & (1::bigint << u.t) <> 0
  and r.client_id = m.client_id and r.id = m.run_id and r.sequence_id <> 0
  and a.client_id = r.client_id and a.sequence_id = r.sequence_id and a.active = 1 and a.wants & (1::bigint << u.t) <> 0))`
 
-// trigger writes triggers of facts, in the transaction that makes them true.
+// trigger writes trigger rows for facts, in the transaction that makes the facts true.
 func trigger(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
 	some := make([]*Fact, 0, len(facts))
 	for i := range facts {
@@ -43,13 +43,13 @@ func trigger(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) 
 	return nil
 }
 
-// touchContacts writes a trigger for each contact that changed, where a rule waits for a date.
+// touchContacts writes a trigger row for each changed contact if an automation of the client waits for a date.
 const touchContacts = `
 insert into automation_trigger (client_id, kind, subject, at, next_at)
 select w.client_id, 40, u.i, $2::bigint, $2::bigint from $u(i bigint) cross join automation_client w
 where w.client_id = $1 and w.wanted & (1::bigint << 40) <> 0`
 
-// TouchContacts notes that contacts changed, or are gone, in the transaction that changes them.
+// TouchContacts writes trigger rows for contacts that were changed or deleted, in the transaction that does this.
 func TouchContacts(ctx context.Context, a engine.Querier, client puntuale.ClientID, at time.Time, ids []puntuale.ContactID) error {
 	var one int
 	if found, err := engine.QueryOne(ctx, a, `select 1 from automation_client where client_id = $1`, []any{client}, &one); err != nil || !found {

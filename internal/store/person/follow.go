@@ -16,14 +16,16 @@ import (
 // Limits of one transaction that reads a client's runs.
 const (
 	followRuns  = 200      // runs in one transaction
-	followBytes = 64 << 10 // bytes of a call's body; a longer body is not read
+	followBytes = 64 << 10 // bytes of a call's body; longer bodies are not read
 	followSteps = 50
 )
 
-// Remember adds the recipients of runs to the contacts of clients that want it. It reads runs in the order of ids,
-// and keeps its cursor in each client's settings. An id is given out before its run is stored, so a run with a
-// smaller id may still come. So Remember skips runs that are younger than settle. read makes a contact from a run, or
-// returns false for a run to skip; read is pure.
+// Remember adds the recipients of runs to the contacts of clients that turned this on. It reads runs in the order of
+// ids, and stores its cursor in each client's settings.
+//
+// A run gets its id before it is stored, so a run with a smaller id may still appear. So Remember skips runs that are
+// younger than settle. read makes a contact from a run, or returns false if the run gives no contact. read must be a
+// pure function.
 func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.Time, read func(puntuale.CalledRun) (puntuale.Contact, bool)) error {
 	clients, err := engine.QueryAll(ctx, p.db.MaintenanceReads, `select s.client_id from client_setting s join client c on c.id = s.client_id
  where s.remember = 1 and c.deleted_at = 0 order by s.client_id`, nil, engine.ScanOne[puntuale.ClientID])
@@ -36,7 +38,7 @@ func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.T
 			if err := p.db.FeedWriter.Do(ctx, engine.Single(p.merges, func(ctx context.Context, a engine.Querier) (err error) {
 				more, err = f.step(ctx, a)
 				return err
-			}).ForOwner(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted meanwhile
+			}).ForOwner(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // not_found: the client was deleted since
 				return fmt.Errorf("remember people of runs: %w", err)
 			}
 		}
@@ -53,8 +55,8 @@ type runReader struct {
 }
 
 // step handles some runs, and reports whether there may be more. It takes the lock of lockPeople before it reads the
-// runs. An erasure first empties the runs and then deletes the contact under this lock. So step never brings an
-// erased person back.
+// runs. An erasure first empties the runs and then deletes the contact, under the same lock. So step never adds an
+// erased person again.
 func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err error) {
 	people, err := f.lockPeople(ctx, a)
 	if err != nil {
@@ -66,7 +68,7 @@ func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err 
 	if err != nil || !found {
 		return false, err
 	}
-	if at == 0 { // the client has just turned the setting on, so earlier runs do not count
+	if at == 0 { // the client has just turned the setting on, so skip earlier runs
 		return false, f.move(ctx, a, at, settled)
 	}
 	runs, err := engine.QueryAll(ctx, a, `select r.id, r.phone, r.origin, r.zone, case when octet_length(r.request) <= $5 then r.request else $6::bytea end
@@ -97,7 +99,7 @@ func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err 
 	return len(runs) == followRuns, f.move(ctx, a, at, int64(runs[len(runs)-1].ID))
 }
 
-// move stores the cursor: the last run from which a contact was made.
+// move stores the cursor: the last run that was read.
 func (f *runReader) move(ctx context.Context, a engine.Querier, from, to int64) error {
 	if _, err := a.Exec(ctx, `update client_setting set remembered_to = $3 where client_id = $1 and remembered_to = $2 and remember = 1`, f.client, from, to); err != nil {
 		return fmt.Errorf("keep how far runs were followed: %w", err)

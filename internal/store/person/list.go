@@ -80,7 +80,7 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 	return all, next, err
 }
 
-// read reads contacts in the order of ids. It leaves out contacts that were deleted meanwhile.
+// read reads contacts in the order of ids. It leaves out contacts that were deleted since their ids were read.
 func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilte
 	return min(n, limit), err
 }
 
-// mostTags is how many tags one answer may have.
+// mostTags is how many tags one answer may contain.
 const mostTags = 1000
 
 func (s ContactStore) ContactTags(ctx context.Context) (map[string]int, error) {

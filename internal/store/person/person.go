@@ -1,4 +1,4 @@
-// Package person keeps clients' contacts, and the terms by which people find them.
+// Package person stores clients' contacts, and the terms by which users find them.
 package person
 
 import (
@@ -13,10 +13,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Persons keeps the contacts of all clients.
+// Persons stores the contacts of all clients.
 type Persons struct {
 	db     *engine.DB
-	merges *engine.Kind // kind of the tasks that merge many contacts at once
+	merges *engine.Kind // task kind of merges of many contacts
 }
 
 // New returns the Persons of a database.
@@ -26,13 +26,13 @@ func New(db *engine.DB) *Persons {
 	return p
 }
 
-// ForClient returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
-// people in dashboards.
+// ForClient gives access to one client's contacts. calls is how many calls one change counts as: 1, or 0 for users in
+// dashboards.
 func (p *Persons) ForClient(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }
 
-// ContactStore keeps the contacts of one client. Many goroutines may call its methods at once.
+// ContactStore gives access to the contacts of one client. Its methods are safe for concurrent use.
 type ContactStore struct {
 	*Persons
 	client puntuale.ClientID
@@ -47,8 +47,8 @@ func personFields(c *puntuale.Contact) []any {
 
 func scanPerson(rows engine.Row, c *puntuale.Contact) error { return rows.Scan(personFields(c)...) }
 
-// lockPeople locks the row with the number of the client's contacts, before any contact. So only one transaction at a
-// time changes the client's contacts.
+// lockPeople locks the row with the number of the client's contacts, before it locks any contact. So only one
+// transaction at a time changes the client's contacts.
 func (s ContactStore) lockPeople(ctx context.Context, a engine.Querier) (people int64, err error) {
 	for range 2 {
 		found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{s.client}, &people)
@@ -82,8 +82,8 @@ func (s ContactStore) CountCall(ctx context.Context, day puntuale.Date) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error { return s.countCall(ctx, a, day) })
 }
 
-// MergeContacts uses the client's writer if m.Day is set, because then a caller waits. Otherwise it uses the writer
-// that feeds campaigns, which lets calls go first.
+// MergeContacts uses the client's writer if m.Day is set, because then an API call waits for it. Otherwise it uses the
+// writer that feeds campaigns, so that calls run first.
 func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	if m.Day == (puntuale.Date{}) {
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {
@@ -107,7 +107,7 @@ func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch
 	return merged, err
 }
 
-// merge adds contacts. A contact whose phone is already there is merged into the stored contact.
+// merge adds contacts. If there is already a contact with the same phone, the new contact is merged into it.
 func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	people, err := s.lockPeople(ctx, a)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s ContactStore) merge(ctx context.Context, a engine.Querier, m puntuale.Co
 	return s.mergeLocked(ctx, a, m, people)
 }
 
-// mergeLocked does the work of merge. The caller has locked the client's number of contacts.
+// mergeLocked does the work of merge. The caller has locked the row with the number of the client's contacts.
 func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntuale.ContactBatch, people int64) (merged puntuale.MergedContacts, err error) {
 	stored, err := s.contactsOf(ctx, a, engine.Column(m.All, func(c *puntuale.Contact) string { return c.Phone }))
 	if err != nil {
@@ -165,7 +165,7 @@ func (s ContactStore) mergeLocked(ctx context.Context, a engine.Querier, m puntu
 	return merged, s.count(ctx, a, int64(len(fresh)))
 }
 
-// refusal returns the error for a refused contact.
+// refusal returns the error for a contact that was refused with this code.
 func refusal(code puntuale.ReasonCode) error {
 	switch code {
 	case puntuale.FaultContactQuota:
@@ -200,7 +200,7 @@ func (s ContactStore) DeleteContact(ctx context.Context, id puntuale.ContactID, 
 	})
 }
 
-// change counts one call, locks the contact and calls do.
+// change counts one call, locks the contact, and calls do.
 func (s ContactStore) change(ctx context.Context, id puntuale.ContactID, day puntuale.Date, do func(context.Context, engine.Querier, puntuale.Contact) error) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error {
 		if err := s.countCall(ctx, a, day); err != nil {
@@ -218,7 +218,7 @@ func (s ContactStore) change(ctx context.Context, id puntuale.ContactID, day pun
 	})
 }
 
-// remove deletes contacts with their terms. The caller has locked the client's number of contacts.
+// remove deletes contacts with their terms. The caller has locked the row with the number of the client's contacts.
 func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids []puntuale.ContactID) (int64, error) {
 	columns := engine.Columns{engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) })}
 	if _, err := a.Exec(ctx, `delete from person_term where client_id = $1 and person_id in (select u.i from $u(i bigint))`, client, columns); err != nil {
@@ -234,7 +234,8 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	return n, outbox.TouchContacts(ctx, a, client, time.Time{}, ids)
 }
 
-// Erase deletes the contacts with the phone or with an alias of the person, in the transaction of an erasure. It returns which ones.
+// Erase deletes the contacts with the person's phone or with one of the person's aliases, in the transaction of an
+// erasure. It returns the deleted contacts.
 func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) ([]puntuale.ContactID, error) {
 	var people int64
 	if found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{client}, &people); err != nil || !found {
@@ -283,12 +284,12 @@ func (p *Persons) ForgetContacts(ctx context.Context) error {
 	return nil
 }
 
-// writtenContacts has the contacts that one transaction writes.
+// writtenContacts contains the contacts that one transaction writes.
 type writtenContacts struct {
 	client         puntuale.ClientID
 	added, changed []puntuale.Contact
 	gone, fresh    []term
-	dated          []puntuale.ContactID // whose dates changed
+	dated          []puntuale.ContactID // contacts whose dates changed
 }
 
 func (w *writtenContacts) add(c puntuale.Contact) {
@@ -305,7 +306,7 @@ func (w *writtenContacts) change(old, c puntuale.Contact) {
 	w.fresh = append(w.fresh, slices.DeleteFunc(slices.Clone(after), func(t term) bool { return slices.Contains(before, t) })...)
 }
 
-// date notes a contact with a date that was added, changed or removed.
+// date stores that a contact's date was added, changed or removed.
 func (w *writtenContacts) date(old, c puntuale.Contact) {
 	for _, pair := range [][2]puntuale.Contact{{old, c}, {c, old}} {
 		for name, field := range pair[0].Fields {

@@ -14,11 +14,11 @@ import (
 )
 
 // A list reads contacts by its rarest condition, in the order of an index. It checks the other conditions for each
-// contact. So it usually reads little more than it shows. But if each condition holds for many contacts and all
-// together for few, it would read many. Then the page ends early; see scanBound.
+// contact. So it usually reads little more than it shows. But each condition may hold for many contacts, while all
+// conditions together hold for few. Then the page ends early, after scanBound contacts.
 
-// order says how a list of contacts is sorted. It follows from the filter with which the list is read. Cursors contain
-// the order's number.
+// order says how a list of contacts is sorted. It follows from the condition by which the list is read. Cursors contain
+// the number of the order.
 type order int
 
 const (
@@ -30,13 +30,13 @@ const (
 )
 
 const (
-	manyRows   = 2000 // counting the contacts of one condition stops here
+	manyRows   = 2000 // counting the contacts of one condition stops at this number
 	mostWords  = 10
 	scanBound  = 3000   // contacts that are read for one page
 	countBound = 20_000 // contacts that are read for one call of CountContacts
 )
 
-// cursor says where a list continues.
+// cursor is the place where a list continues.
 type cursor struct {
 	By   order              `json:"b"`
 	Word int                `json:"w,omitempty"` // index of the word in search.words
@@ -47,7 +47,7 @@ type cursor struct {
 const cursorNoun = "contact:"
 
 func (c cursor) String() string {
-	text, _ := json.Marshal(c) // numbers and texts always marshal
+	text, _ := json.Marshal(c) // cannot fail, because a cursor contains only numbers and texts
 	return base64.RawURLEncoding.EncodeToString(append([]byte(cursorNoun), text...))
 }
 
@@ -55,8 +55,8 @@ func (c cursor) String() string {
 type search struct {
 	ContactStore
 	f      puntuale.ContactFilter
-	words  []string // the longest word comes first
-	prefix string   // beginning of the phone; "": the filter has a whole number or none
+	words  []string // the longest word is first
+	prefix string   // beginning of the phone; "": the filter contains a whole number or no number
 
 	at      cursor
 	scanned int
@@ -81,7 +81,7 @@ func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from
 	return x, nil
 }
 
-// drives reports whether the filter still has the condition by which the cursor's list is read.
+// drives reports whether the filter still contains the condition by which the cursor's list is read.
 func (x *search) drives(c cursor) bool {
 	switch c.By {
 	case byID:
@@ -98,7 +98,7 @@ func (x *search) drives(c cursor) bool {
 	return false
 }
 
-// choose chooses the rarest condition. If all conditions hold for many contacts, it chooses the first one.
+// choose chooses the rarest condition. If every condition holds for many contacts, it chooses the first one.
 func (x *search) choose(ctx context.Context) error {
 	switch {
 	case x.f.Phone != "":
@@ -138,7 +138,7 @@ func (x *search) choose(ctx context.Context) error {
 
 func (s ContactStore) lists() engine.Querier { return s.db.Lists(int64(s.client)) }
 
-// statement returns a statement that reads contacts by one condition, after a cursor. The caller adds the last
+// statement returns a statement that reads contacts by one condition, after the cursor c. The caller adds the last
 // argument, the limit.
 func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	switch c.By {
@@ -165,11 +165,11 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 // foundContact is a contact that a search has found.
 type foundContact struct {
 	engine.SizedRow
-	text string // phone or word by which it was found
+	text string // the phone or the word by which the contact was found
 }
 
-// keys reads contacts by the list's condition, after the cursor. It reads at most limit. With several tags, it reads that
-// number for each tag, because the first contacts of the list are among them.
+// keys reads at most limit contacts by the list's condition, after the cursor. If there are several tags, it reads up
+// to limit contacts for each tag, and returns the first limit contacts of them all.
 func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
@@ -190,8 +190,8 @@ func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err 
 	return keys[:min(limit, len(keys))], nil
 }
 
-// next checks further contacts, and returns those for which all conditions hold. It checks at most limit. If
-// sized is true, it also returns their sizes.
+// next reads at most limit further contacts, and returns those for which all conditions hold. If sized is true, it also
+// returns their sizes.
 func (x *search) next(ctx context.Context, limit int, sized bool) ([]foundContact, error) {
 	keys, err := x.keys(ctx, limit)
 	if err != nil {
@@ -228,14 +228,14 @@ func (x *search) next(ctx context.Context, limit int, sized bool) ([]foundContac
 	return held, nil
 }
 
-// wordsOfPerson and tagsOfPerson look up the terms of one contact at a time. They are counts, which a planner cannot
-// turn into a join. So a planner's wrong estimate of the number of terms does no harm.
+// wordsOfPerson and tagsOfPerson look up the terms of one contact at a time. They are counts, because a planner cannot
+// turn a count into a join. So a wrong estimate of the number of terms does no harm.
 const (
 	wordsOfPerson = `(select count(*) from person_term w where w.client_id = $1 and w.person_id = p.id and w.kind + 0 = 1 and w.term || '' >= `
 	tagsOfPerson  = `(select count(*) from person_term w where w.client_id = $1 and w.kind = 2 and w.person_id = p.id and w.term `
 )
 
-// conditions returns all conditions except the one by which the list is read.
+// conditions returns all conditions except the condition by which the list is read.
 func (x *search) conditions() (where string, args []any) {
 	args = []any{x.client}
 	arg := func(v any) string {
@@ -265,7 +265,7 @@ func (x *search) conditions() (where string, args []any) {
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
 	}
 	if x.at.By == byWord {
-		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // leaves out contacts that were already listed under an earlier word
+		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // leaves out contacts that were listed before, under a smaller matching word
 	}
 	return where, args
 }

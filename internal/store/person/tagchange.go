@@ -10,19 +10,22 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Lock locks the client's count of contacts, in a transaction that changes contacts later. Codes: not_found.
+// Lock locks the row with the number of the client's contacts. Call it in a transaction before the transaction changes
+// contacts. Codes: not_found.
 func (s ContactStore) Lock(ctx context.Context, a engine.Querier) error {
 	_, err := s.lockPeople(ctx, a)
 	return err
 }
 
-// TagChange adds tags to a person, and removes others. The person becomes a contact if a tag is added.
+// TagChange adds tags to a person, and removes other tags. If a tag is added and the person is not a contact, the
+// person becomes a contact.
 type TagChange struct {
 	Phone       string
 	Add, Remove []string
 }
 
-// Tag changes tags in a transaction that called [ContactStore.Lock]. A contact that would get too many tags, and one beyond the most contacts, stay as they are.
+// Tag changes tags, in a transaction that has called [ContactStore.Lock]. It skips a contact that would get too many
+// tags. It also skips a new contact if the client already has the largest number of contacts.
 func (s ContactStore) Tag(ctx context.Context, a engine.Querier, all []TagChange, now time.Time) error {
 	people, err := s.lockPeople(ctx, a)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// termKind is the kind of a term. Stores keep the numbers.
+// termKind is the kind of a term. The numbers are stored.
 type termKind int64
 
 const (
@@ -30,7 +30,7 @@ func (t term) compare(u term) int {
 	return cmp.Or(cmp.Compare(t.kind, u.kind), cmp.Compare(t.text, u.text), cmp.Compare(t.person, u.person))
 }
 
-// maxWord is how many characters of a word are stored. It is small because a cursor contains a word.
+// maxWord is how many characters of a word are stored. It is small because cursors contain words.
 const maxWord = 30
 
 // termsOf returns the terms of a contact, each only once.
@@ -45,8 +45,8 @@ func termsOf(c puntuale.Contact) []term {
 	return all
 }
 
-// words returns the different words of a text, in lower case and without accents. Rows contain these words, so with
-// another rule all rows would have to be made again. Package keyword explains how the rules differ.
+// words returns the different words of a text, in lower case and without accents. These words are stored in rows. If
+// this rule changes, all rows must be written again. Package keyword explains how its rule differs.
 func words(text string) []string {
 	var all []string
 	word := make([]rune, 0, maxWord)
@@ -70,6 +70,5 @@ func words(text string) []string {
 	return slices.Compact(all)
 }
 
-// prefixEnd returns a text that is larger than every text with this prefix. Its last character is in no text of letters
-// and digits.
+// prefixEnd returns a text that is larger than every text with this prefix, if the texts consist of letters and digits.
 func prefixEnd(prefix string) string { return prefix + "\U0010FFFF" }

@@ -26,8 +26,8 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Limits of a search for a person's names. A person has few names. Few steps lead from one name to another: from an
-// id to a number, and from the number to its form at the network.
+// Limits of a search for a person's names. A person has few names. A few steps lead from one name to all others. For
+// example, an id leads to a number, and the number leads to its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3
@@ -41,7 +41,7 @@ func (s *Replies) Recipients(ctx context.Context, client puntuale.ClientID, sess
 	return p.names, nil
 }
 
-// namedPerson is a person whose names are searched. One name is known from the beginning.
+// namedPerson is a person whose names are searched. At the beginning, names contains one name.
 type namedPerson struct {
 	client, session int64
 	names           []string
@@ -54,7 +54,7 @@ union
 select u.i, a.alias from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n and a.session_id = u.s
 order by 1, 2`
 
-// findNames finds all names of the given people.
+// findNames finds all names of the given people and adds them to names.
 func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
 	for range namesSteps {
 		type asked struct {
@@ -100,7 +100,7 @@ type aliasKey struct {
 	alias, phone    string
 }
 
-const aliasesLooked = 500 // how many aliases one call of Maintain looks at; the next call continues after them
+const aliasesLooked = 500 // aliases that one call of Maintain reads; the next call continues after them
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,
@@ -109,8 +109,8 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes the aliases of people if the store knows nothing else about them. It reads in the order of the
-// key, as purgeContacts does.
+// purgeAliases deletes the aliases of a person if the store knows nothing else about the person. Like purgeContacts, it
+// reads in the order of the primary key.
 func (s *Replies) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

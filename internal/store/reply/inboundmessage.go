@@ -16,35 +16,35 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message on its way through a batch. cancelled counts the messages that earlier transactions
-// cancelled. Run sets the fields after rest anew each time that it runs.
+// inbound is one message that a batch processes. cancelled is the number of messages that earlier transactions
+// cancelled. The batch sets the fields from id on anew each time that it runs.
 type inbound struct {
 	puntuale.TakenMessage
-	// reportedName is the name that the network reported. The person's other names must still be found. "": all names are
-	// known.
+	// reportedName is the name that the network reported. The batch finds the person's other names. If reportedName is
+	// "", all names are known.
 	reportedName string
 	at           time.Time // when the person wrote the message; never in the future
 	media        string    // the file as JSON
 	cancelled    int
-	// uncancelled is set if the message stops more messages than one transaction may cancel. It has the messages that no
-	// earlier transaction cancelled. nil: the batch itself looks for the messages to stop.
+	// uncancelled is used if the message stops more messages than one transaction may cancel. It contains the messages
+	// that no earlier transaction cancelled. If it is nil, the batch itself searches for the messages to stop.
 	uncancelled []puntuale.MessageRef
 
 	id      int64 // id of the reply
-	fresh   bool  // the message was not taken before
+	fresh   bool  // this batch wrote its mark, so the message was not stored before
 	refs    []puntuale.MessageRef
-	stopped int // number of messages that it stopped
+	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
-	run     puntuale.RunID // latest run that wrote to the person; 0: none
-	known   bool           // the person is a contact or was written to, or the message had an effect
+	run     puntuale.RunID // latest run that sent a message to the person; 0: none
+	known   bool           // the person is a contact or got a message before, or this message had an effect
 }
 
-// inboundCall has the messages of one call. The store takes all of them or none.
+// inboundCall contains the messages of one call. The store stores all of them or none.
 type inboundCall struct {
 	now  time.Time
 	all  []*inbound
 	many bool // the messages stop more messages than one transaction may cancel
-	asks bool // a message may change consent, which must be done first
+	asks bool // a message may change consent; the consent must be changed before the call is repeated
 }
 
 // inboundWeight is the largest number of messages in one batch.
@@ -52,9 +52,9 @@ const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report as many messages as leave
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report replies as fast as messages leave
 		Gather:  collectFor,
-		Check:   engine.RunAgain, // a repeated message changes nothing
+		Check:   engine.RunAgain, // a message that is already stored changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			return runInbound(ctx, &w.Conn, tasks)
@@ -95,14 +95,15 @@ func (s *Replies) KeepInbound(ctx context.Context, now time.Time, all []puntuale
 	return cancelled, err
 }
 
-// collectFor is how long a network's messages may wait for more. Under load, several replies come within ten
-// milliseconds. If each had its own transaction, they would delay calls more than everything else.
+// collectFor is how long a network's messages may wait for more messages. Under load, several replies come within ten
+// milliseconds. If each reply had its own transaction, these transactions would delay calls more than anything else.
 const collectFor = 10 * time.Millisecond
 
-// takeInbound takes messages of one client, through the writer for what networks report. There, replies of many
-// clients share a transaction, and no call waits for them. A message that stops very many others is taken alone. The
-// messages that it stops are cancelled before, one chunk in each transaction. If that fails, the network's repeat
-// cancels the rest.
+// takeInbound stores messages of one client, through the writer for outcomes. With this writer, replies of many clients
+// share a transaction, and no call waits for them.
+//
+// A message that stops very many other messages is stored alone. Before that, most of the other messages are cancelled,
+// one chunk in each transaction. If this fails, the network reports the message again, and then the rest is cancelled.
 func (s *Replies) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
 		call := &inboundCall{now: now, all: rows}
@@ -139,8 +140,8 @@ func (s *Replies) takeInbound(ctx context.Context, now time.Time, rows []*inboun
 	}
 }
 
-// ReplyCandidates finds the messages that replies stop. Their sequences stop on a reply. Their runs began before the
-// person wrote, for this person and this session.
+// ReplyCandidates finds the messages that replies stop. These messages belong to sequences that stop on a reply. Their
+// runs began before the person wrote, for this person and this session.
 const ReplyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
@@ -152,10 +153,10 @@ select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p 
 where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_at <= u.t
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
 
-// candidatesOf returns, for each of the messages, which messages it stops.
+// candidatesOf returns, for each message in rows, which messages it stops.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // a reaction is no answer
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.uncancelled == nil // a reaction is not an answer
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -185,7 +186,7 @@ func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]p
 	return refs, nil
 }
 
-// inboundName is one name of the person who wrote the message with index i.
+// inboundName is one name of the person who wrote rows[i].
 type inboundName struct {
 	*inbound
 	i    int
@@ -226,18 +227,18 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	return nil
 }
 
-// inboundBatch is the work of one batch. It writes the marks first, so that another transaction with the same message
-// waits there.
+// inboundBatch is the work of one batch. It first writes the marks, by which a repeat of a message is recognised. If
+// another transaction has written the same mark, the batch waits for its commit.
 type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	rows  []*inbound // messages that were not taken before
+	rows  []*inbound // messages that are stored for the first time
 	set   map[puntuale.ClientID]puntuale.ClientSettings
 }
 
 func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
 	b := &inboundBatch{a: a, tasks: tasks}
-	for _, step := range []func(context.Context) error{b.note, b.look} { // both steps in one round trip
+	for _, step := range []func(context.Context) error{b.note, b.look} { // note and look together need one round trip
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -250,8 +251,8 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note writes the marks of the messages, and finds the messages that were not taken before. The answer comes together
-// with the answer to look.
+// note writes the marks of the messages. A message whose mark is new was not stored before. The result comes together
+// with the result of look.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -299,7 +300,7 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	}
 	read := b.a.Queue
 	if len(people) == 0 {
-		read = b.a.Query // otherwise the answers about marks are not read yet
+		read = b.a.Query // a statement that is not queued also brings the results about marks
 	}
 	if err := read(ctx, `select `+account.SettingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
 		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
@@ -323,7 +324,7 @@ func (b *inboundBatch) look(ctx context.Context) error {
 	return nil
 }
 
-// ask leaves out calls that may change consent, and removes their marks.
+// ask leaves out calls with a message that may change consent, and deletes the marks of their messages.
 func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
 	for _, t := range b.tasks {
@@ -335,8 +336,9 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 	return b.leaveOut(ctx)
 }
 
-// leaveOut removes the marks that this batch wrote for calls that are left out. Another call of the batch may have the
-// same message. That call waits for a later batch too. Otherwise it would report that the message is stored.
+// leaveOut deletes the marks that this batch wrote for calls that are left out. Another call of the batch may contain
+// the same message. Then this call must wait for a later batch, too. Otherwise it would report that the message is
+// stored.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
 	removed := map[seenKey]bool{}
@@ -371,7 +373,7 @@ func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// collect collects the messages that this batch takes.
+// collect sets rows to the messages that this batch stores.
 func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
@@ -387,8 +389,8 @@ func (b *inboundBatch) collect() {
 	}
 }
 
-// stop cancels the messages that the batch stops. It leaves out a call that stops more messages than one transaction
-// may cancel.
+// stop cancels the messages that the batch's messages stop. It leaves out a call that stops more messages than one
+// transaction may cancel.
 func (b *inboundBatch) stop(ctx context.Context) error {
 	refs, err := candidatesOf(ctx, b.a, b.rows)
 	if err != nil {
@@ -423,7 +425,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves out calls that stop too many messages, and removes their marks.
+// bound leaves out calls that stop too many messages, and deletes the marks of their messages.
 func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
@@ -448,8 +450,8 @@ func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// WhoWrote finds the last run that wrote to a name between two moments. It returns 0 if the name only belongs to a
-// contact.
+// WhoWrote finds the last run that sent a message to a name between two times. If the name only belongs to a contact,
+// the statement returns 0.
 const WhoWrote = `
 select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -463,7 +465,7 @@ group by u.n
 union all
 select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`
 
-// classify finds the runs that the messages answer, and whether the client knows the people who wrote.
+// classify finds the runs that the messages may answer, and whether the client knows the people who wrote.
 func (b *inboundBatch) classify(ctx context.Context) error {
 	names := namesOf(b.rows, func(x *inbound) bool { return x.Mark != "" })
 	if len(names) == 0 {
@@ -496,7 +498,7 @@ func (b *inboundBatch) classify(ctx context.Context) error {
 	return nil
 }
 
-// isReply reports whether a message is kept as a reply.
+// isReply reports whether the message is stored as a reply.
 func (x *inbound) isReply() bool {
 	return x.Mark != "" && (x.Keep == puntuale.KeepAllReplies || x.Keep == puntuale.KeepKnownReplies && x.known)
 }
@@ -523,7 +525,7 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) string { return (*x).ID }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
-		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // the moment when it was read; own messages count as read
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // read_at: own messages are stored as already read
 	}}, nil); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
@@ -536,15 +538,15 @@ func (b *inboundBatch) store(ctx context.Context) error {
 	return outbox.Emit(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, facts)
 }
 
-// conversationChange is what messages change in one conversation.
+// conversationChange contains the changes that messages make in one conversation.
 type conversationChange struct {
 	client                 int64
 	phone                  string
 	last, unread, answered int64
 }
 
-// converse updates the conversations of the people who wrote. It also notes that the client's people answered a
-// person, because automations need this. It does so even if the client keeps no replies.
+// converse updates the conversations of the people who wrote. It also stores when the client's people answered a
+// person, because automations need this. It does this even if the client stores no replies.
 func (b *inboundBatch) converse(ctx context.Context) error {
 	byConversation := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {

@@ -32,7 +32,7 @@ func (s *Replies) NoteKnown(ctx context.Context, client puntuale.ClientID, sessi
 	}), false)
 }
 
-// MetSince reads all contact rows of the client, so call it only when a session begins to count. It leaves out
+// MetSince reads all contact rows of the client, so call it only when the counting for a session begins. It leaves out
 // groups.
 func (s *Replies) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.db.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
@@ -43,8 +43,8 @@ func (s *Replies) MetSince(ctx context.Context, client puntuale.ClientID, sessio
 	return all, nil
 }
 
-// Departed returns the moments after since at which messages of the session left, latest first. It reads the client's
-// outcomes from the index of their moments.
+// Departed returns when messages of the session left after the time since, latest first. It reads the client's outcomes
+// from the index by done_at.
 func (s *Replies) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, limit int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.db.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), limit}, scanMoment)
@@ -73,7 +73,7 @@ func (s *Replies) SessionsThere(ctx context.Context, sessions []puntuale.Session
 	return existing, nil
 }
 
-// contactKey is the primary key of table contact, which has what networks told about people.
+// contactKey is the primary key of the table contact, which stores what networks reported about people.
 type contactKey struct {
 	client, session int64
 	phone           string
@@ -81,15 +81,15 @@ type contactKey struct {
 
 const (
 	contactsLooked = 2000           // rows that one call reads; the next call continues after them
-	keepWindow     = 48 * time.Hour // how long a row is kept after the end of its window
+	keepWindow     = 48 * time.Hour // how long a row is kept after the end of its 24-hour window
 )
 
 const contactsNext = `
 select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
-// purgeContacts removes rows of table contact that say only that the person wrote long ago. It keeps rows of people
-// that a linked number knows. It reads in the order of the key, because there is no index by time.
+// purgeContacts deletes rows of the table contact that only say that the person wrote long ago. It keeps the rows of
+// known persons. It reads in the order of the primary key, because there is no index by time.
 func (s *Replies) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {
@@ -140,14 +140,14 @@ func (s *Replies) OpenWindows(ctx context.Context, now time.Time, m puntuale.Tak
 	}).ForOwner(int64(m.Client)), false)
 }
 
-// replyWindow names the 24-hour window of one person on one session.
+// replyWindow identifies the 24-hour window of one person on one session.
 type replyWindow struct {
 	client, session int64
 	phone           string
 	windowEnd       int64
 }
 
-// openWindows opens the 24-hour windows of the people who wrote, under all their names.
+// openWindows opens the 24-hour windows of the people who wrote, under all names of each person.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 	windowEnd := map[replyWindow]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {

@@ -2,5 +2,5 @@
 
 package reply
 
-// forgetsInbound is true only in a mutation; see mutation_seen_on.go.
+// forgetsInbound is true only with a build tag; see mutation_seen_on.go.
 const forgetsInbound = false

@@ -2,5 +2,5 @@
 
 package reply
 
-// This mutation takes an inbound message again when the network repeats it. It shows that the tests notice that.
+// This mutation stores an inbound message again when the network repeats the message. A test must fail because of it.
 const forgetsInbound = true

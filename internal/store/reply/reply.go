@@ -1,5 +1,5 @@
-// Package reply keeps what people write to clients. It takes the messages that networks report, keeps them as replies,
-// and opens the 24-hour windows. It also keeps by which names a network knows a person, and which people a session knows.
+// Package reply stores what people write to clients. It stores the messages that networks report as replies, and opens
+// the 24-hour windows. It also stores by which names a network knows a person, and which people a session knows.
 package reply
 
 import (
@@ -16,32 +16,33 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Replies keeps what people wrote to all clients. Many goroutines may use it at once.
+// Replies stores what people wrote to all clients. It is safe for concurrent use.
 type Replies struct {
 	db             *engine.DB
 	heard, inbound *engine.Kind
 	cancel         func(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (int, error)
 
-	lastContact atomic.Pointer[contactKey] // the row of table contact that Maintain looked at last; nil: Maintain begins with the first
-	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: Maintain begins with the first
+	lastContact atomic.Pointer[contactKey] // the row of the table contact that Maintain read last; nil: Maintain begins with the first row
+	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain read last; nil: Maintain begins with the first alias
 }
 
-// New returns the Replies of a database. heard is the kind of the tasks that note what networks report. cancel cancels
-// the given messages if they are open and not in flight, one chunk in each transaction.
+// New returns the Replies of a database. heard is the kind of the tasks that store what networks report. cancel cancels
+// those of the given messages that are open and not in flight, one chunk in each transaction.
 func New(db *engine.DB, heard *engine.Kind, cancel func(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (int, error)) *Replies {
 	return &Replies{db: db, heard: heard, inbound: newInboundKind(), cancel: cancel}
 }
 
-// ForClient returns the handle that reaches what people wrote to one client.
+// ForClient gives access to what people wrote to one client.
 func (s *Replies) ForClient(client puntuale.ClientID) ClientReplies { return ClientReplies{s, client} }
 
-// ClientReplies are the replies of one client. Many goroutines may call its methods at once.
+// ClientReplies gives access to the replies of one client. Its methods are safe for concurrent use.
 type ClientReplies struct {
 	all    *Replies
 	client puntuale.ClientID
 }
 
-// Maintain removes what nobody needs any more, and the texts of replies from before the moment blank. Zero keeps all texts.
+// Maintain deletes rows that nobody needs any more. It also removes the texts of replies that are older than the time
+// blank. If blank is zero, all texts stay.
 func (s *Replies) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.purgeContacts(ctx, now), s.purgeAliases(ctx), s.blankReplies(ctx, now, blank), s.purgeSeen(ctx, now))
 }
@@ -49,7 +50,7 @@ func (s *Replies) Maintain(ctx context.Context, now, blank time.Time) error {
 const replyColumns = `y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.network_id, y.run_id, y.effect, y.read_at,
  case when y.blanked_at > 0 then 1 else 0 end`
 
-// ReplyBytes is the approximate memory of a reply, in bytes.
+// ReplyBytes is the approximate size of a reply in memory, in bytes.
 const ReplyBytes = `octet_length(y.text) + octet_length(y.media) + 200`
 
 func replyFields(y *puntuale.Reply) []any {
@@ -59,7 +60,7 @@ func replyFields(y *puntuale.Reply) []any {
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }
 
-// RepliesOf finds the replies of one phone. The inner select finds their ids first. Otherwise SQLite would read all
+// RepliesOf finds the replies of one phone. The inner select first finds the ids. Without it, SQLite would read all
 // replies of the client.
 const RepliesOf = ` from (select x.id from reply x where x.client_id = $1 and x.phone = $4 and x.id < $2) k cross join reply y
 where y.client_id = $1 and y.id = k.id`
@@ -74,7 +75,7 @@ func (t ClientReplies) Replies(ctx context.Context, f puntuale.ReplyFilter, p pu
 	}
 	text, from, args := ` from reply y where y.client_id = $1 and y.id < $2`, ` and y.id >= $3`, []any{t.client, last, limit + 1}
 	if f.Phone != "" {
-		text, from, args = RepliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // "+ 0" prevents SQLite from beginning with all replies of the client
+		text, from, args = RepliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // "+ 0" prevents SQLite from reading all replies of the client first
 	}
 	switch {
 	case f.Unread:
@@ -188,10 +189,10 @@ func (t ClientReplies) Answered(ctx context.Context, phone string, at time.Time)
 	})
 }
 
-// keepSeen is how long a repeat of a message by a network is recognised.
+// keepSeen is how long the store recognises a network's repeat of a message.
 const keepSeen = 30 * 24 * time.Hour
 
-// seenKey is the key of a message that a network reported.
+// seenKey is the primary key of a message that a network reported.
 type seenKey struct {
 	client int64
 	mark   string
@@ -215,7 +216,7 @@ func (s *Replies) purgeSeen(ctx context.Context, now time.Time) error {
 		})
 }
 
-// blankReplies removes the texts of replies from before a moment. Zero removes nothing.
+// blankReplies removes the texts of replies that are older than the time before. If before is zero, it removes nothing.
 func (s *Replies) blankReplies(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil

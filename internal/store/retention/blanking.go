@@ -15,18 +15,20 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Blanking removes the requests and contents of old runs. It looks at each run about once. Identifiers of runs grow
-// with the clock. So a cursor in the client's row passes the client's runs in the order of their key. A run may not
-// have ended for long enough when the cursor passes it. Then it goes into table late_run, with a moment at which it
-// had not ended yet. Blanking looks at it again when that moment is old enough. No other index is needed. If there is
-// nothing to do, a pass costs one lookup for each client.
+// Blanking removes the requests and contents of old runs. Usually it reads each run once. Identifiers of runs grow with
+// the clock. So each client's row contains a cursor, which passes the client's runs in the order of their ids.
+//
+// If a run has not ended for long enough when the cursor passes it, it is added to the table late_run. Its row there
+// contains a time at which the run had not ended yet. When this time is old enough, blanking reads the run again. No
+// other index is needed. If there is nothing to do, a pass costs one lookup for each client.
 const (
 	blankBatch   = 200    // runs in one transaction
-	blankBound   = 50_000 // runs that one call looks at
-	blankClients = 20_000 // clients that one call looks at; the next call continues after them
+	blankBound   = 50_000 // runs that one call reads
+	blankClients = 20_000 // clients that one call reads; the next call continues after them
 )
 
-// BlankCandidates finds clients that have a run old enough to look at. Its subquery is a single lookup.
+// BlankCandidates finds each client's cursor, and whether the client has a run after the cursor that may be old enough.
+// Its subquery looks up a single row.
 const BlankCandidates = `
 select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
 from client c where c.id > $2 order by c.id limit $3`
@@ -35,19 +37,19 @@ from client c where c.id > $2 order by c.id limit $3`
 const BlankNext = `
 select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
 
-// LateNext reads the late runs whose moment is old enough.
+// LateNext reads the late runs whose time is old enough.
 const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
-// BlankingCursor says how far blanking has come in a client's runs.
+// BlankingCursor is the place up to which a client's runs were read.
 type BlankingCursor struct {
 	Client   puntuale.ClientID
 	From     int64
-	anything int64 // id of a run of the client; 0: the client has no runs to look at
+	anything int64 // id of a run after the cursor; 0: the client has no runs to read
 }
 
-// Blank removes requests and contents of runs whose messages all ended before a moment. One call does a bounded
-// amount of work. Zero removes nothing.
+// Blank removes requests and contents of runs whose messages all ended before the time before. If before is zero, it
+// removes nothing. The work of one call is limited.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -56,14 +58,14 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	return errors.Join(b.lookAgain(ctx), b.due(ctx))
 }
 
-// blanking is the work of one call.
+// blanking is the work of one call of Blank.
 type blanking struct {
 	s           *Retention
 	now, before time.Time
-	left        int // how many more runs this call may look at
+	left        int // how many more runs this call may read
 }
 
-// lookAgain looks again at late runs: they had not ended when the cursor passed them.
+// lookAgain reads late runs again. They had not ended for long enough when the cursor passed them.
 func (b *blanking) lookAgain(ctx context.Context) error {
 	for b.left > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
@@ -85,7 +87,8 @@ func (b *blanking) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// due continues with the runs of some clients, in rotation. So a client with many runs does not delay the others.
+// due continues with the clients' next runs, some of each client in turn. So a client with many runs does not delay
+// other clients.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	firstKept := queue.FirstID(b.before)
@@ -130,8 +133,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks the runs that have ended, and notes the others as late, in one transaction. refs must be sorted.
-// Locks: runs by (client, id), then their other rows, then the client.
+// perform blanks the runs that have ended, and adds the others to the late runs, in one transaction. refs must be
+// sorted. Locks: runs by (client, id), then their other rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
@@ -153,8 +156,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in order, and returns those that are not blanked. A resend also locks the run of its message.
-// So no message of these runs can be opened meanwhile.
+// lockRuns locks runs in the order of sorted, and returns those that are not blanked. A resend also locks the run of
+// its message. So no message of these runs can be sent again before this transaction ends.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
@@ -164,15 +167,15 @@ func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) (
 	return live, nil
 }
 
-// LateRun is a run that has not ended for long enough. At Since it had not ended yet.
+// LateRun is a run that has not ended for long enough. Since is a time (in µs) at which the run had not ended yet.
 type LateRun struct {
 	puntuale.RunRef
 	Since int64
 }
 
-// RunsEnded reads when the last message of a run ended, or a far moment while a message is open. The ids of planned
-// messages follow the id of the run, and resent ones have an index. Subqueries force the planner to look up single
-// rows.
+// RunsEnded reads when the last message of each run ended. While a message of the run is open, the result is the
+// largest bigint. The ids of planned messages follow the id of the run, and resent messages have an index. The
+// subqueries force the planner to look up single rows.
 const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
@@ -207,7 +210,7 @@ func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale
 	return ended, late, nil
 }
 
-// wipe removes the contents of runs, also in the simulated network's ledger.
+// wipe removes the contents of runs, also from the simulated network's ledger.
 func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -240,7 +243,7 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// forgetAnswers removes what receivers of webhooks answered to events about messages of the runs.
+// forgetAnswers removes receivers' answers to events about messages of the runs.
 func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	var n int64
 	if found, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !found {
@@ -253,7 +256,7 @@ func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef
 	return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(messages))
 }
 
-// SandboxMessagesOf finds the messages of runs that went to the simulated network.
+// SandboxMessagesOf finds the messages of runs that the simulated network got.
 const SandboxMessagesOf = `
 select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join run r cross join message m cross join session s
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -263,7 +266,7 @@ select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join me
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
 
-// note adds late runs to the list of late runs, and removes the others from it.
+// note adds late runs to the table late_run, and deletes the other runs of refs from it.
 func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []LateRun) error {
 	outdated := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
 		return slices.ContainsFunc(late, func(l LateRun) bool { return l.RunRef == r })
@@ -279,7 +282,7 @@ func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// ForgetLate removes runs from the list of late runs.
+// ForgetLate deletes runs from the table late_run.
 func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -291,13 +294,13 @@ func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) e
 	return nil
 }
 
-// SandboxCopy names a message in the simulated network's ledger, by its connector id.
+// SandboxCopy is the key of a message in the simulated network's ledger: its connector id.
 type SandboxCopy struct {
 	client puntuale.ClientID
 	id     string
 }
 
-// CopiesOf returns the possible copies of a message: one for each generation up to the given one.
+// CopiesOf returns the keys that a message may have in the ledger: one for each generation up to the given one.
 func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 	all := make([]SandboxCopy, generation+1)
 	for g := range all {
@@ -306,8 +309,7 @@ func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 	return all
 }
 
-// CopyColumns returns the copies as columns, in the order in which the ledger's own writer locks rows. It sorts
-// copies.
+// CopyColumns sorts copies in the order in which the ledger's writer locks rows, and returns them as columns.
 func CopyColumns(copies []SandboxCopy) engine.Columns {
 	slices.SortFunc(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{
@@ -316,12 +318,12 @@ func CopyColumns(copies []SandboxCopy) engine.Columns {
 	}
 }
 
-// CompareRuns gives the order in which runs are locked: by client, then by id.
+// CompareRuns defines the order in which runs are locked: by client, then by id.
 func CompareRuns(a, b puntuale.RunRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-// RunColumns returns runs as columns: clients, then ids.
+// RunColumns returns the primary keys of runs as columns: clients, then ids.
 func RunColumns(refs []puntuale.RunRef) engine.Columns {
 	return engine.Columns{
 		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),

@@ -15,9 +15,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// erasureTransaction is one call of Erase. It uses several small transactions, and each erases whole runs. After a
-// failure, a repeat of the call finishes the rest. The last transaction counts the call, so a refused call is not
-// counted.
+// erasureTransaction is the work of one call of Erase. It uses several small transactions, and each of them erases
+// whole runs. If the call fails, a repeat of the call finishes the work. The last transaction counts the call, so a
+// refused call is not counted.
 type erasureTransaction struct {
 	puntuale.Erasure
 
@@ -26,13 +26,13 @@ type erasureTransaction struct {
 	calls   int64
 	present func() time.Time
 	done    puntuale.ErasureResult
-	busy    bool // some messages are in flight
+	busy    bool // some messages are in flight, so their runs could not be erased yet
 }
 
 // eraseWeight is the largest number of planned messages in one transaction.
 const eraseWeight = 500
 
-// Erase erases a person for one client. calls is how many calls it counts.
+// Erase erases a person for one client. calls is how many calls an erasure counts as.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.ClockAt(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
@@ -48,8 +48,8 @@ func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Cont
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).ForOwner(int64(x.id)), false)
 }
 
-// recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign starts
-// runs for the number later. Locks: campaigns, their feeds, recipients.
+// recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign can start
+// runs for the number after it. Locks: campaigns, their feeds, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -89,14 +89,14 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 	})
 }
 
-// automations stops the client's rules from acting for the person. It runs before the runs, so that no rule starts a run that the erasure does
-// not see.
+// automations stops the client's automations from acting for the person. It runs before the step runs. So no automation
+// can start a run that the erasure does not find.
 func (x *erasureTransaction) automations(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return automation.Disarm(ctx, a, x.id, x.Phone) })
 }
 
-// cancel runs before the runs are erased, so that nothing more leaves. Messages in flight are neither repeated nor
-// retried.
+// cancel cancels the person's open messages, so that no further message leaves. It runs before the runs are erased.
+// Messages in flight are neither repeated nor retried.
 func (x *erasureTransaction) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
@@ -116,7 +116,7 @@ func (x *erasureTransaction) cancel(ctx context.Context) error {
 	return nil
 }
 
-// runs erases the person's runs, several in each transaction.
+// runs erases the person's runs, several runs in each transaction.
 func (x *erasureTransaction) runs(ctx context.Context) error {
 	type sized struct {
 		puntuale.RunRef
@@ -151,7 +151,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 	return nil
 }
 
-// erasedRuns is the work of one transaction. Locks: messages, runs, then their other rows.
+// erasedRuns is the work of one transaction that erases runs. Locks: messages, runs, then their other rows.
 type erasedRuns struct {
 	*erasureTransaction
 	a    engine.Querier
@@ -167,7 +167,7 @@ type erasedMessage struct {
 	run        puntuale.RunID
 	intent     int64
 	generation int
-	quiet      bool // no attempt is open now, and none begins before the message's next check
+	quiet      bool // no attempt is running now, and none can begin before the message's next check
 }
 
 func (x *erasedRuns) Run(ctx context.Context) error {
@@ -209,7 +209,7 @@ union all
 select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-// clockOffsetMost is the largest difference expected between the clocks of nodes.
+// clockOffsetMost is the largest expected difference between the clocks of nodes.
 const clockOffsetMost = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
@@ -227,8 +227,8 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 	return all, nil
 }
 
-// keepApart locks the runs, and leaves out those that must wait. Such a run has a message that may be in flight, or
-// that was sent again after the messages were locked.
+// keepApart locks the runs, and removes from refs the runs that must wait, because one of their messages may be in
+// flight. If a message of the runs was sent again after the messages were locked, the transaction runs again.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
@@ -254,7 +254,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 	return nil
 }
 
-// end closes open messages. Messages without an attempt are cancelled, and the others become FAILED.
+// end closes open messages. It cancels messages without an attempt, and makes the others FAILED.
 func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement
@@ -274,14 +274,14 @@ func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	return queue.Settle(ctx, x.a, 0, x.present(), lost)
 }
 
-// wipe removes the number and all texts.
+// wipe removes the number and all texts of the runs.
 func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 	if len(messages) == 0 {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is usually a fixed text. If it contains the number, it is removed, and the text for the state is
-	// shown.
+	// A reason is usually a fixed text. If a reason contains the number, it is removed, and readers see the text that
+	// follows from the state.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
@@ -311,8 +311,9 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 	return ForgetLate(ctx, x.a, x.refs)
 }
 
-// archived notes that the person must also be removed from the files of the archive, if there is one. The archiver
-// does this soon after. This step runs after the runs, so that it includes runs that went into a file meanwhile.
+// archived stores that the person must also be removed from the files of the archive, if there is an archive. The
+// archiver does this soon after. This step runs after the step runs. So the archiver also removes runs that it moved
+// into a file during the erasure.
 func (x *erasureTransaction) archived(ctx context.Context) error {
 	var existing int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &existing)
@@ -329,7 +330,7 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	})
 }
 
-// contact deletes the client's contact. It runs after the runs, because contacts are made from runs.
+// contact deletes the client's contact. It runs after the step runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		contacts, err := person.Erase(ctx, a, x.id, x.Phone)
@@ -340,10 +341,10 @@ func (x *erasureTransaction) contact(ctx context.Context) error {
 	})
 }
 
-// erasedNames finds the names of the person: the number, and its aliases in networks.
+// erasedNames finds the names of the person: the number, and its aliases at networks.
 const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
 
-// replies removes the person's replies, in several transactions. The last one also removes the conversation.
+// replies removes the person's replies, in several transactions. The last transaction also deletes the conversation.
 func (x *erasureTransaction) replies(ctx context.Context) error {
 	for {
 		var n int64
@@ -355,7 +356,7 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			}
 			n = int64(len(ids))
 			if n > 0 {
-				// The replies no longer count as unread, because nobody can open the conversation any more.
+				// The replies become read, because nobody can open the conversation any more.
 				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
  read_at = case when reply.read_at = 0 then $2::bigint else reply.read_at end,
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
@@ -384,9 +385,10 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 	}
 }
 
-// mark replaces the number by its keyed hash in the blacklist and in the ledger of consent. It does so even while a
-// message is in flight, because a claim looks for both. The same transaction raises the counter of erasures, by which
-// a claim notices that its send permission is old (queue/claim.go). Locks: the entries, the client, the counter.
+// mark replaces the number by its keyed hash (the mark) in the blacklist and in the ledger of consent. It does this
+// even while a message is in flight, because a claim searches for both the number and the mark. The same transaction
+// raises the counter of erasures. By this counter, a claim notices that its send permissions are out of date
+// (queue/claim.go). Locks: the entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		agreed, err := x.markConsent(ctx, a)
@@ -413,8 +415,8 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 	})
 }
 
-// markConsent keeps what the person agreed to, without number and words. If two names of the person have a consent
-// state, the later state stays.
+// markConsent keeps what the person agreed to, without the number and without texts. If two names of the person have a
+// consent state, only the later state is kept.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
 	if err != nil {
@@ -436,14 +438,14 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 	return marked, outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids))
 }
 
-// markBlacklisted replaces the number in its blacklist entry by the mark. It reports whether it did so now.
+// markBlacklisted replaces the number in its blacklist entry by the mark. marked reports whether this call did it.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	var id, added, origin int64
 	found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at, origin`, []any{x.id, x.Phone}, &id, &added, &origin)
 	switch {
 	case err != nil:
 		return false, err
-	case !found: // an earlier call may have made the mark
+	case !found: // an earlier call may have replaced the number
 		x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
 		return false, err
 	}
@@ -457,7 +459,7 @@ func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Queri
 
 const faultMessageNumberSending puntuale.ReasonCode = "message.number_sending"
 
-// finish counts the call, unless a repeat must finish the rest.
+// finish counts the call. If the call must be repeated, finish returns an error instead.
 func (x *erasureTransaction) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultMessageNumberSending), RetryAfter: 2 * time.Second}

@@ -10,14 +10,14 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// keptText is an answer that is kept for repeats of a call.
+// keptText is an answer that is stored for repeats of a call.
 type keptText struct {
 	scope, key string
 	result     []byte
 }
 
-// answersNaming finds answers that contain the number, perhaps as the beginning of another number. Each database has
-// another function to search in bytes.
+// answersNaming finds stored answers that contain the number, even as the beginning of a longer number. The two
+// databases have different functions for searching in bytes.
 const (
 	answersNaming = `select i.scope, i.key, i.result from idempotency i
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and instr(i.result, $2) > 0 order by i.scope, i.key limit $5`
@@ -25,8 +25,8 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers removes the number from answers that are kept for repeats. The records themselves stay, because without
-// them a repeat would take effect again.
+// answers removes the number from answers that are stored for repeats. The records themselves stay. Without them, a
+// repeat would take effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
@@ -55,7 +55,7 @@ func (x *erasureTransaction) answers(ctx context.Context) error {
 	}
 }
 
-// rewrite reads the answers again before it changes them, because another erasure may have changed them.
+// rewrite reads the answers again before it changes them, because another erasure may have changed them since.
 func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
 	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
@@ -72,7 +72,7 @@ func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part
 	return len(now), err
 }
 
-// strip removes the number from answers. It leaves out answers that do not have it.
+// strip removes the number from answers. It returns only the answers that contained the number.
 func (x *erasureTransaction) strip(all []keptText) []keptText {
 	var holding []keptText
 	for _, k := range all {
@@ -83,7 +83,7 @@ func (x *erasureTransaction) strip(all []keptText) []keptText {
 	return holding
 }
 
-// cutNumber removes a number from a text. It does not remove it from inside a longer number.
+// cutNumber removes a number from a text, except where the number is a part of a longer number.
 func cutNumber(text []byte, number string) (rest []byte, found bool) {
 	part := isDigit
 	phone := strings.HasPrefix(number, "+")

@@ -38,7 +38,7 @@ func testAccounts(t *testing.T, w *World) {
 		t.Fatalf("session = %+v, %v", s, err)
 	}
 	ledger(t, w)
-	// Two logins of a partner cannot have the same e-mail. A refused call creates nothing.
+	// Two logins of one partner cannot have the same e-mail. A refused call must create nothing.
 	n.Key.Hash = KeyHash()
 	_, err = partner.CreateClient(ctx, n, nil)
 	WantCode(t, err, puntuale.CodeConflict)
@@ -105,15 +105,15 @@ func testStandings(t *testing.T, w *World) {
 	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.WaitReason(Begin) != puntuale.ReasonSuspended {
 		t.Errorf("second = %+v", s)
 	}
-	w.Exec("delete from counter where noun = 'erasure'") // as if somebody changed the database by hand
+	w.Exec("delete from counter where noun = 'erasure'") // as if somebody had changed the database by hand
 	if all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
 		t.Errorf("without the counter of erasures: %v, %v", all, err)
 	}
 }
 
-// testIDs checks that two stores on one database never give the same identifier to two messages, and that each
-// client's identifiers grow with each start. JSON readers must not round them, and they must not show how many
-// messages there are.
+// testIDs checks the identifiers that two stores on one database give to messages. No two messages may have the same
+// identifier, and each client's identifiers must grow with each start. They must be small enough for JSON readers,
+// which round large numbers. They must not reveal how many messages there are.
 func testIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	stores := []puntuale.Operator{w.Store, w.DB.Open(t)}
@@ -201,7 +201,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if got := due(-time.Second, 10); len(got) != 0 {
 		t.Fatalf("before anything is due: %v", got)
 	}
-	// Reading can continue after any message, even after one of several at the same moment.
+	// Reading can continue after any message, even if several messages have the same due time.
 	at := []puntuale.QueueCursor{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
 	all, err := w.Due(ctx, at, Begin.Add(time.Minute), 2)
 	if got, want := pickIDs(all), []puntuale.MessageID{first[0], first[1], second[2]}; err != nil || !slices.Equal(got, want) {
@@ -218,7 +218,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if err != nil || len(all) != 0 {
 		t.Fatalf("no sessions: %v, %v", all, err)
 	}
-	// Messages in flight stay in the queue, with their intent. Closed messages leave the queue.
+	// Messages in flight stay in the queue and have an intent. Closed messages leave the queue.
 	node := w.MustJoin()
 	token, _ := w.MustClaim(node, Begin, a.Items(phone, 0, third...)...)
 	done, granted := w.MustClaim(node, Begin.Add(time.Second), b.Items(phone, 0, second[0])...)
@@ -232,8 +232,8 @@ func testDueOrder(t *testing.T, w *World) {
 	}
 }
 
-// testExpiring checks which messages of a session that cannot send must be closed. They come in the order of their
-// deadlines.
+// testExpiring checks which messages of a session must be closed if the session cannot send. They must be sorted by
+// their deadlines.
 func testExpiring(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -278,7 +278,7 @@ func testRetrying(t *testing.T, w *World) {
 		items = append(items, item)
 	}
 	c.MustStart(phone, Begin, 1)
-	other := w.Client(puntuale.AccountFull) // a client none of whose messages was tried
+	other := w.Client(puntuale.AccountFull) // this client has no message that was tried
 	other.MustStart(phone, Begin, 3)
 	a, b := items[0].ID, items[1].ID
 	for _, test := range []struct {

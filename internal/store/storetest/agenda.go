@@ -83,8 +83,8 @@ func testUpcoming(t *testing.T, w *World) {
 	}
 }
 
-// testVersion checks that each change of a client's messages changes the version. Changes of other clients' messages
-// do not.
+// testVersion checks that each change of a client's messages changes the client's version. Changes of other clients'
+// messages must not change it.
 func testVersion(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -134,7 +134,7 @@ func testMove(t *testing.T, w *World) {
 	_, err = move(ids[0])
 	WantCode(t, err, puntuale.CodeConflict)
 	c.MustSend(node, Begin.Add(time.Second), ids[1])
-	_, err = move(ids[1]) // refused, because the message left meanwhile and must not leave twice
+	_, err = move(ids[1]) // refused: the message left before, and must not leave twice
 	WantCode(t, err, puntuale.CodeConflict)
 	again, err := c.ResentAs(ctx, c.Detail(ids[0]).Run, ids[0])
 	if err != nil || !slices.Equal(again, moved.IDs) {

@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// Identifiers of runs follow the database's own clock, and the clock of the tests stands still. So in these tests,
-// "old" runs lie twenty years after both clocks.
+// Times of these tests. Identifiers of runs come from the database's own clock, and the test's clock stands still.
+// "Old" runs are twenty years later than both clocks.
 var (
 	longAgo   = Begin.AddDate(20, 0, 0)
 	cutoff    = longAgo.Add(time.Hour)
@@ -27,7 +27,8 @@ func (w *World) mustBlank(before time.Time) {
 	}
 }
 
-// said reports whether the content of a message is still stored. It fails the test if only a part of it is.
+// said reports whether the content of a message is still stored. It fails the test if only a part of the content is
+// stored.
 func (c *Client) said(id puntuale.MessageID) bool {
 	c.w.t.Helper()
 	d := c.Detail(id)
@@ -61,7 +62,7 @@ func testBlank(t *testing.T, w *World) {
 	sent := c.MustStart(phone, longAgo, 2)
 	cancelled := c.MustStart("+393330000002", longAgo, 1)
 	theirs := other.MustStart(phone, longAgo, 1)
-	after := c.MustStart(phone, longAgo, 2) // the messages end at the cutoff, and after it
+	after := c.MustStart(phone, longAgo, 2) // one of these messages ends at the cutoff, the other after it
 	for i, id := range sent {
 		if err := w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: id, ConnectorID: puntuale.ConnectorID(id, 0), Phone: phone,
 			Content: puntuale.Content{Text: fmt.Sprint("testo ", i)}, Received: longAgo}); err != nil {
@@ -77,7 +78,7 @@ func testBlank(t *testing.T, w *World) {
 	c.MustSend(node, cutoff.Add(time.Microsecond), after[1])
 	before := c.Detail(sent[0])
 
-	w.mustBlank(time.Time{}) // blanking is turned off
+	w.mustBlank(time.Time{}) // a zero time turns blanking off
 	w.mustBlank(Begin.AddDate(-20, 0, 0))
 	c.wantSaid(true, append(sent, cancelled...)...)
 	for range 2 {
@@ -103,8 +104,8 @@ func testBlank(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// testBlankLate checks that a run is old only after its last message ended. That message may be planned far ahead, be
-// sent again, or wait for a receipt.
+// testBlankLate checks that a run becomes old only after its last message has ended. That message may be planned far
+// ahead, be sent again, or wait for a receipt.
 func testBlankLate(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -123,7 +124,7 @@ func testBlankLate(t *testing.T, w *World) {
 	w.mustBlank(cutoff)
 	w.lateRuns(3)
 
-	// All messages end now. They are blanked after their retention has passed, and not before.
+	// All messages end now. They must be blanked after their retention has passed, and not before.
 	if _, err := c.CancelMessages(context.Background(), ahead, Day, blankedAt); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +138,8 @@ func testBlankLate(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// testBlankedIsNotResent checks that a message without content cannot be sent again. Then the other messages of the
-// call are not sent again, either.
+// testBlankedIsNotResent checks that a message without content cannot be sent again. Then the call must not send its
+// other messages again, either.
 func testBlankedIsNotResent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -164,8 +165,8 @@ func testBlankedIsNotResent(t *testing.T, w *World) {
 	}
 }
 
-// testBlankTogether has several nodes that blank the runs of many clients, in several batches, while messages are
-// sent again. A run is either blanked or has a new message, never both.
+// testBlankTogether lets several nodes blank the runs of many clients, while messages are sent again. A run must be
+// either blanked or have a new message, but never both.
 func testBlankTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -181,7 +182,7 @@ func testBlankTogether(t *testing.T, w *World) {
 		}
 		clients, ids = append(clients, c), append(ids, all)
 	}
-	filler := clients[0] // has runs whose ends do not matter; one statement makes them, to save time
+	filler := clients[0] // this client's runs need no outcomes; one statement makes them, to save time
 	n := "generate_series(1, 700) as n(i)"
 	if !w.DB.Postgres {
 		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 700) select i from n) as n"
@@ -222,8 +223,8 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The second sees the
-// result of the first.
+// testBlankWaitsForResend checks that blanking and a resend of the same run wait for each other. The second must see
+// the result of the first.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

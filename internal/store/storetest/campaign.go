@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// fed is a running campaign of a client. It has one message for each of its recipients.
+// fed is a running campaign of a client. Each recipient gets one message.
 type fed struct {
 	*Client
 	id   puntuale.CampaignID
@@ -20,7 +20,7 @@ type fed struct {
 
 func recipientNumber(i int) string { return fmt.Sprintf("+39340%07d", i) }
 
-// MustCampaign makes a ready campaign with this number of recipients. The digest of its check is "d".
+// MustCampaign makes a checked campaign with the given number of recipients. The digest of its check is "d".
 func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.ListID) {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -49,7 +49,7 @@ func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.Lis
 	return id, l.ID
 }
 
-// campaigned returns a ready campaign of the client.
+// campaigned returns a checked campaign of the client. It makes the campaign at the first call.
 func (c *Client) campaigned() puntuale.CampaignID {
 	c.w.t.Helper()
 	if c.ready == 0 {
@@ -58,7 +58,7 @@ func (c *Client) campaigned() puntuale.CampaignID {
 	return c.ready
 }
 
-// running starts a campaign with this number of recipients, on a session that a node owns.
+// running starts a campaign with the given number of recipients, on a session that a node owns.
 func (w *World) running(recipients int) *fed {
 	w.t.Helper()
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func (w *World) running(recipients int) *fed {
 	return f
 }
 
-// chunk reads the next n rows, and plans each of them for the given moment.
+// chunk reads the next n rows, and plans a message for each of them at the given time.
 func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 	f.w.t.Helper()
 	ctx := context.Background()
@@ -117,7 +117,7 @@ func (f *fed) change(to puntuale.CampaignState, now time.Time, from ...puntuale.
 	}
 }
 
-// due returns the messages in the campaign queue.
+// due returns the messages in the campaign queue of the session that are due until end.
 func (f *fed) due(end time.Time) []puntuale.DueMessage {
 	f.w.t.Helper()
 	all, err := f.w.Store.Due(context.Background(), []puntuale.QueueCursor{{Session: f.Session, Campaign: true}}, end, 100)
@@ -134,8 +134,8 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
-// testFeedOnce checks that a chunk is fed only once. The second time, the campaign's cursor is already behind the
-// chunk. Fed messages wait in the campaign queue.
+// testFeedOnce checks that a chunk is fed only once. At the second try, the campaign's cursor is already behind the
+// chunk. Fed messages must be in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {
 	f := w.running(5)
 	k := f.chunk(3, Begin)
@@ -172,7 +172,7 @@ func testFeedOnce(t *testing.T, w *World) {
 }
 
 // testPausedCampaign checks that messages of a paused campaign are not claimed, read or closed. After the pause they
-// have as much time left as before.
+// must have as much time left as before.
 func testPausedCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(4)
@@ -223,7 +223,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// testCancelledCampaign checks that a cancellation ends pending messages, and that the counts stay.
+// testCancelledCampaign checks that a cancellation cancels pending messages, and that the campaign's counts are stored.
 func testCancelledCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(6)
@@ -242,7 +242,7 @@ func testCancelledCampaign(t *testing.T, w *World) {
 	f.wants("cancelled", 2, 4, 0)
 }
 
-// testFinishedCampaign checks that a campaign ends when every recipient was fed and every message ended.
+// testFinishedCampaign checks that a campaign ends when every recipient was fed and every message has ended.
 func testFinishedCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(2)
@@ -276,7 +276,7 @@ func testFinishedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// testErasedRecipient checks that an erased person is not fed, and that the list has nothing about the person any
+// testErasedRecipient checks that an erased person is not fed, and that the list contains no data about the person any
 // more.
 func testErasedRecipient(t *testing.T, w *World) {
 	ctx := context.Background()
@@ -302,8 +302,8 @@ func testErasedRecipient(t *testing.T, w *World) {
 	}
 }
 
-// testStartCampaign checks that a start counts as one call, and that its repeat does not count. A start with an old
-// check starts nothing.
+// testStartCampaign checks that a start counts as one call, and that its repeat does not count. A start with the digest
+// of an old check must start nothing.
 func testStartCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

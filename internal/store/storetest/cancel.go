@@ -11,12 +11,12 @@ import (
 	"puntuale"
 )
 
-// canceller is the part of [puntuale.Tenant] that CancelPending needs.
+// canceller is the method of [puntuale.Tenant] that CancelPending calls.
 type canceller interface {
 	CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
 }
 
-// CancelPending calls the method of the store, and returns all messages that it reports as cancelled.
+// CancelPending calls the store's method, and returns all messages that the store reports as cancelled.
 func CancelPending(ctx context.Context, c canceller, phones []string, all bool, day puntuale.Date, now time.Time) (done []puntuale.CancelledMessage, err error) {
 	err = c.CancelPending(ctx, puntuale.CancelTarget{Phones: phones, All: all}, day, now, func(some []puntuale.CancelledMessage) error {
 		done = append(done, some...)
@@ -48,8 +48,8 @@ func testStop(t *testing.T, w *World) {
 	}
 }
 
-// testReference checks that a stop, a cancellation, a restart and a list reach only the runs with a caller's
-// reference, of one client.
+// testReference checks that a stop, a cancellation, a restart and a list find only the runs of one client with the
+// given reference.
 func testReference(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -68,7 +68,7 @@ func testReference(t *testing.T, w *World) {
 	if d := c.Detail(first.IDs[0]); d.Reference != "a" {
 		t.Errorf("the reference of a message: %q", d.Reference)
 	}
-	again := c.MustResend(first.IDs[1])[0] // replaces the second message, under another id
+	again := c.MustResend(first.IDs[1])[0] // replaces the second message and has another id
 	if got, _, err := c.Messages(ctx, puntuale.MessageFilter{Reference: "a"}, puntuale.Page{Limit: 10}); err != nil || len(got) != 3 || got[0].ID != again {
 		t.Errorf("listed: %+v, %v", got, err)
 	}
@@ -143,7 +143,7 @@ func testCancelPending(t *testing.T, w *World) {
 	}
 }
 
-// testCancelChunks cancels more messages than one transaction handles.
+// testCancelChunks cancels more messages than one transaction may cancel.
 func testCancelChunks(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	const runs = 21
@@ -164,8 +164,8 @@ func testCancelChunks(t *testing.T, w *World) {
 	}
 }
 
-// testCancelledIsNeverGranted has claims and cancellations for the same messages. Each message is either claimed or
-// cancelled, never both.
+// testCancelledIsNeverGranted claims and cancels the same messages at the same time. Each message must be either
+// claimed or cancelled, never both.
 func testCancelledIsNeverGranted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -177,7 +177,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 		granted, cancelled := map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
 		Together(4, func(i int) {
 			switch i {
-			case 0, 1: // each of these two claims one half, in small batches
+			case 0, 1: // each of these two goroutines claims one half, in small batches
 				for part := range slices.Chunk(ids[i*20:(i+1)*20], 4) {
 					_, got := w.MustClaim(node, Begin.Add(time.Minute), c.Items(number, 0, part...)...)
 					mu.Lock()
@@ -232,7 +232,7 @@ func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 			ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
 		}
 		items := c.Items(phone, 0, ids...)
-		slices.Reverse(items) // the store sorts messages, so the order of the dispatcher must not matter
+		slices.Reverse(items) // the store sorts the messages, so the order of the dispatcher does not matter
 		Together(2, func(i int) {
 			if i == 0 {
 				w.MustClaim(node, Begin.Add(time.Hour), items...)

@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// testClaimOnce checks that a message is granted only once, even if several nodes ask several times.
+// testClaimOnce checks that a message is granted only once, even if several stores claim it several times.
 func testClaimOnce(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -61,7 +61,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	}
 	items := c.Items(phone, 0, ids[3], ids[0], cancelled[0])
 	items = append(items, other.Items(phone, 0, ids[1])...) // a message that belongs to another client
-	items = append(items, c.Items(phone, 7, ids[2])...)     // a wrong intent for this message
+	items = append(items, c.Items(phone, 7, ids[2])...)     // the intent of this message is wrong
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
 	want := []puntuale.ClaimAnswer{puntuale.ClaimStale, puntuale.ClaimGranted, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale}
@@ -129,8 +129,8 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// testTakeover checks that a claim with the token of an unanswered attempt takes over that attempt. It takes no
-// second credit, and keeps the moment of the first attempt.
+// testTakeover checks that a claim with the token of an unanswered attempt takes over that attempt. The claim takes no
+// second credit, and keeps the time of the first attempt.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()
@@ -210,7 +210,7 @@ func testFleet(t *testing.T, w *World) {
 	}
 }
 
-// testFence checks that a node without its lease cannot claim or settle messages.
+// testFence checks that a node that has lost its lease cannot claim or settle messages.
 func testFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -246,7 +246,7 @@ func testFence(t *testing.T, w *World) {
 }
 
 // testReapWaitsForClaims checks that a node is not removed while one of its claims is open. Otherwise a row of that
-// claim could appear later. No other call waits for that claim.
+// claim could appear after the removal. No other call may wait for the claim.
 func testReapWaitsForClaims(t *testing.T, w *World) {
 	ctx := context.Background()
 	node, other := w.MustJoin(), w.MustJoin()
@@ -254,14 +254,14 @@ func testReapWaitsForClaims(t *testing.T, w *World) {
 	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
 		t.Fatal(err)
 	}
-	claim, err := w.DB.SQL.BeginTx(ctx, nil) // this transaction replaces a running claim
+	claim, err := w.DB.SQL.BeginTx(ctx, nil) // this transaction stands for a running claim
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := claim.Exec("select 1 from node where id = $1 for key share", node); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Beat(ctx, node, -time.Minute); err != nil { // must not wait for claims
+	if err := w.Beat(ctx, node, -time.Minute); err != nil { // this call must not wait for claims
 		t.Fatal(err)
 	}
 	second := w.DB.Open(t)

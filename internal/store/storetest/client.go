@@ -29,7 +29,7 @@ func testClients(t *testing.T, w *World) {
 	}
 }
 
-// testUpdateClient changes each field that a partner may change. No other field may change.
+// testUpdateClient changes each field that a partner may change. The other fields must stay the same.
 func testUpdateClient(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -38,7 +38,7 @@ func testUpdateClient(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.Revision++ // the revision may grow even without a change, because a comparison would be more complex
+	before.Revision++ // the revision may grow even without a change, because a comparison would cost more
 	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{}, Begin); err != nil || !reflect.DeepEqual(got, before) {
 		t.Fatalf("no change = %+v, %v", got, err)
 	}
@@ -83,8 +83,8 @@ func testUpdateClient(t *testing.T, w *World) {
 	WantCode(t, err, puntuale.CodeNotFound)
 }
 
-// testCreditsByHand has a partner that changes credits. After each change, the sum of the ledger must be the number
-// of credits left, even while messages are in flight.
+// testCreditsByHand lets a partner change credits. After each change, the sum of the ledger must be the number of
+// credits left, even while messages are in flight.
 func testCreditsByHand(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -143,7 +143,7 @@ func testCreditsByHand(t *testing.T, w *World) {
 		}
 		c.attempt(node, phone)
 	})
-	check(puntuale.ClientPatch{}, 9) // 11, and -1 + 0 + 1 + 2 - 4
+	check(puntuale.ClientPatch{}, 9) // 11, plus -1, 0, 1 and 2, minus 4 claimed messages
 }
 
 func testDeleteClient(t *testing.T, w *World) {
@@ -154,7 +154,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	email := "libera@example.com"
 	w.Exec("update login set email = $1 where client_id = $2", email, c.ID)
 	var ids []puntuale.MessageID
-	for range 21 { // more than one chunk
+	for range 21 { // more messages than one chunk
 		ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
 	}
 	kept := other.MustStart(phone, Begin, 1)
@@ -179,7 +179,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	if _, sessions, err := w.Roster(ctx, node); err != nil || len(sessions) != 1 {
 		t.Errorf("roster = %+v, %v", sessions, err)
 	}
-	// The message in flight ends, and the ledger continues.
+	// The message in flight ends, and the ledger must contain its entries.
 	w.MustRecord(Begin, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.MustRecord(Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Refused})
 	if d := c.Detail(ids[0]); d.State != puntuale.Completed {
@@ -194,7 +194,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	WantCode(t, p.DeleteClient(ctx, c.ID, Begin), puntuale.CodeNotFound)
 }
 
-// testDeletedClientStaysDeleted checks that no call brings a deleted client back.
+// testDeletedClientStaysDeleted checks that no call makes a deleted client exist again.
 func testDeletedClientStaysDeleted(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -278,8 +278,8 @@ func testClientKeys(t *testing.T, w *World) {
 	WantCode(t, err, puntuale.CodeNotFound)
 }
 
-// testRefillOnce has two stores that refill at once. Each client must be refilled once, and the ledger must have one
-// entry for it.
+// testRefillOnce lets two stores refill at the same time. Each client must be refilled once, and the ledger must
+// contain one entry for the refill.
 func testRefillOnce(t *testing.T, w *World) {
 	ctx := context.Background()
 	due := func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(5)) }
@@ -317,8 +317,8 @@ func testRefillOnce(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// testRefillKeepsMore checks that a refill never takes credits away and does not change unlimited credits. It may be
-// the last refill.
+// testRefillKeepsMore checks that a refill never removes credits and does not change unlimited credits. A refill may be
+// the last one.
 func testRefillKeepsMore(t *testing.T, w *World) {
 	ctx := context.Background()
 	more := w.Client(puntuale.AccountBaby, func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(3000)) })

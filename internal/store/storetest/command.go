@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// order returns a command that a node may take for half a minute.
+// order returns a command that expires half a minute after Begin.
 func order(session puntuale.SessionID, verb puntuale.CommandVerb) puntuale.Command {
 	return puntuale.Command{Session: session, Verb: verb, Detail: []byte{0, 1, 0xff}, Created: Begin, Expires: Begin.Add(30 * time.Second)}
 }
@@ -47,8 +47,8 @@ func (w *World) openIDs(node puntuale.NodeID, now time.Time) []puntuale.CommandI
 	return ids
 }
 
-// testCommand checks that only the session's owner sees a command. The command is taken and answered once, and the
-// caller reads the answer.
+// testCommand checks that only the session's owner sees a command. The command must be taken once and answered once,
+// and its caller must be able to read the answer.
 func testCommand(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -82,7 +82,7 @@ func testCommand(t *testing.T, w *World) {
 	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, expiresAt); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"answer", "second"} { // the first answer must stay
+	for _, text := range []string{"answer", "second"} { // the first answer must stay; the second is ignored
 		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, expiresAt); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func testCommand(t *testing.T, w *World) {
 	}
 }
 
-// testCommandRefused has commands that are refused when they are given or taken.
+// testCommandRefused checks commands that are refused when they are created or taken.
 func testCommandRefused(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -139,8 +139,8 @@ func testCommandRefused(t *testing.T, w *World) {
 	}
 }
 
-// testCommandOfDeadOwner has an owner that took a command and died. The next owner gets the command, and sees that it
-// was taken.
+// testCommandOfDeadOwner lets an owner take a command and then die. The next owner must get the command, and must see
+// that it was already taken.
 func testCommandOfDeadOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -162,7 +162,7 @@ func testCommandOfDeadOwner(t *testing.T, w *World) {
 	}
 }
 
-// testDeletedLinks checks that a deleted session keeps neither number nor code.
+// testDeletedLinks checks that neither the number nor the code of a deleted session stays in the store.
 func testDeletedLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -193,7 +193,7 @@ func (c *Client) link() puntuale.Link {
 	return s.Link
 }
 
-// mustSetLinks makes a node report one link for several sessions. The node need not own all of them.
+// mustSetLinks makes a node report one link for several sessions. The node need not be the owner of all of them.
 func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Link, sessions ...puntuale.SessionID) {
 	w.t.Helper()
 	links := make(map[puntuale.SessionID]puntuale.Link, len(sessions))
@@ -225,7 +225,7 @@ func testLinks(t *testing.T, w *World) {
 		t.Errorf("another node's session: %+v", got)
 	}
 	pairing.Code = "next"
-	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state is the same, so its moment must not change
+	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state is the same, so its timestamp must not change
 	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
@@ -249,8 +249,8 @@ func testLinks(t *testing.T, w *World) {
 	}
 }
 
-// testLinkOfOwnerBefore checks that a former owner cannot write a session's link. A node whose lease has ended is not
-// shown as the owner, even if no other node is left to notice.
+// testLinkOfOwnerBefore checks that a former owner cannot write a session's link. A node whose lease has ended must not
+// be shown as the owner, even if no other node is running.
 func testLinkOfOwnerBefore(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -280,7 +280,7 @@ func testLinkOfOwnerBefore(t *testing.T, w *World) {
 		t.Errorf("owner %d, whose lease has ended", got)
 	}
 	w.Exec("update node set lease_until = $1 where id = $2", expiresAt, b)
-	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the node no longer owns the session
+	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the node is not the session's owner any more
 	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("after another node took it: %+v", got)
 	}

@@ -30,8 +30,9 @@ func optOut(phone, mark string, change puntuale.ConsentChange, at time.Duration)
 	return e
 }
 
-// testOptOut checks that a withdrawal is in the ledger and in the blacklist, and that an undo removes what it added.
-// A repeated report changes nothing. A report that is older than the latest is stored, and changes nothing else.
+// testOptOut checks that a withdrawal is stored in the ledger and in the blacklist. An undo must remove what the
+// withdrawal added. A repeated report must change nothing. A report that is older than the latest report is stored in
+// the ledger, but must change nothing else.
 func testOptOut(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -86,7 +87,7 @@ func testOptOut(t *testing.T, w *World) {
 	}
 }
 
-// startFor starts messages with a purpose.
+// startFor starts n messages with the given purpose.
 func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	r := c.Run(phone, due, n)
@@ -101,7 +102,7 @@ func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time,
 }
 
 // testMarketingNeedsConsent checks that people who withdrew consent get no marketing. If the client requires consent,
-// the same holds for people who never gave it. Only the confirmation of an opt-out passes the blacklist.
+// people who never gave it must get none, either. The blacklist lets only the confirmation of an opt-out through.
 func testMarketingNeedsConsent(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	const silent, agreed, gone, service = "+393330000001", "+393330000002", "+393330000003", "+393330000004"
@@ -144,8 +145,8 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 	erasedGetNoMarketing(t, w, c, gone)
 }
 
-// erasedGetNoMarketing erases a person who withdrew consent. Marketing must not reach the person, although the number is
-// not stored. A new consent counts again.
+// erasedGetNoMarketing erases a person who withdrew consent. Marketing must not reach the person, although the number
+// is not stored any more. If the person gives consent again, the new consent counts.
 func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	ctx := context.Background()
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
@@ -167,7 +168,7 @@ func erasedGetNoMarketing(t *testing.T, w *World, c *Client, gone string) {
 	c.wantClaims("a new consent", map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
 }
 
-// mustRequire sets whose consent the client requires.
+// mustRequire sets the client's rule of consent.
 func (c *Client) mustRequire(rule puntuale.ConsentRule) {
 	c.w.t.Helper()
 	if _, err := c.UpdateSettings(context.Background(), puntuale.SettingsPatch{Consent: &rule}); err != nil {
@@ -175,7 +176,8 @@ func (c *Client) mustRequire(rule puntuale.ConsentRule) {
 	}
 }
 
-// wantClaims claims messages in a minute, and compares the answers. It records that the granted ones were sent.
+// wantClaims claims the messages a minute after Begin, and compares the answers. It records that the granted messages
+// were sent.
 func (c *Client) wantClaims(what string, want map[puntuale.MessageID]puntuale.ClaimAnswer, phones map[puntuale.MessageID]string) {
 	c.w.t.Helper()
 	items := make([]puntuale.ClaimItem, 0, len(want))
@@ -219,8 +221,8 @@ func testCancelMarketing(t *testing.T, w *World) {
 	}
 }
 
-// testSettings checks that each setting can be changed alone. A client without stored settings has the defaults. New
-// clients require consent.
+// testSettings checks that each setting can be changed without the others. A client without stored settings must have
+// the defaults. New clients must require consent.
 func testSettings(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)

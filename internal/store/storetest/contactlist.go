@@ -29,7 +29,7 @@ func (c *Client) contacted() puntuale.ContactID {
 	return c.mustMerge(Begin, puntuale.Contact{Phone: phone, Name: "Anna Rossi", Tags: []string{"cliente"}}).All[0].ID
 }
 
-// mustFind lists all contacts of a filter, page by page, and returns their names.
+// mustFind lists all contacts that match a filter, page by page, and returns their names.
 func (c *Client) mustFind(f puntuale.ContactFilter, limit int) (names []string) {
 	c.w.t.Helper()
 	for cursor := ""; ; {
@@ -51,8 +51,8 @@ func sameContact(a, b puntuale.Contact) bool {
 		fmt.Sprint(b.ID, b.Phone, b.Name, b.Language, b.Source, b.Fields, b.Tags, b.Created.UnixMicro(), b.Changed.UnixMicro())
 }
 
-// testMergeContacts checks that a merge adds new contacts, changes the given fields of known ones, and keeps the
-// rest.
+// testMergeContacts checks that a merge adds new contacts, changes the given fields of stored contacts, and keeps their
+// other fields.
 func testMergeContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	birth := puntuale.ContactField{Kind: puntuale.FieldDate, Value: "1990-02-28"}
@@ -98,8 +98,8 @@ func testMergeContacts(t *testing.T, w *World) {
 	}
 }
 
-// testFindContacts checks that a list has the contacts for which all conditions of a filter hold. Each is in the list
-// once, for every page size.
+// testFindContacts checks that a list contains the contacts for which all conditions of the filter hold. Each contact
+// must be in the list once, for every page size.
 func testFindContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	full := map[string]puntuale.ContactField{"città": {}, "nota": {Kind: puntuale.FieldText, Value: `"vip":{`}}
@@ -110,7 +110,7 @@ func testFindContacts(t *testing.T, w *World) {
 		puntuale.Contact{Phone: "+33612345678", Name: "ÉMILE ROSSIGNOL", Tags: []string{`a"b`, ","}},
 		puntuale.Contact{Phone: "+39333000000", Name: "Zoe"},
 	)
-	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // in the order of their phones at this point
+	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // sorted by their phones at this point
 	for _, test := range []struct {
 		f    puntuale.ContactFilter
 		want []string
@@ -158,7 +158,7 @@ func testFindContacts(t *testing.T, w *World) {
 	}
 }
 
-// testLongContacts checks that a page stays below 4 MiB, and that it ends early if it would read too many contacts.
+// testLongContacts checks that a page stays below 4 MiB. It must also end early if it would read too many contacts.
 func testLongContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	long := map[string]puntuale.ContactField{}
@@ -194,7 +194,8 @@ func testLongContacts(t *testing.T, w *World) {
 	}
 }
 
-// testChangeContact checks that a patch changes only what it names, and that a deleted contact is not found.
+// testChangeContact checks that a patch changes only the fields that it contains, and that a deleted contact is not
+// found.
 func testChangeContact(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	id := c.contacted()
@@ -237,8 +238,8 @@ func testChangeContact(t *testing.T, w *World) {
 	}
 }
 
-// testContactOnce checks that a call with an idempotency key adds contacts once, counts once, and returns the same
-// answer when it is repeated. A refused contact does not count.
+// testContactOnce checks a call with an idempotency key. The call must add contacts once and count once, and a repeat
+// must get the same answer. A call with a refused contact must not count.
 func testContactOnce(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	add := func(key string, one puntuale.Contact) error {
@@ -271,8 +272,8 @@ func testContactOnce(t *testing.T, w *World) {
 	}
 }
 
-// testContactsTogether has many callers that add contacts at once. The list never has more contacts than allowed, and
-// no contact twice.
+// testContactsTogether lets many callers add contacts at the same time. The client must never have more contacts than
+// allowed, and no contact twice.
 func testContactsTogether(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	c.contacted()
@@ -283,7 +284,7 @@ func testContactsTogether(t *testing.T, w *World) {
 	for caller := range 8 {
 		done.Go(func() {
 			var all []puntuale.Contact
-			for i := range 15 { // each batch has some phones of the next
+			for i := range 15 { // each batch contains some phones of the next batch
 				all = append(all, puntuale.Contact{Phone: fmt.Sprintf("+39333100%04d", caller*10+i), Name: "Insieme"})
 			}
 			merged, err := c.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: Begin})
@@ -313,8 +314,7 @@ func testContactsTogether(t *testing.T, w *World) {
 	}
 }
 
-// testForgottenContacts checks that an erased person is not a contact any more, and that a deleted client has no
-// contacts.
+// testForgottenContacts checks that an erased person is no longer a contact, and that a deleted client has no contacts.
 func testForgottenContacts(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	c.contacted()
@@ -347,8 +347,8 @@ func testForgottenContacts(t *testing.T, w *World) {
 	}
 }
 
-// testRemember checks that, if a client wants it, the people that it writes to become contacts. The data of each call
-// are merged once, in the order of calls.
+// testRemember checks that the recipients of runs become contacts if the client turned this on. The data of each call
+// must be merged once, in the order of calls.
 func testRemember(t *testing.T, w *World) {
 	c, other, ctx := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest), context.Background()
 	read := func(r puntuale.CalledRun) (puntuale.Contact, bool) {
@@ -378,7 +378,7 @@ func testRemember(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 		if enabled {
-			remember(-time.Second) // turns the setting on; earlier runs do not count
+			remember(-time.Second) // the first pass after turning it on skips earlier runs
 			w.Exec("update client_setting set remembered_to = (select max(id) from run) where client_id = $1", int64(c.ID))
 		}
 	}

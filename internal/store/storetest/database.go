@@ -1,5 +1,5 @@
-// Package storetest checks all promises of a store, with one suite that runs on any database. It also opens databases
-// for tests. A driver's test calls Run with a function that opens an empty database.
+// Package storetest contains one suite of tests for everything that a store must do, on any database. It also opens
+// databases for tests. A driver's test calls Run with a function that opens an empty database.
 package storetest
 
 import (
@@ -28,16 +28,16 @@ import (
 // Driver opens empty databases of one kind.
 type Driver func(t testing.TB) *Database
 
-// Database is a database for one test. It is migrated and empty, and is removed when the test ends.
+// Database is a database for one test. It is migrated and empty, and it is deleted when the test ends.
 type Database struct {
 	Config   engine.Config
-	Clock    *clock.Fake // stands still at Begin
+	Clock    *clock.Fake // does not move from Begin unless the test advances it
 	Meter    *Meter
-	SQL      *sql.DB // a connection beside the store, for tests that look at rows or damage them
+	SQL      *sql.DB // a connection outside the store, for tests that read rows or damage them
 	Postgres bool
 }
 
-// Meter counts the events that tests ask about.
+// Meter counts the events that tests check.
 type Meter struct {
 	puntuale.NoMeter
 	Deadlocks, Refusals, SetAside, Inbound atomic.Int64
@@ -53,14 +53,14 @@ func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
 func (m *Meter) CapRefused(n int)  { m.Refusals.Add(int64(n)) }
 func (m *Meter) Quarantined(n int) { m.SetAside.Add(int64(n)) }
 
-// Begin is the moment at which the clock of tests stands.
+// Begin is the time that the clock of a test shows at the beginning.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// Address is the environment variable with the address of a PostgreSQL server on which tests may create databases.
-// scripts/with-postgres sets it.
+// Address is the name of an environment variable. Its value is the address of a PostgreSQL server on which tests may
+// create databases. scripts/with-postgres sets it.
 const Address = "PUNTUALE_TEST_POSTGRES"
 
-// Open opens the database and closes it when the test ends. It may be called several times for one database.
+// Open opens the database, and closes it when the test ends. It may be called several times for one database.
 func (d *Database) Open(t testing.TB) *store.Store {
 	t.Helper()
 	s, err := store.Open(context.Background(), d.Config)
@@ -75,7 +75,7 @@ func (d *Database) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// sqliteTemplate makes a migrated file without data, once. Copying it is quicker than a migration.
+// sqliteTemplate makes an empty migrated file once. Copying this file is faster than a migration.
 var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "puntuale-template")
 	if err != nil {
@@ -113,7 +113,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
-// Postgres is the driver of PostgreSQL. Without a server, it skips the test; in CI it fails the test.
+// Postgres is the driver of PostgreSQL. If there is no server, it skips the test, but in CI it fails the test.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	if os.Getenv(Address) == "" {
@@ -145,7 +145,7 @@ func Postgres(t testing.TB) *Database {
 func inCluster(name string) string {
 	address, err := url.Parse(os.Getenv(Address))
 	if err != nil {
-		return os.Getenv(Address) // connecting then fails with a clear error
+		return os.Getenv(Address) // the connection then fails with a clear error
 	}
 	address.Path = "/" + name
 	return address.String()

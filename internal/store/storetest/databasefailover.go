@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// fail changes the records as a promotion does: the nodes joined on an earlier timeline than the present one.
+// fail changes the records as if a standby was promoted: the nodes joined on an earlier timeline than the present
+// timeline.
 func (w *World) fail(synchronous int) {
 	w.t.Helper()
 	w.Exec("update node set timeline = timeline - 1")
@@ -52,8 +53,8 @@ func testTimelineFence(t *testing.T, w *World) {
 	}
 }
 
-// testQuarantine checks that every due message becomes uncertain after a failover that may have lost commits, because
-// it may have been sent.
+// testQuarantine checks that every due message becomes uncertain after a failover that may have lost commits. Such a
+// message may have been sent.
 func testQuarantine(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -112,12 +113,12 @@ func testQuarantine(t *testing.T, w *World) {
 	repeatQuarantined(t, w, paid, near, node, again)
 }
 
-// repeatQuarantined continues with the quarantined messages of a client with credits. One is repeated, one is
-// stopped, and one is blocked by the blacklist.
+// repeatQuarantined continues with the quarantined messages of a client that has credits. One message is repeated, one
+// was stopped, and one is blocked by the blacklist.
 func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, second puntuale.NodeID) {
 	t.Helper()
 	ctx := context.Background()
-	// A stopped message is not repeated. A repeat takes no credit, and is recorded like any other attempt.
+	// A stopped message must not be repeated. A repeat takes no credit, and its outcome is recorded like any other.
 	if cancelled, err := paid.CancelMessages(ctx, near[1:2], Day, Begin); err != nil || len(cancelled) != 0 {
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
@@ -136,12 +137,13 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	if n := w.Int("select credits from client where id = $1", paid.ID); n != 97 {
 		t.Errorf("%d credits left after the repeat", n)
 	}
-	// An outcome that a node of the lost server reports still counts.
+	// An outcome that a node of the lost server reports must still count.
 	item := paid.Items(phone, 0, near[1])[0]
 	if w.MustRecord(Begin, item, Token(node), puntuale.Outcome{Verdict: puntuale.Sent}) || paid.Detail(near[1]).State != puntuale.Completed {
 		t.Errorf("late evidence: %+v", paid.Detail(near[1]).Message)
 	}
-	// The number is blacklisted before the repeat. Because no attempt is known, the message is not repeated.
+	// The number is blacklisted before the repeat. No attempt of the message is known, so the message must not be
+	// repeated.
 	if err := paid.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +156,9 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	}
 }
 
-// testQuarantineMarked has a blacklist with only the mark of a number. Then the number was blacklisted before the
-// message was accepted, so the message never left. The claim of the repeat closes the message and gives the credit
-// back.
+// testQuarantineMarked uses a blacklist that contains only the mark of a number. Then the number was blacklisted before
+// the message was accepted, so the message never left. The claim of the repeat must close the message and give the
+// credit back.
 func testQuarantineMarked(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	w.MustJoin()
@@ -180,7 +182,8 @@ func testQuarantineMarked(t *testing.T, w *World) {
 	}
 }
 
-// testQuarantineTogether has many nodes that find the failover at once. Any of them may die during the quarantine.
+// testQuarantineTogether lets many nodes notice the failover at the same time. Any of them may die during the
+// quarantine.
 func testQuarantineTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	w.MustJoin()
@@ -205,7 +208,7 @@ func testQuarantineTogether(t *testing.T, w *World) {
 		}()
 	}
 	cancel()
-	<-gone // another node may have finished first
+	<-gone // another node may finish before this one
 	for range cap(joined) {
 		if err := <-joined; err != nil {
 			t.Fatal(err)
@@ -225,8 +228,8 @@ func testQuarantineTogether(t *testing.T, w *World) {
 	}
 }
 
-// testLeftBehind checks that a node does not trust a record that says "synchronous" if one of its own heartbeats is
-// missing.
+// testLeftBehind checks a record that says "synchronous". A node must not trust the record if one of the node's own
+// heartbeats is missing.
 func testLeftBehind(t *testing.T, w *World) {
 	node := w.MustJoin()
 	c := w.Client(puntuale.AccountFull)

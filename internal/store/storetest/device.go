@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// post is a client with a session whose messages devices take.
+// post is a client with a session for which devices send.
 type post struct {
 	*Client
 	session puntuale.SessionID
@@ -25,7 +25,7 @@ func (w *World) post(change ...func(*puntuale.Client)) *post {
 
 func (c *Client) post() *post {
 	c.w.t.Helper()
-	c.w.MustJoin() // no device can take messages until a node has joined after the last failover
+	c.w.MustJoin() // devices cannot take messages until a node has joined after the last failover
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
 		c.w.t.Fatal(err)
@@ -33,7 +33,7 @@ func (c *Client) post() *post {
 	return &post{Client: c, session: id}
 }
 
-// posted makes a session whose device holds one message and could take another.
+// posted makes a session whose device holds one message and could take another. Later calls return the same session.
 func (c *Client) posted() *heldPost {
 	c.w.t.Helper()
 	if c.heldPost != nil {
@@ -48,7 +48,7 @@ func (c *Client) posted() *heldPost {
 	return p
 }
 
-// MustHold makes a device of the client hold a message. The device also wants pushes.
+// MustHold makes a device of the client hold a message. The device also subscribes to pushes.
 func (c *Client) MustHold() {
 	c.w.t.Helper()
 	if err := c.KeepPush(context.Background(), c.posted().device.ID, []byte("sealed")); err != nil {
@@ -62,7 +62,7 @@ type heldPost struct {
 	held   puntuale.HeldMessage
 }
 
-// link links a device.
+// link links a device to the session.
 func (p *post) link(dedupes bool) puntuale.Device {
 	p.w.t.Helper()
 	d, _ := p.linkToken(dedupes)
@@ -120,7 +120,7 @@ func (p *post) taken(k puntuale.DeviceTake) []puntuale.HeldMessage {
 	return held
 }
 
-// wantTaken checks which messages a device got.
+// wantTaken checks which messages a device got from a take.
 func (p *post) wantTaken(what string, got []puntuale.HeldMessage, want ...puntuale.MessageID) {
 	p.w.t.Helper()
 	ids := []puntuale.MessageID{}
@@ -166,8 +166,8 @@ func (p *post) wantState(what string, id puntuale.MessageID, want puntuale.State
 	}
 }
 
-// testLinkDevice checks that a code links one device, once, before it expires. The session is online while it has a
-// device.
+// testLinkDevice checks that a code links only one device, and only before the code expires. The session must be online
+// while it has a device.
 func testLinkDevice(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -222,7 +222,7 @@ func testLinkDevice(t *testing.T, w *World) {
 		d = p.link(false)
 	}
 	WantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
-	WantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // devices do not take the messages of this session
+	WantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // devices do not send for this session
 	if err := p.UnlinkDevices(ctx, p.session, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,8 @@ func testLinkDevice(t *testing.T, w *World) {
 	}
 }
 
-// testTake checks that takes keep the recipient order. What prevents a claim also prevents a device from taking the message.
+// testTake checks that takes keep the recipient order. A device must not be able to take a message that could not be
+// claimed.
 func testTake(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -255,7 +256,7 @@ func testTake(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wantTaken("due", due, first, blocked) // the blacklist is checked only when a message is taken
+	p.wantTaken("due", due, first, blocked) // the blacklist is checked only when a message is claimed
 	p.wantState("claims nothing", first, puntuale.Pending)
 	one := p.call(a, now)
 	one.Message = second
@@ -274,7 +275,7 @@ func testTake(t *testing.T, w *World) {
 		t.Errorf("%+v, %v are uncertain, and only held", all, err)
 	}
 	p.wantState("blacklisted", blocked, puntuale.Blacklisted)
-	p.wantState("late", late, puntuale.Pending) // the session's node will close it
+	p.wantState("late", late, puntuale.Pending) // the session's node will close the message
 	if d := p.Detail(night); d.State != puntuale.Pending || d.Intent != 0 {
 		t.Errorf("outside of its window: %+v", d.Message)
 	}
@@ -303,8 +304,8 @@ func testTake(t *testing.T, w *World) {
 // number returns the phone number of person n.
 func number(n int) string { return fmt.Sprintf("+39333%07d", n) }
 
-// testTakeTogether checks that devices that take at the same time never get the same message, and that credits are
-// exact.
+// testTakeTogether lets devices take at the same time. No two devices may get the same message, and exactly the right
+// number of credits must be taken.
 func testTakeTogether(t *testing.T, w *World) {
 	credits := int64(25)
 	p := w.post(func(c *puntuale.Client) { c.Credits = &credits })
@@ -348,8 +349,8 @@ func testTakeTogether(t *testing.T, w *World) {
 	}
 }
 
-// testHolds checks that a hold ends with a report, at its end, or when its device is unlinked. A late report that the
-// device sent the message still counts.
+// testHolds checks that a hold ends with a report, at its end time, or when its device is unlinked. A late report that
+// the device sent the message must still count.
 func testHolds(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -419,7 +420,8 @@ func testHolds(t *testing.T, w *World) {
 	p.wantState("sent, after it was given up", given, puntuale.Completed)
 }
 
-// testDedupingDevice checks that a device that sends a message only once may take it again. No other device gets it.
+// testDedupingDevice checks a device that sends a message only once, even if it takes the message twice. This device
+// may take the message again, but no other device may.
 func testDedupingDevice(t *testing.T, w *World) {
 	p := w.post()
 	a, b := p.link(true), p.link(true)
@@ -469,8 +471,8 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
-// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message,
-// because the message may be leaving.
+// testHeldIsBusy checks that neither the person nor the session can be removed while a device holds a message. The
+// device may be sending it now.
 func testHeldIsBusy(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -501,8 +503,8 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// testTakeFence checks that after a failover no device can take messages before a node has joined. The reason: the
-// database may have lost which messages devices took before.
+// testTakeFence checks that after a failover no device can take messages before a node has joined. The database may
+// have lost which messages devices took before.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()

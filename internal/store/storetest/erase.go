@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// erasure returns a request to erase a person. Each client has another mark for the same number.
+// erasure returns a request to erase a person. Each client has a different mark for the same number.
 func (c *Client) erasure(phone string, now time.Time) puntuale.Erasure {
 	return puntuale.Erasure{Phone: phone, Mark: c.mark(phone), Day: Day, Now: now}
 }
@@ -33,7 +33,7 @@ func (c *Client) mustErase(phone string, now time.Time) puntuale.ErasureResult {
 	return done
 }
 
-// marked returns the items with the marks of their phones.
+// marked adds the marks of the phones to the items, and returns them.
 func (c *Client) marked(items []puntuale.ClaimItem) []puntuale.ClaimItem {
 	for i := range items {
 		items[i].Mark = c.mark(items[i].Phone)
@@ -41,8 +41,8 @@ func (c *Client) marked(items []puntuale.ClaimItem) []puntuale.ClaimItem {
 	return items
 }
 
-// mentions searches every column of every table for a text. It returns the columns that contain it in rows of the
-// client.
+// mentions searches every column of every table for a text. It returns the columns in which a row of the client
+// contains the text.
 func (w *World) mentions(client puntuale.ClientID, text string) (places []string) {
 	w.t.Helper()
 	for table, columns := range map[string][]string{
@@ -72,8 +72,8 @@ func (w *World) mentions(client puntuale.ClientID, text string) (places []string
 	return slices.Compact(places)
 }
 
-// testErase erases a person who has messages in every state. Only counts remain of this person. Other persons and
-// other clients keep their data.
+// testErase erases a person who has messages in every state. Only counts of this person may remain. Other persons and
+// other clients must keep their data.
 func testErase(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -153,22 +153,22 @@ func testErase(t *testing.T, w *World) {
 	}
 }
 
-// afterErase continues with an erased person's messages: one was sent, one failed, and one has an uncertain outcome.
+// afterErase continues with an erased person's messages. One was sent, one failed, and one is uncertain.
 func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Idempotency) {
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
-	// The index run_recipient finds nothing any more, so a repeat has nothing to do.
+	// The index run_recipient finds no run of the person any more, so a repeat has nothing to do.
 	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.ErasureResult{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("sent again: %v", err)
 	}
-	// A repeat of a call gets the answer of the first call, now without the number.
+	// A repeat of an earlier call must get that call's answer, but without the number.
 	if answer, err := c.KeptAnswer(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
-	// A later report of the network is kept without its text.
+	// A later outcome must be stored without its text.
 	w.mustRecordLate(c, uncertain, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(number)})
 	w.mustRecordLate(c, sent, puntuale.Outcome{Verdict: puntuale.Refused, Detail: puntuale.Quoted(number)})
 	if d := c.Detail(uncertain); d.State != puntuale.Completed || w.mentions(c.ID, number) != nil {
@@ -176,7 +176,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 	}
 }
 
-// testEraseAnswers checks that answers about other numbers stay, even if these look similar.
+// testEraseAnswers checks that answers about other numbers stay, even if these numbers look similar.
 func testEraseAnswers(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -209,7 +209,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 			}
 		}
 	}
-	// more answers than one transaction handles
+	// These are more answers than one transaction handles.
 	for i := range 1200 {
 		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
 	}
@@ -225,9 +225,9 @@ func (w *World) mustRecordLate(c *Client, id puntuale.MessageID, o puntuale.Outc
 	}
 }
 
-// testEraseInFlight checks that messages in flight, or being repeated, cannot be erased yet. Everything else is
-// erased. The caller gets an error, and the call does not count. When these messages have ended, the same call
-// finishes.
+// testEraseInFlight checks messages that are in flight or being repeated. They cannot be erased yet, but everything
+// else must be erased. The caller gets an error, and the call must not count. When these messages have ended, the same
+// call must finish the erasure.
 func testEraseInFlight(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -283,8 +283,8 @@ func testEraseInFlight(t *testing.T, w *World) {
 	}
 }
 
-// testErasedStaysBlacklisted checks that the blacklist finds an erased number by its mark. The number is not added
-// twice, still blocks messages, and can be removed.
+// testErasedStaysBlacklisted checks that the blacklist finds an erased number by its mark. The number cannot be added a
+// second time. It must still block messages, and it can be removed.
 func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -343,8 +343,8 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// testEraseAgain checks that a repeat finishes an erasure that failed half way. Each run is erased completely or not
-// at all.
+// testEraseAgain checks that a repeat finishes an erasure that failed half way. Each run must be erased completely or
+// not at all.
 func testEraseAgain(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	for range 25 {
@@ -373,8 +373,8 @@ func testEraseAgain(t *testing.T, w *World) {
 	}
 }
 
-// testEraseTogether erases a blacklisted number. Meanwhile no message may be sent to it, even by a claim that does
-// not know about the erasure. Messages that are sent again meanwhile are either erased or kept completely.
+// testEraseTogether erases a blacklisted number. At the same time, no message may be sent to it, even by a claim that
+// began before the erasure. Messages that are sent again meanwhile must be either erased or kept completely.
 func testEraseTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

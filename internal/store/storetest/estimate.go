@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// testKnownPersons checks that the store says which of many people a session knows.
+// testKnownPersons checks that the store reports which of many people a session knows.
 func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -28,8 +28,8 @@ func testKnownPersons(t *testing.T, w *World) {
 	}
 }
 
-// testSessionLoad checks the count of a session's messages in a day, and of the recipients that count for the
-// business limit. Meta counts recipients of all numbers of a business together.
+// testSessionLoad checks the count of a session's messages in a day, and the count of recipients for the business
+// limit. Meta counts the recipients of all numbers of a business together.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 }
 
-// charged returns a receipt that also says what the network bills.
+// charged returns a receipt that contains a charge.
 func charged(f *fed, m puntuale.DueMessage, k puntuale.ReceiptKind, country, category string, billable bool) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
@@ -98,8 +98,8 @@ func counted(country, category string, billable bool, n int) puntuale.ChargeCoun
 	return puntuale.ChargeCount{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
 }
 
-// testCharges checks that the charge of a campaign's message counts once, when the message is delivered. Other
-// messages do not count.
+// testCharges checks that the charge of a campaign's message counts once, when the message is delivered. The charges of
+// other messages must not count.
 func testCharges(t *testing.T, w *World) {
 	f := w.running(4)
 	f.mustFeed(4, Begin)
@@ -110,21 +110,22 @@ func testCharges(t *testing.T, w *World) {
 	single := f.MustStart(phone, Begin, 1)
 	f.MustSend(f.node, Begin.Add(time.Minute), single...)
 	f.wantCharges()
-	w.mustKeep(Begin, charged(f, due[0], puntuale.ReceiptSent, "IT", "marketing", true)) // not delivered yet, so nothing counts
+	w.mustKeep(Begin, charged(f, due[0], puntuale.ReceiptSent, "IT", "marketing", true)) // not delivered yet, so the charge does not count
 	f.wantCharges()
 	for range 2 {
 		w.mustKeep(Begin,
 			charged(f, due[0], puntuale.ReceiptDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.ReceiptRead, "IT", "marketing", true),
 			charged(f, due[1], puntuale.ReceiptRead, "IT", "marketing", true), charged(f, due[2], puntuale.ReceiptDelivered, "", "service", false),
-			charged(f, due[3], puntuale.ReceiptDelivered, "", "", false), // this receipt does not say what the network bills
+			charged(f, due[3], puntuale.ReceiptDelivered, "", "", false), // this receipt contains no charge
 			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.ReceiptDelivered, "IT", "marketing", true))
 		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
 	}
-	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later receipt does
+	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later receipt of the same message does
 	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
 }
 
-// testChargesTogether checks that a charge counts once, even if several servers get the same webhook call at once.
+// testChargesTogether checks that a charge counts once, even if several servers get the same webhook request at the
+// same time.
 func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)

@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// MustGateway creates a session of type Send_app with the mark. Its keys are sealed as the bytes "keys of <id>".
+// MustGateway creates a session of type SendApp. mark is the keyed hash of its number. Its sealed keys are the bytes
+// "keys of <id>".
 func (c *Client) MustGateway(mark string) puntuale.SessionID {
 	c.w.t.Helper()
 	id, err := c.createGateway(mark)
@@ -24,13 +25,13 @@ func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
 		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
 }
 
-// becomes returns a change that replaces any keys by new ones.
+// becomes returns a change that replaces all keys and the mark.
 func becomes(sealed, mark string) puntuale.KeyChange {
 	return func([]byte) ([]byte, string, error) { return []byte(sealed), mark, nil }
 }
 
-// testGatewayKeys checks that a gateway's keys are sealed and belong to one session. Two sessions cannot have the
-// same number at the gateway.
+// testGatewayKeys checks that a gateway's sealed keys belong to one session. Two sessions cannot have the same number
+// at the gateway.
 func testGatewayKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -47,7 +48,7 @@ func testGatewayKeys(t *testing.T, w *World) {
 	has(second, other, "keys of "+second.String())
 	_, err := other.createGateway("one")
 	WantCode(t, err, puntuale.CodeConflict)
-	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // now another session may have the number
+	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // from now on, another session may have the number
 		t.Fatal(err)
 	}
 	has(first, c, "later")
@@ -67,8 +68,8 @@ func testGatewayKeys(t *testing.T, w *World) {
 	}
 }
 
-// testNetworkIDs checks that an id of a network keeps its first message. Ids belong to a session. They are deleted
-// with the session, or after their retention.
+// testNetworkIDs checks that a network's message id stays with its first message. Ids belong to a session. They must be
+// deleted with the session, or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -101,8 +102,8 @@ func testNetworkIDs(t *testing.T, w *World) {
 	}
 }
 
-// testOpenAttempts lists the attempts of one session to one recipient that have no outcome. The list has the contents
-// of the messages.
+// testOpenAttempts checks the list of attempts without an outcome, of one session and to one recipient. The list must
+// include the contents of the messages.
 func testOpenAttempts(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -132,8 +133,8 @@ func testOpenAttempts(t *testing.T, w *World) {
 	}
 }
 
-// testGatewayHealth checks both parts of a gateway's health: the messages without confirmation after the last
-// confirmed one, and the latest failure for a reason.
+// testGatewayHealth checks both parts of a gateway's health. One is how many messages were sent after the last
+// confirmed message. The other is the latest failure for the given reason.
 func testGatewayHealth(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

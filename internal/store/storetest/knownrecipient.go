@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// testKnownRecipients checks that a session knows a person from the first contact on. Each session knows only its own
-// people. The people that a session met in a day are those that it wrote to first.
+// testKnownRecipients checks that a session knows a person from the first contact on. Each session must know only its
+// own people. The people that a session met in a day are those to whose number it wrote first.
 func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -31,7 +31,7 @@ func testKnownRecipients(t *testing.T, w *World) {
 		t.Error("a stranger is known")
 	}
 	met(phone, Begin)
-	met(phone, Begin.Add(time.Hour)) // not the first contact
+	met(phone, Begin.Add(time.Hour)) // a second contact, so the time of the first stays
 	met("+393330000002", Begin.Add(2*time.Hour))
 	met("1203630@g.us", Begin.Add(3*time.Hour))
 	met("+393330000003", time.UnixMicro(1)) // this person wrote first
@@ -63,8 +63,8 @@ func testKnownRecipients(t *testing.T, w *World) {
 	}
 }
 
-// testDeparted checks the count of messages that left in a day, which the pace needs. It also checks that a partner's pace
-// stays unchanged.
+// testDeparted checks the count of messages that left in a day, which the pace needs. It also checks that the pace that
+// a partner set is not changed.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

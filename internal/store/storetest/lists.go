@@ -38,7 +38,7 @@ func testPages(t *testing.T, w *World) {
 			break
 		}
 		page.Cursor = next
-		if pages == 1 { // inserts must not move rows that were not read yet
+		if pages == 1 { // rows that are inserted now must not move rows that were not read yet
 			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func testSequences(t *testing.T, w *World) {
 	WantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
 	WantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
 
-	// A deletion can be undone for a short time. Then the sequence is complete again. Cancelled messages stay
+	// A deletion can be undone for a short time. Then the whole sequence is restored, but cancelled messages stay
 	// cancelled.
 	WantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
 	if err := c.RestoreSequence(ctx, q.ID, Begin); err != nil {
@@ -181,8 +181,8 @@ func testBlacklist(t *testing.T, w *World) {
 	}
 }
 
-// testFindBlacklisted checks that people find entries by a part of the number or of the reason, newest first. They
-// remove an entry by its id, and add many at once. None of these counts as a call.
+// testFindBlacklisted checks that users find blacklist entries by a part of the number or of the reason, newest first.
+// Users can remove an entry by its id, and add many at once. None of this may count as a call.
 func testFindBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -259,7 +259,7 @@ func pageBlacklisted(t *testing.T, c *Client, want int) {
 	}
 }
 
-// blacklistEntry reads and removes one of the client's entries. Another client can do neither.
+// blacklistEntry reads and removes one of the client's entries. Another client must not be able to do either.
 func blacklistEntry(t *testing.T, c, other *Client, one puntuale.BlacklistEntry) {
 	t.Helper()
 	ctx := context.Background()
@@ -304,8 +304,8 @@ func testSandbox(t *testing.T, w *World) {
 	}
 }
 
-// testOddText checks that the error blames the caller's text if a database cannot store it. It is not an internal
-// error.
+// testOddText checks texts that a database cannot store. The error must say that the caller's text is invalid, and must
+// not be an internal error.
 func testOddText(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// businessOf makes a session whose business has a template.
+// businessOf makes a session of a business that has a template.
 func (c *Client) businessOf() (puntuale.SessionID, error) {
 	id := c.MustOfficial(false)
 	if err := c.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"); err != nil {
@@ -19,7 +19,7 @@ func (c *Client) businessOf() (puntuale.SessionID, error) {
 	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, puntuale.Reason{})
 }
 
-// MustKnow stores every kind of data about a business and about the aliases of people.
+// MustKnow stores every kind of data about a business, and aliases of people.
 func (c *Client) MustKnow(phone string) {
 	c.w.t.Helper()
 	id, err := c.businessOf()
@@ -31,8 +31,8 @@ func (c *Client) MustKnow(phone string) {
 	}
 }
 
-// testNetworkTemplates checks that each client keeps the complete list of a business's templates. Changes that are
-// later than the list keep their effect.
+// testNetworkTemplates checks that the store keeps the complete list of a business's templates for each client. A list
+// must not undo changes that are later than the list.
 func testNetworkTemplates(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -85,7 +85,7 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	}
 	pageThrough(t, c, first)
 
-	// The templates are removed with the last session of the business.
+	// The templates must be removed together with the last session of the business.
 	if err := w.ForgetKeys(ctx, first); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,8 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	WantCode(t, err, puntuale.CodeInvalid)
 }
 
-// keepTemplates stores Meta's list for a session: approved templates with these names, or the reason why there is no list.
+// keepTemplates stores Meta's list for a session: approved templates with these names. If problem is not "", it stores
+// that there is no list, and why.
 func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string, at time.Time, problem string, names ...string) {
 	t.Helper()
 	var all []puntuale.NetworkTemplate
@@ -118,7 +119,7 @@ func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string
 	}
 }
 
-// showsTemplates compares the templates that a session's client sees.
+// showsTemplates checks the templates that a session's client sees.
 func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string) {
 	t.Helper()
 	about, all, _, err := c.NetworkTemplates(context.Background(), id, puntuale.Page{})
@@ -134,7 +135,7 @@ func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string)
 	}
 }
 
-// tellTemplate stores a change of one template that Meta reported.
+// tellTemplate stores a change of one template, as if Meta had reported it.
 func tellTemplate(t *testing.T, w *World, c *Client, n puntuale.TemplateEvent) {
 	t.Helper()
 	n.Client, n.Language = c.ID, "it"
@@ -163,8 +164,8 @@ func pageThrough(t *testing.T, c *Client, id puntuale.SessionID) {
 	}
 }
 
-// testAliases checks that each name of a person leads to all others, within one session. An erased person has no
-// names.
+// testAliases checks that each name of a person leads to all other names, within one session. An erased person must
+// have no names.
 func testAliases(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -197,7 +198,7 @@ func testAliases(t *testing.T, w *World) {
 	}
 	stands(c, known, known)
 
-	// Names are removed when the store knows nothing else about the person. Other names stay.
+	// The names of a person are removed when the store knows nothing else about the person. Other people's names stay.
 	if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, "IT.1", phone), alias(c, "IT.2", "+393339999999"), alias(c, "IT.3", "+393338888888")}); err != nil {
 		t.Fatal(err)
 	}

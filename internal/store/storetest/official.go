@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// MustOfficial creates a session of type Official whose keys are sealed as the bytes "keys of <id>".
+// MustOfficial creates a session of type Official. Its sealed keys are the bytes "keys of <id>".
 func (c *Client) MustOfficial(sandbox bool) puntuale.SessionID {
 	c.w.t.Helper()
 	id, err := c.CreateOfficial(context.Background(), puntuale.Session{Name: "ufficiale", Type: puntuale.Official, Sandbox: sandbox, Created: Begin},
@@ -113,8 +113,8 @@ func testUploads(t *testing.T, w *World) {
 	has(u, Begin, "")
 }
 
-// testAddressed checks which people count as addressed. They got a message of the session since a moment, and had not
-// written in the 24 hours before it.
+// testAddressed checks which people a session has addressed. These people got a message of the session since the given
+// time, and had not written in the 24 hours before this message.
 func testAddressed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

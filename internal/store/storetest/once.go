@@ -13,14 +13,15 @@ import (
 	"puntuale"
 )
 
-// keep returns an Idempotency whose answer contains the result of the method.
+// keep returns an Idempotency whose answer contains the method's result.
 func keep(key, hash string) *puntuale.Idempotency {
 	return &puntuale.Idempotency{Scope: "POST /api/x", Key: key, Hash: hash, Answer: func(result any) ([]byte, error) {
 		return fmt.Appendf(nil, "\x00\xff%v", result), nil
 	}}
 }
 
-// onceCalls has all methods except Start that take an Idempotency. The keys name the tables that they change.
+// onceCalls contains all methods that have an Idempotency parameter, except Start. Each key is the name of the table
+// that the method changes.
 var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error){
 	"sequence": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return c.CreateSequence(context.Background(), puntuale.Sequence{Name: "x"}, o)
@@ -59,10 +60,10 @@ func Keyed(scope, key, hash string) *puntuale.Idempotency {
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // whether this is the kept answer of an earlier call
+	Replayed bool // whether this is the stored answer of an earlier call
 }
 
-// Start starts a run, or returns the kept answer of an earlier call with the same key.
+// Start starts a run, or returns the stored answer of an earlier call with the same key.
 func Start(ctx context.Context, runs puntuale.RunStore, run puntuale.StartRun) (Started, error) {
 	started, err := runs.Start(ctx, run)
 	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
@@ -83,7 +84,8 @@ func newClient() puntuale.NewClient {
 	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: KeyHash()}}
 }
 
-// testOnceKeepsAnswer checks that a call with an idempotency key takes effect once. Its answer is kept byte for byte.
+// testOnceKeepsAnswer checks that a call with an idempotency key takes effect once. Its answer must be stored byte for
+// byte.
 func testOnceKeepsAnswer(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -127,7 +129,8 @@ func testOnceKeepsAnswer(t *testing.T, w *World) {
 	}
 }
 
-// testOnceTwins makes equal calls at once, on two stores. One takes effect, and all get the same answer.
+// testOnceTwins makes equal calls at the same time, on two stores. One must take effect, and all must get the same
+// answer.
 func testOnceTwins(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -160,7 +163,7 @@ func testOnceTwins(t *testing.T, w *World) {
 	}
 }
 
-// testOnceRefusedKeyIsFree checks that a refused call leaves its key free and stores nothing else.
+// testOnceRefusedKeyIsFree checks that a refused call does not use up its key and stores nothing.
 func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -179,8 +182,8 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// testOnceWaitsForTwin checks that a call waits for an equal call whose transaction is still open. If that
-// transaction fails, the waiting call takes effect.
+// testOnceWaitsForTwin checks that a call waits for an equal call whose transaction is open. If that transaction fails,
+// the waiting call must take effect.
 func testOnceWaitsForTwin(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -214,7 +217,7 @@ func testOnceWaitsForTwin(t *testing.T, w *World) {
 	}
 }
 
-// awaitLockWait returns when another transaction waits for a lock of this one.
+// awaitLockWait returns when another transaction waits for a lock of tx.
 func (w *World) awaitLockWait(tx *sql.Tx) {
 	w.t.Helper()
 	var pid int64

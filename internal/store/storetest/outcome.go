@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// testOutcomesStayAfterResend checks that the outcome of a message stays in the list after somebody sent the message
-// again.
+// testOutcomesStayAfterResend checks that the outcome of a message stays in the list of outcomes after the message was
+// sent again.
 func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -38,12 +38,12 @@ func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	if got := list(Begin, Begin.Add(24*time.Hour)); !slices.EqualFunc(got, want, sameOutcome) {
 		t.Fatalf("after the re-send = %+v, want %+v", got, want)
 	}
-	if got := list(Begin, at); len(got) != 0 { // the moment at is not included
+	if got := list(Begin, at); len(got) != 0 { // the end of the period is exclusive
 		t.Fatalf("before = %+v", got)
 	}
 }
 
-// testCorrectedOutcome checks that a corrected outcome is listed only at the moment of its correction.
+// testCorrectedOutcome checks that a corrected outcome is listed only at the time of its correction.
 func testCorrectedOutcome(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -66,8 +66,8 @@ func testCorrectedOutcome(t *testing.T, w *World) {
 	check(second, puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: second})
 }
 
-// testOutcomePages checks pages of 1,000 rows. A cursor can continue inside a moment at which many outcomes were
-// recorded.
+// testOutcomePages checks pages of 1,000 rows. A cursor must work even in the middle of many outcomes with the same
+// timestamp.
 func testOutcomePages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -107,7 +107,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	for _, o := range append(first, second...) {
 		got = append(got, o.ID)
 	}
-	if !slices.Equal(got, ids) { // the rows of one moment, then those of the next, each sorted by id
+	if !slices.Equal(got, ids) { // sorted by timestamp, and then by id
 		t.Fatal("not by moment and id")
 	}
 	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})
@@ -118,7 +118,7 @@ func testListMessages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	states := c.inEachState(node) // six messages to phone, and one to another number
+	states := c.inEachState(node) // six messages to the number phone, and one to another number
 	run := c.Run("+393330000001", Begin.Add(24*time.Hour), 2)
 	run.Run.Sequence, run.Run.Origin = 0, puntuale.OriginSingle
 	single, err := c.Start(ctx, run)
@@ -176,8 +176,8 @@ func testListMessages(t *testing.T, w *World) {
 	}
 }
 
-// testListMessagesPages checks that pages neither repeat nor miss messages while new messages are added. Some
-// messages are resent ones.
+// testListMessagesPages checks that pages neither repeat nor miss messages while new messages are added. Some of the
+// messages are resent messages.
 func testListMessagesPages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -224,7 +224,7 @@ func testListMessagesPages(t *testing.T, w *World) {
 	}
 }
 
-// testListMessagesTo checks that a list with Look reads only a limited number of calls. Within these calls, it has
+// testListMessagesTo checks that a list with Look reads only a limited number of calls. Among these calls, it must show
 // the same messages as a list without Look: whole runs, and resent messages.
 func testListMessagesTo(t *testing.T, w *World) {
 	ctx := context.Background()

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// claims claims pushes after a time from Begin, checks which devices get one, and returns the pushes.
+// claims claims pushes at the time after Begin, checks which devices get a push, and returns the pushes.
 func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.Push {
 	p.w.t.Helper()
 	all, err := p.w.ClaimPushes(context.Background(), Begin.Add(after), 100)
@@ -35,7 +35,7 @@ func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.P
 	return all
 }
 
-// sendAll makes a device send all messages that it holds or can take.
+// sendAll makes a device send all messages that it holds or may take.
 func (p *post) sendAll(d puntuale.Device, at time.Time) {
 	p.w.t.Helper()
 	for {
@@ -67,17 +67,17 @@ func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, wait time.Dura
 	}
 }
 
-// testPushes checks that devices get a push about messages that became due since the last push. They get at most one a
-// minute, and only about messages that they could take.
+// testPushes checks that devices get a push about messages that became due since the last push. A device must get at
+// most one push a minute, and only about messages that it could take.
 func testPushes(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
 	a, b := p.link(false), p.link(false)
-	p.link(false) // this device wants no pushes
+	p.link(false) // this device did not subscribe to pushes
 	p.subscribe(a)
 	p.claims(9 * s)
 	p.start(number(1), Begin.Add(10*s))
-	p.start(number(1), Begin.Add(15*s)) // this message waits for the first one
+	p.start(number(1), Begin.Add(15*s)) // waits for the first message, because it is to the same person
 	p.claims(9 * s)
 	p.claims(12*s, a)
 	p.claims(13 * s)
@@ -86,27 +86,27 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(30*s, b)
 	p.claims(71 * s)
 	p.claims(72*s, a)
-	p.claims(600 * s) // nothing new is due
+	p.claims(600 * s) // no message became due since the last push
 	p.sendAll(a, Begin.Add(600*s))
 	p.start(number(1), Begin.Add(650*s))
 	p.start(number(1), Begin.Add(651*s))
 	p.take(b, Begin.Add(655*s))
-	p.claims(660 * s) // the second message waits for the first, which is held
+	p.claims(660 * s) // the second message waits for the first, which another device holds
 	p.sendAll(b, Begin.Add(661*s))
 	p.start(number(3), Begin.Add(710*s), func(r *puntuale.StartRun) { r.Messages[0].ValidUntil = Begin.Add(720 * s) })
-	p.claims(730 * s) // the hold has ended
+	p.claims(730 * s) // the message has expired
 
 	night := p.start(number(4), Begin.Add(740*s), func(r *puntuale.StartRun) {
 		r.Messages[0].Window = &puntuale.Window{From: "23:00", To: "23:30"}
 	})
-	p.claims(800 * s) // the message is outside its window
+	p.claims(800 * s) // the window of the message is closed
 	opens := p.Detail(night).Next.Sub(Begin)
 	p.claims(opens - s)
 	p.claims(opens+3*s, a, b)
 }
 
-// testPushEnds checks that a failed push is tried again, but not too early. If the push service says that a
-// subscription has ended, the store deletes it, unless there is a new one.
+// testPushEnds checks that a failed push is tried again, but not too early. If the push service reports that a
+// subscription has ended, the store must delete the subscription, unless the device has a new one.
 func testPushEnds(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
@@ -184,7 +184,7 @@ func testPushesTogether(t *testing.T, w *World) {
 	}
 }
 
-// claimMails claims e-mails after a time from Begin. It also returns the users of these e-mails, in order.
+// claimMails claims e-mails at the time after Begin. It also returns the users of these e-mails, sorted.
 func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []puntuale.Mail, users []puntuale.LoginID) {
 	t.Helper()
 	all, err := w.ClaimMails(context.Background(), Begin.Add(after), limit)
@@ -198,8 +198,9 @@ func claimMails(t *testing.T, w *World, after time.Duration, limit int) (all []p
 	return all, users
 }
 
-// testMails checks that an e-mail is claimed once, is due again after its node died, and waits as long as a failure
-// says. Only one e-mail of a kind waits for a user. A partner with many e-mails takes turns with the others.
+// testMails checks that an e-mail is claimed once, and that it is due again if its node dies. After a failure, it must
+// wait as long as the failure requires. Only one e-mail of a kind may wait for a user. E-mails of a partner with many
+// e-mails must alternate with those of other partners.
 func testMails(t *testing.T, w *World) {
 	ctx := context.Background()
 	queue := func(instead puntuale.MailID, all ...puntuale.Mail) {
@@ -233,8 +234,8 @@ func testMails(t *testing.T, w *World) {
 		t.Errorf("%+v", m)
 	}
 	want(puntuale.MailClaimTime - time.Second)
-	second := want(puntuale.MailClaimTime, 11, 12) // after this time, the node of the first claim counts as dead
-	end(first[0], time.Time{})                     // an end from that node, which comes too late and must have no effect
+	second := want(puntuale.MailClaimTime, 11, 12) // after this time, the store assumes that the node of the first claim is dead
+	end(first[0], time.Time{})                     // the result from that node comes too late and must have no effect
 	end(second[0], Begin.Add(time.Hour))
 	end(second[1], time.Time{})
 	want(time.Hour - time.Second)
@@ -259,8 +260,8 @@ func testMails(t *testing.T, w *World) {
 	queue(0, puntuale.Mail{Partner: 8, Kind: puntuale.MailResetAsked, Queued: Begin})
 }
 
-// testInvitationMails checks that the e-mail of an invitation is queued together with the invitation. It is removed
-// with the invitation, and with the user.
+// testInvitationMails checks that the e-mail of an invitation is queued in the same transaction as the invitation. It
+// must be removed with the invitation, and with the user.
 func testInvitationMails(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)

@@ -8,11 +8,11 @@ import (
 	"puntuale"
 )
 
-// uncertainly has the two forms of an uncertain outcome in a row: its code, and the sentence that earlier versions
+// uncertainly contains the two stored forms of an uncertain outcome: the code, and the sentence that earlier versions
 // wrote.
 var uncertainly = map[string]puntuale.Reason{"by its code": puntuale.Because(puntuale.ReasonUncertain), "by the former sentence": puntuale.Quoted(puntuale.FormerUncertain)}
 
-// gaveUp makes a message that was given up as uncertain. It also returns the token of its attempt.
+// gaveUp returns a message that was given up as uncertain, and the token of its attempt.
 func (c *Client) gaveUp(node puntuale.NodeID, reason puntuale.Reason) (puntuale.ClaimItem, int64) {
 	c.w.t.Helper()
 	item, token := c.attempt(node, phone)
@@ -22,7 +22,8 @@ func (c *Client) gaveUp(node puntuale.NodeID, reason puntuale.Reason) (puntuale.
 	return item, token
 }
 
-// testFormerUncertain checks that the store treats a row that an earlier version gave up as uncertain like a new one.
+// testFormerUncertain checks rows of messages that an earlier version gave up as uncertain. The store must treat them
+// like new rows.
 func testFormerUncertain(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -59,8 +60,8 @@ func testFormerUncertain(t *testing.T, w *World) {
 	}
 }
 
-// testReasonsComeBack checks that a stored reason is read back unchanged, with any text. A text that looks like a
-// code stays a text.
+// testReasonsComeBack checks that a stored reason is read back unchanged, whatever its text is. A text that looks like
+// a code must stay a text.
 func testReasonsComeBack(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -42,9 +42,9 @@ func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	return all
 }
 
-// testReceiptsAnyOrder checks that receipts of a message give the same result in any order, and if each comes twice.
-// A delivery wins over a failure. The same holds for the credit: a failure gives it back, and a delivery takes it
-// again.
+// testReceiptsAnyOrder checks that receipts of a message give the same result in any order, even if each is reported
+// twice. A delivery must win over a failure. A failure gives the credit back, and a delivery takes it again. The credit
+// must also not depend on the order.
 func testReceiptsAnyOrder(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
 	node := w.MustJoin()
@@ -77,7 +77,7 @@ func testReceiptsAnyOrder(t *testing.T, w *World) {
 					now = now.Add(time.Second)
 					w.mustKeep(now, c.receipt(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
 				}
-				if start == "in flight" { // the outcome of the attempt comes last
+				if start == "in flight" { // the outcome of the attempt is recorded last
 					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")})
 				}
 				d := c.Detail(item.ID)
@@ -101,9 +101,9 @@ func testReceiptsAnyOrder(t *testing.T, w *World) {
 	}
 }
 
-// testReceiptLeavesAlone checks that a receipt has no effect if its message does not exist, is cancelled, or belongs
-// to another client or session. A failure of an earlier attempt has no effect. A failed message becomes FAILED,
-// unless it was delivered before.
+// testReceiptLeavesAlone checks receipts that must have no effect. Their message does not exist, was cancelled, or
+// belongs to another client or session. A failure of an earlier attempt has no effect, either. But a failure of the
+// present attempt makes the message FAILED, unless the message was delivered before.
 func testReceiptLeavesAlone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -124,7 +124,7 @@ func testReceiptLeavesAlone(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
 		t.Errorf("after evidence of others: %+v", d)
 	}
-	// The message waits for a retry. A failure of its earlier attempt does not count, but a delivery does.
+	// The message waits for a retry. A failure of its earlier attempt must not count, but a delivery must.
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
 	w.mustKeep(now, c.receipt(item, token, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != 0 {
@@ -156,8 +156,8 @@ func testReceiptLeavesAlone(t *testing.T, w *World) {
 	}
 }
 
-// testReceiptAfterResend has a message that was given up as uncertain, or failed, and was then sent again. A late
-// receipt changes its outcome, but not its state.
+// testReceiptAfterResend sends a message again that failed or was given up as uncertain. A late receipt must change its
+// outcome, but not its state.
 func testReceiptAfterResend(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	node := w.MustJoin()

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// attempt starts one message for the phone and claims it.
+// attempt starts one message to the phone and claims it.
 func (c *Client) attempt(node puntuale.NodeID, phone string) (puntuale.ClaimItem, int64) {
 	c.w.t.Helper()
 	item := c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)[0]
@@ -92,7 +92,7 @@ func testRetry(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Attempt != 2 || !d.IntentAt.Equal(next) {
 		t.Fatalf("detail = %+v", d)
 	}
-	// The message did not cause this failure, so the attempt does not count.
+	// The message did not cause this failure, so the attempt must not count.
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
@@ -117,7 +117,7 @@ func testUncertain(t *testing.T, w *World) {
 	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
-	// The message is given up at its deadline. The credit stays spent, and the message shows the moment of its
+	// The message is given up at its deadline. The credit must stay spent, and the message must show the time of its
 	// attempt.
 	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}})
 	if err != nil {
@@ -129,7 +129,7 @@ func testUncertain(t *testing.T, w *World) {
 	}
 }
 
-// testLateReceipt checks that a receipt of a delivery always counts, whatever the state of its attempt.
+// testLateReceipt checks that a receipt of a delivery always counts, whatever happened to the attempt.
 func testLateReceipt(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -194,7 +194,7 @@ func testSettle(t *testing.T, w *World) {
 	w.MustClaim(node, Begin.Add(time.Hour), refs[3])
 	later := Begin.Add(2 * time.Hour)
 	err := w.Settle(ctx, node, Begin, []puntuale.Settlement{
-		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw a wrong intent
+		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw an intent that is wrong now
 		{MessageRef: refs[1].MessageRef, State: puntuale.Pending, Next: later},
 		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Quoted("mai collegata")},
 		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the message is in flight now
@@ -222,7 +222,7 @@ func testSettle(t *testing.T, w *World) {
 	}
 }
 
-// testCreditsRunOut checks that if a client has too few credits, the messages that are due first get them.
+// testCreditsRunOut checks a client that has too few credits. The messages that are due first must get them.
 func testCreditsRunOut(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(2)) })
 	rich := w.Client(puntuale.AccountFull)
@@ -247,7 +247,7 @@ func testCreditsRunOut(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// ledger checks that the entries of each client's ledger add up to its credits.
+// ledger checks that the entries of each client's credit ledger add up to the client's credits.
 func ledger(t *testing.T, w *World) {
 	t.Helper()
 	if n := w.Int(`select count(*) from client k where k.credits is not null
@@ -256,7 +256,7 @@ func ledger(t *testing.T, w *World) {
 	}
 }
 
-// testCreditsAddUp runs many claims and outcomes at once, with credits for only some of the messages.
+// testCreditsAddUp runs many claims and outcomes at the same time, with credits for only some of the messages.
 func testCreditsAddUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	const credits, workers = 9, 5
@@ -310,16 +310,16 @@ func testCreditsAddUp(t *testing.T, w *World) {
 	}
 }
 
-// shape is the part of a message's row that decides which moves are possible.
+// shape is the part of a message's row on which the possible moves depend.
 type shape struct {
 	state  puntuale.State
-	intent int64 // only its sign: -1, 0 or 1
+	intent int64 // reduced to its sign: -1, 0 or 1
 	gaveUp bool
 }
 
 func (s shape) String() string { return fmt.Sprintf("%v/%d/%v", s.state, s.intent, s.gaveUp) }
 
-// testMoves checks that the store makes exactly the moves in the documentation of package store. The CHECK
+// testMoves checks that the store makes exactly the moves that the documentation of package store lists. The CHECK
 // constraints of the table must allow exactly these moves.
 func testMoves(t *testing.T, w *World) {
 	node := w.MustJoin()
@@ -343,8 +343,8 @@ func testMoves(t *testing.T, w *World) {
 	shapesAllowed(t, w)
 }
 
-// movesFrom has, for each shape, a function that makes a message of this shape. The function returns the claim item
-// and the token of the attempt.
+// movesFrom contains, for each shape, a function that makes a message of this shape. The function returns the claim
+// item, and the token of the attempt.
 func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *Client) (puntuale.ClaimItem, int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -396,7 +396,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 	}
 }
 
-// movesBy has the methods that a caller may call for a message of any shape.
+// movesBy contains the methods that a caller may call for a message of any shape.
 func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -433,7 +433,8 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 	}
 }
 
-// movesDrawn has the moves in the drawing. Every other combination of shape and method must change nothing.
+// movesDrawn contains the moves in the list of package store. Every other combination of shape and method must change
+// nothing.
 var movesDrawn = map[string]string{
 	"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
 	"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
@@ -454,7 +455,7 @@ func sign(n int64) int {
 	return 0
 }
 
-// shapesAllowed compares the allowed shapes with the table's CHECK constraints.
+// shapesAllowed compares the allowed shapes with the CHECK constraints of the table.
 func shapesAllowed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	id := c.MustStart(phone, Begin, 1)[0]

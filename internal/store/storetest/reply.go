@@ -33,8 +33,8 @@ func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
 	return windowEnd
 }
 
-// testWindow checks that a window is open for 24 hours after the person's last message, even if messages are reported
-// in another order.
+// testWindow checks that a window stays open for 24 hours after the person's last message, even if the network reports
+// messages in another order.
 func testWindow(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	if windowEnd := c.window(c.Session, phone); !windowEnd.IsZero() {
@@ -46,7 +46,7 @@ func testWindow(t *testing.T, w *World) {
 	if windowEnd := c.window(c.Session, phone); !windowEnd.Equal(Begin.Add(25 * time.Hour)) {
 		t.Errorf("open until %v", windowEnd)
 	}
-	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the clock of the network is ahead
+	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the network's clock is ahead
 	if windowEnd := c.window(c.Session, "+393330000001"); !windowEnd.Equal(Begin.Add(24 * time.Hour)) {
 		t.Errorf("from the future: %v", windowEnd)
 	}
@@ -55,8 +55,8 @@ func testWindow(t *testing.T, w *World) {
 	}
 }
 
-// testReplyStops checks that a reply stops runs that began before it. Their sequence must stop on a reply, and they
-// must use the session that got the reply.
+// testReplyStops checks that a reply stops runs that began before the reply. The sequence of such a run must stop on a
+// reply, and the run must use the session that got the reply.
 func testReplyStops(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -126,8 +126,8 @@ func (c *Client) mustTake(now time.Time, all ...puntuale.TakenMessage) {
 	}
 }
 
-// testInboundLooks checks that the store itself finds the names and the settings if the caller gives no names. A
-// message that may change consent is not taken until its change of consent was entered.
+// testInboundLooks checks that the store itself finds the names and the settings if the caller passes no names. A
+// message that may change consent must not be stored before its change of consent.
 func testInboundLooks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -173,7 +173,7 @@ func testInboundLooks(t *testing.T, w *World) {
 		t.Error("an alias of one client is another's, too")
 	}
 	var twins sync.WaitGroup
-	for range 20 { // the same message many times at once: no caller may get the answer that it is taken
+	for range 20 { // the same message many times at the same time: no caller may get the answer that it is stored
 		twins.Go(func() {
 			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
 				t.Errorf("one of many that may change consent: %v", err)
@@ -184,14 +184,14 @@ func testInboundLooks(t *testing.T, w *World) {
 	seen := message(c, "asks")
 	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
 	c.mustTake(Begin, seen)
-	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message was already taken, so ErrConsentFirst is not returned for it
+	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message is already stored, so it does not cause ErrConsentFirst
 	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {
 		t.Errorf("afterwards: %+v", all)
 	}
 }
 
-// testInboundGathers checks that messages that come within a short time share transactions. The first message does
-// not wait.
+// testInboundGathers checks that messages that are reported within a short time share transactions. The first message
+// must not wait.
 func testInboundGathers(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	const n, every = 100, time.Millisecond
@@ -208,7 +208,7 @@ func testInboundGathers(t *testing.T, w *World) {
 		time.Sleep(every)
 	}
 	all.Wait()
-	// There is at most one transaction for each ten milliseconds, and one more for the first message.
+	// There may be one transaction for each ten milliseconds, and one more for the first message.
 	if took, limit := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > limit {
 		t.Errorf("%d transactions within %v", w.DB.Meter.Inbound.Load()-before, took)
 	}
@@ -226,8 +226,8 @@ func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
 	return all
 }
 
-// testReplies checks that a reply is kept once, with the run that it answers. The counts of unread replies change
-// when replies are read.
+// testReplies checks that a reply is stored once, with the run that it answers. The counts of unread replies must
+// change when replies are read.
 func testReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -279,7 +279,8 @@ func testReplies(t *testing.T, w *World) {
 	}
 }
 
-// testKeepReplies checks that the client's setting decides which replies are kept. An own message begins a take-over.
+// testKeepReplies checks that the client's setting decides which replies are stored. An own message must begin a
+// take-over.
 func testKeepReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -342,8 +343,8 @@ func testKeepReplies(t *testing.T, w *World) {
 	}
 }
 
-// testForgetReplies checks that an erasure removes the person's replies, and that blanking removes texts and keeps
-// rows. A repeat of a removed message is not stored again.
+// testForgetReplies checks that an erasure removes the person's replies. Blanking must remove texts but keep rows. A
+// repeat of a removed message must not be stored again.
 func testForgetReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -377,7 +378,7 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// ofReplies has calls about replies and consent that use data of another client. Each call must find nothing.
+// ofReplies contains calls about replies and consent that use data of another client. Each call must find nothing.
 var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
 	"AddConsent":  nil, // no argument belongs to another client
 	"AddConsents": nil,
@@ -431,7 +432,7 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 	},
 	"MarketingRefused": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := tenant.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
-		if !all[wrote] { // a new client requires consent, and the other client's withdrawal must not count
+		if !all[wrote] { // a new client requires consent, and the other client's withdrawal must have no effect
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err
@@ -451,5 +452,5 @@ var ofReplies = map[string]func(tenant puntuale.Tenant, other *Client, message p
 	},
 }
 
-// wrote is the phone of a person who wrote to the other client and opted out there.
+// wrote is the phone of a person who wrote to the other client and withdrew consent there.
 const wrote = "+393330000006"

@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// inEachState makes one message in each state that a resend may meet. The keys are names for the states.
+// inEachState makes one message for each state that matters to a resend. The keys are names of the states.
 func (c *Client) inEachState(node puntuale.NodeID) map[string]puntuale.MessageID {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func testResend(t *testing.T, w *World) {
 			t.Errorf("%s answers %q, want %q", name, d.Response(), says)
 		}
 	}
-	// A sent message may be sent again any number of times. Each new message names the old one.
+	// A sent message may be sent again any number of times. Each new message refers to the old message.
 	again := c.MustResend(states["completed"])
 	if d := c.Detail(again[0]); d.ResentFrom != states["completed"] || again[0] == r.IDs[2] {
 		t.Errorf("again = %+v", d.Message)
@@ -87,8 +87,8 @@ func testResend(t *testing.T, w *World) {
 	}
 }
 
-// testResendAllOrNone checks that if a resend fails for one message, no message is sent again and the call does not
-// count.
+// testResendAllOrNone checks a resend that is refused for one message. Then no message may be sent again, and the call
+// must not count.
 func testResendAllOrNone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -133,7 +133,7 @@ func testResendCap(t *testing.T, w *World) {
 	if !ok || e.Code != puntuale.CodeCapReached || e.Usage == nil || *e.Usage != (puntuale.Usage{Cap: 3, Used: 3}) {
 		t.Fatalf("over the cap: %v", err)
 	}
-	_, err = c.Resend(ctx, c.Again(1)) // a missing message is refused before the cap is checked
+	_, err = c.Resend(ctx, c.Again(1)) // missing messages are refused before the cap is checked
 	WantCode(t, err, puntuale.CodeNotFound)
 	if d := c.Detail(ids[1]); d.State != puntuale.Pending {
 		t.Errorf("refused, and became %v", d.State)
@@ -161,7 +161,7 @@ func testResendAfterSessionIsGone(t *testing.T, w *World) {
 	}
 }
 
-// testResendTogether has many calls that resend one message at the same time. One succeeds.
+// testResendTogether resends one message with many calls at the same time. Exactly one call must succeed.
 func testResendTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -188,8 +188,8 @@ func testResendTogether(t *testing.T, w *World) {
 	}
 }
 
-// testLateReceiptAfterResend has a message that was given up as uncertain and sent again. Then a receipt shows that
-// it was delivered. Its outcome is corrected. Its state and its new message do not change.
+// testLateReceiptAfterResend sends a message again that was given up as uncertain. Then a receipt shows that it was
+// delivered. Its outcome must be corrected. Its state and its new message must not change.
 func testLateReceiptAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -240,7 +240,7 @@ func testCancelMessages(t *testing.T, w *World) {
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
 		t.Fatalf("%d calls counted", used)
 	}
-	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // the second call exceeds the cap, but is not refused
+	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // the second call exceeds the cap, but stops are never refused
 		done, err := c.CancelMessages(ctx, []puntuale.MessageID{ids[2], ids[0], ids[1], ids[2]}, Day, Begin)
 		var got []puntuale.MessageID
 		for _, m := range done {

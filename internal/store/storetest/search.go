@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// named starts one message with a call that has the person's name.
+// named starts one message with a call that contains the person's name.
 func (c *Client) named(name, text string) puntuale.MessageID {
 	c.w.t.Helper()
 	run := c.Run(phone, Begin.Add(time.Hour), 1)
@@ -23,8 +23,8 @@ func (c *Client) named(name, text string) puntuale.MessageID {
 	return started.IDs[0]
 }
 
-// testSearchMessages checks that a search finds a text in the name and in the message, and ignores case and accents.
-// No character is a wildcard. The search finds nothing of another client.
+// testSearchMessages checks that a search finds a text in the name and in the message, and ignores case and accents. No
+// character is a wildcard. The search must find nothing of another client.
 func testSearchMessages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -62,7 +62,8 @@ func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
 	return id
 }
 
-// testSearchPages checks that the pages of a search have each match once. A page that ends at its limit has a cursor.
+// testSearchPages checks that the pages of a search contain each match once. A page that ends at its limit must have a
+// cursor.
 func testSearchPages(t *testing.T, c *Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -93,8 +94,8 @@ func testSearchPages(t *testing.T, c *Client) {
 	}
 }
 
-// testSearchSequences checks that a search finds sequences by words of the name or by the id, page by page, in both
-// orders.
+// testSearchSequences checks that a search finds sequences by words of the name or by the id. It reads the results page
+// by page, in both orders.
 func testSearchSequences(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -177,9 +178,9 @@ func testLastStarted(t *testing.T, w *World) {
 	}
 }
 
-// testUncertainFound checks that uncertain messages are listed, the latest attempt first. Messages that are in
-// flight, have ended or wait for a retry are not listed, and another client's messages are not. If there are more
-// open messages than the search reads, it says so.
+// testUncertainFound checks that uncertain messages are listed, latest attempt first. Messages that are in flight, have
+// ended or wait for a retry must not be listed, nor those of another client. If there are more open messages than the
+// search reads, the result must say so.
 func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -33,7 +33,7 @@ func (c *Client) mustStartOn(session puntuale.SessionID, n int) []puntuale.Messa
 	return r.IDs
 }
 
-// testDefaultPair checks that both sequences of a pair must exist. Deleting a sequence removes it from the pair.
+// testDefaultPair checks that both sequences of a pair must exist. Deleting a sequence must remove it from the pair.
 func testDefaultPair(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	second := c.mustSession("seconda")
-	WantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // conflict, because this is the default session
+	WantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // conflict: a default session cannot be deleted
 	WantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
 	named, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "x", Session: second}, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	}
 }
 
-// testDeleteSessionMoves checks that moved messages keep their moments.
+// testDeleteSessionMoves checks that moved messages keep their due times.
 func testDeleteSessionMoves(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -143,8 +143,8 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 	}
 }
 
-// testDeleteSessionInFlight checks that messages in flight keep their session. Uncertain ones are given up, and later
-// receipts for them still count.
+// testDeleteSessionInFlight checks that messages in flight stay on their session. Uncertain messages are given up, and
+// later receipts for them must still count.
 func testDeleteSessionInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -175,8 +175,8 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	}
 }
 
-// testGiveUp has messages that a stopped server left in flight. A caller that knows that no server is sending them
-// gives them up. Then the session can be deleted. Attempts that began later do not change.
+// testGiveUp uses messages that a stopped server left in flight. If a caller is sure that no server is sending them, it
+// gives them up. After that, the session can be deleted. Attempts that began later must not change.
 func testGiveUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -212,8 +212,8 @@ func testGiveUp(t *testing.T, w *World) {
 	}
 }
 
-// testMovedMessageIsNotClaimedByOldSession has a dispatcher that read a message before it was moved. It must not send
-// the message on the old session.
+// testMovedMessageIsNotClaimedByOldSession uses a dispatcher that read a message before the message was moved. The
+// dispatcher must not send the message on the old session.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

@@ -132,7 +132,7 @@ func testTwins(t *testing.T, w *World) {
 	}
 }
 
-// testRefusedKeyIsFree checks that a refused call keeps no answer under its key, even if other calls wait for that
+// testRefusedKeyIsFree checks that a refused call stores no answer under its key, even if other calls wait for this
 // answer.
 func testRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
@@ -152,7 +152,8 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// testStaleStart has starts whose caller read data that were deleted since then. These calls do not count.
+// testStaleStart makes starts from data that were deleted after the caller read them. These calls must be refused and
+// not count.
 func testStaleStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	other := w.Client(puntuale.AccountTest)
@@ -202,8 +203,8 @@ func testIfRunning(t *testing.T, w *World) {
 	if other, err := start(puntuale.IfRunningReject, "+393330000000"); err != nil || other.Usage.Used != 3 {
 		t.Fatalf("another phone = %+v, %v", other, err)
 	}
-	// Starting the sequence again does not cancel a message in flight. But the run of that message no longer counts
-	// as running, because the message will not be retried.
+	// Starting the sequence again must not cancel a message in flight. But the run of that message no longer counts as
+	// running, because the message will not be retried.
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first.IDs[0])...)
 	restarted, err := start(puntuale.IfRunningRestart, phone)
@@ -224,8 +225,8 @@ func testIfRunning(t *testing.T, w *World) {
 	}
 }
 
-// testIfRunningTogether has many calls at once, each of which starts the sequence only if it is not running. One of
-// them starts it.
+// testIfRunningTogether makes many calls at the same time. Each call starts the sequence only if it is not running.
+// Exactly one call must start it.
 func testIfRunningTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)
@@ -263,7 +264,7 @@ func testIfRunningTogether(t *testing.T, w *World) {
 	}
 }
 
-// testBadMember checks that a call that cannot be stored does not affect the other calls of its batch.
+// testBadMember checks that a call whose data cannot be stored does not affect the other calls of its batch.
 func testBadMember(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	errs := make([]error, 32)
@@ -284,7 +285,7 @@ func testBadMember(t *testing.T, w *World) {
 	}
 }
 
-// testExpiredCaller checks that a caller that gives up before its task begins leaves nothing behind.
+// testExpiredCaller checks a caller that gives up before its task begins. Nothing of its call may be stored.
 func testExpiredCaller(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// stops has all ways to cancel the client's pending messages.
+// stops contains all ways to cancel the client's pending messages.
 var stops = map[string]func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error){
 	"stop": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
 		s, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
@@ -48,8 +48,8 @@ func cancelledIDs(done []puntuale.CancelledMessage) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// testStoppedInFlight stops a run while its message is in flight. The message is not in the answer. If its attempt
-// ends in a retry, it is cancelled and not sent again. Receipts count as usual.
+// testStoppedInFlight stops a run while its message is in flight. The answer must not contain the message. If the
+// attempt ends in a retry, the message must be cancelled and not sent again. Receipts must count as usual.
 func testStoppedInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -61,7 +61,7 @@ func testStoppedInFlight(t *testing.T, w *World) {
 		if granted[0] != puntuale.ClaimGranted {
 			t.Fatalf("%s: %v", name, granted)
 		}
-		for range 2 { // a second stop finds no more messages, and changes nothing
+		for range 2 { // the second stop must find no more messages, and change nothing
 			got, err := stop(ctx, c, ids)
 			if name == "client deleted" || name == "sequence deleted" {
 				if got = ids[1:]; err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
@@ -91,8 +91,8 @@ func testStoppedInFlight(t *testing.T, w *World) {
 	}
 }
 
-// testStoppedOutcomes has outcomes for messages that were stopped in flight. A delivery and a refusal count. An
-// uncertain message is not repeated, and waits for a receipt.
+// testStoppedOutcomes records outcomes of messages that were stopped in flight. A delivery and a refusal must count. An
+// uncertain message must not be repeated, and must wait for a receipt.
 func testStoppedOutcomes(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -131,7 +131,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	if !w.MustRecord(now, repeat, token, puntuale.Outcome{Verdict: puntuale.Sent}) || c.Detail(repeat.ID).State != puntuale.Completed {
 		t.Errorf("evidence was dropped: %+v", c.Detail(repeat.ID))
 	}
-	// After a resend, the new messages are like any other message.
+	// After a resend, the store must treat the new messages like any other message.
 	for _, id := range c.MustResend(items[0].ID, items[1].ID, items[3].ID) {
 		if _, granted := w.MustClaim(node, Begin.Add(2*time.Hour), c.Items(phone, 0, id)...); granted[0] != puntuale.ClaimGranted {
 			t.Errorf("message %d: %v", id, granted)
@@ -139,8 +139,8 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	}
 }
 
-// testStoppedIsNotRunning checks that a run whose message was stopped in flight does not count as running. So a start
-// with if_running is accepted, whatever the outcome of the attempt.
+// testStoppedIsNotRunning checks that a run does not count as running if its message was stopped in flight. So a start
+// with if_running is accepted, whatever the outcome of the attempt is.
 func testStoppedIsNotRunning(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -150,7 +150,7 @@ func testStoppedIsNotRunning(t *testing.T, w *World) {
 		token, _ := w.MustClaim(node, Begin, c.Items(phone, 0, ids...)...)
 		r := c.Run(phone, Begin, 1)
 		r.IfRunning = ask
-		if ask == puntuale.IfRunningReject { // here the message is in flight but not stopped
+		if ask == puntuale.IfRunningReject { // in this case the message is in flight but not stopped
 			if _, err := c.Start(ctx, r); puntuale.CodeOf(err) != puntuale.CodeConflict {
 				t.Errorf("while it is running: %v", err)
 			}
@@ -168,8 +168,8 @@ func testStoppedIsNotRunning(t *testing.T, w *World) {
 	}
 }
 
-// testStoppedReopenedByVersionBefore has a node of the previous version that opens a stopped message again. The
-// message keeps its stop mark, so no node can claim it. It always ends as CANCELLED.
+// testStoppedReopenedByVersionBefore uses a node of the previous version, which sets the intent of a stopped message
+// back to 0. The message stays marked as stopped, so no node can claim it. It must always end as CANCELLED.
 func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()

@@ -10,10 +10,10 @@ import (
 // Run runs the suite. Each test has its own database. The tests of accounts are in package accounttest.
 func Run(t *testing.T, d Driver) { RunTests(t, d, suite) }
 
-// RunManyWriters runs additional tests, for a database with several writers.
+// RunManyWriters runs additional tests for a database that has several writers.
 func RunManyWriters(t *testing.T, d Driver) { RunTests(t, d, manyWriters) }
 
-// RunTests runs tests, each with its own database. A test's name is its function's, without "test".
+// RunTests runs tests, each with its own database. The name of a test is the name of its function without "test".
 func RunTests(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
 	for _, test := range tests {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
@@ -57,7 +57,7 @@ var suite = []func(*testing.T, *World){
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
-// manyWriters has tests of transactions that wait for each other, and of servers that take over from each other.
-// SQLite has only one writer, so these tests do not apply to it.
+// manyWriters contains tests of transactions that wait for each other, and of servers that take over from each other.
+// SQLite has only one writer, so these tests are not for SQLite.
 var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend,
 	testTimelineFence, testTakeFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}

@@ -29,7 +29,7 @@ func testTemplates(t *testing.T, w *World) {
 	}
 	full.Text, full.Latitude, full.Longitude, full.Official, full.Updated = "Altro", nil, nil, nil, Begin.Add(time.Hour)
 	changed := full
-	changed.Created = Begin.Add(time.Hour) // an update must not change this moment
+	changed.Created = Begin.Add(time.Hour) // an update must not change the time of creation
 	if err := c.UpdateTemplate(ctx, changed); err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func testTemplateNamesUnique(t *testing.T, w *World) {
 	}
 }
 
-// testTemplateOfSequenceStays checks that a template that a sequence names can be changed, but neither removed nor
-// renamed. A sequence can only name existing templates.
+// testTemplateOfSequenceStays checks a template that a sequence uses. It can be changed, but neither deleted nor
+// renamed. A sequence can only use existing templates.
 func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -12,14 +12,14 @@ import (
 	"puntuale"
 )
 
-// foreign calls one method of a client's handle with something that belongs to another client. It returns an error,
-// or an answer that must be empty.
+// foreign calls one method of a tenant with data that belong to another client. It returns an error, or an answer that
+// must be empty.
 type foreign func(tenant puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
 
-// foreignCalls has every method of a client's handle. For a client, the data of other clients do not exist.
+// foreignCalls contains every method of a tenant. For a client, the data of other clients must not exist.
 var foreignCalls = map[string]foreign{
 	"Start": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // with the other client's sequence and session
+		_, err := tenant.Start(context.Background(), other.Run(phone, Begin, 1)) // uses the other client's sequence and session
 		return nil, err
 	},
 	"LastStarted": func(tenant puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
@@ -144,7 +144,7 @@ var foreignCalls = map[string]foreign{
 		all, err := tenant.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
 		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
 	},
-	"SeenDevice": nil, // the statement names the client's id, so it cannot change another client's row
+	"SeenDevice": nil, // the statement contains the client's id, so it cannot change another client's row
 	"KeepPush": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, tenant.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
 	},
@@ -310,7 +310,7 @@ var foreignCalls = map[string]foreign{
 		if template != nil || err != nil {
 			return template, err
 		}
-		return tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key that the other client's start used
+		return tenant.KeptAnswer(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key of the other client's start
 	},
 	"Details": func(tenant puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return tenant.Details(context.Background(), []puntuale.MessageID{id})
@@ -472,7 +472,7 @@ func (c *Client) blacklisted() (int64, error) {
 	return all[0].ID, nil
 }
 
-// empty reports whether an answer has no data. For a call that returns only an error it is false, because then the
+// empty reports whether an answer contains no data. For a call that returns only an error it is false, because then the
 // error must show the refusal.
 func empty(answer any) bool {
 	v := reflect.ValueOf(answer)
@@ -488,7 +488,7 @@ func empty(answer any) bool {
 func testTenantsApart(t *testing.T, w *World) {
 	ctx := context.Background()
 	other, mine := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // so that this client's lists are empty
+	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // now this client's lists are empty
 		t.Fatal(err)
 	}
 	run := other.Run(phone, Begin, 1)
@@ -556,7 +556,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
 		t.Errorf("the other's template became %+v, %v", m, err)
 	}
-	answers := map[string]bool{} // a missing thing and another client's thing must get the same answer, byte for byte
+	answers := map[string]bool{} // data that do not exist and another client's data must get the same answer, byte for byte
 	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
 		_, err := mine.Tenant.Sequence(ctx, id)
 		answers[err.Error()] = true

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// foreignClientCalls has every method of a partner's handle. Another partner makes the calls.
+// foreignClientCalls contains every method of a partner. Another partner makes the calls.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -97,7 +97,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // no argument belongs to another partner; the same holds for the next two
+	"Host":         nil, // no argument belongs to another partner, here and in the next two
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -120,20 +120,20 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	},
 }
 
-// webhookHandle has the methods that the handles of clients and partners share.
+// webhookHandle contains the methods that clients and partners have in common.
 type webhookHandle interface {
 	puntuale.WebhookStore
 	puntuale.DeliveryStore
 }
 
-// toldDelivery names a delivery of another owner's webhook.
+// toldDelivery is the key of a delivery of another owner's webhook.
 type toldDelivery struct {
 	webhook puntuale.WebhookID
 	client  puntuale.ClientID
 	seq     int64
 }
 
-// ofWebhooks has every method about webhooks. Another client or partner makes the calls.
+// ofWebhooks contains every method about webhooks. Another client or partner makes the calls.
 var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, error){
 	"CreateWebhook": nil,
 	"Webhooks": func(theirs webhookHandle, _ toldDelivery) (any, error) {
@@ -171,7 +171,7 @@ var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, err
 	},
 }
 
-// mustTell creates a webhook through a handle, and an event of the client for this webhook.
+// mustTell creates a webhook of a client or a partner, and then an event of the client for this webhook.
 func (c *Client) mustTell(handle webhookHandle) toldDelivery {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -248,7 +248,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)
 	}
-	// The idempotency keys of a client and of its partner are separate, even if both have the same id.
+	// The idempotency keys of a client and of its partner must be separate, even if both have the same id.
 	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).KeptAnswer(ctx, *once); answer != nil || err != nil {
 		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
 	}

@@ -10,8 +10,8 @@ import (
 // untilMost is the longest wait of [Until]. It is long enough for a slow machine.
 const untilMost = 20 * time.Second
 
-// Until waits until the function so returns true, and fails the test if that takes too long. It polls, because some
-// changes send no signal, such as a row that another connection writes.
+// Until waits until condition returns true. It fails the test if this takes too long. It polls, because some changes
+// send no signal, such as a row that another connection writes.
 func Until(t testing.TB, expected string, condition func() bool) {
 	t.Helper()
 	c := clock.System()

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// testCapExact checks that exactly as many calls as the cap allows are accepted, in any order and at any time. Each
-// gets a different count.
+// testCapExact makes many calls at the same time. Exactly as many calls as the cap allows must be accepted, and each
+// must get a different count.
 func testCapExact(t *testing.T, w *World) {
 	const limit, calls = 7, 60
 	clients := []*Client{}
@@ -94,7 +94,7 @@ func testNoCap(t *testing.T, w *World) {
 	}
 }
 
-// testAlwaysCounted has the calls that are counted and never refused, because the cap must never prevent an opt-out.
+// testAlwaysCounted checks calls that are counted but never refused, because the cap must never prevent an opt-out.
 func testAlwaysCounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
@@ -124,8 +124,8 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	}
 }
 
-// testUncounted checks that actions in dashboards are never counted or refused by the cap. Otherwise they do the same
-// as calls.
+// testUncounted checks that the cap never counts or refuses actions in dashboards. Apart from that, these actions must
+// do the same as calls.
 func testUncounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })

@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// versioned is something that people edit. change stores other values, if the stored version is in known.
+// versioned is a thing that users edit. change stores other values if known contains the stored version.
 type versioned struct {
 	version func() (puntuale.Version, error)
 	change  func(known ...puntuale.Version) error
 }
 
-// testVersions checks that a change that names a version succeeds only while that version is stored. If two such
-// changes come at once, one succeeds.
+// testVersions checks that a change with a version succeeds only while this version is stored. If two such changes are
+// made at the same time, exactly one must succeed.
 func testVersions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -80,7 +80,7 @@ func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
 	}
 }
 
-// testVersioned changes a thing with a known version, with an unknown version, and with two calls at once.
+// testVersioned changes a thing with the stored version, with an unknown version, and with two calls at the same time.
 func testVersioned(t *testing.T, name string, thing versioned) {
 	t.Helper()
 	first, err := thing.version()

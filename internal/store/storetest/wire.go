@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// Commits reports whether bytes that a store sends to PostgreSQL execute a COMMIT. Only preparing a COMMIT does not
-// count. The COMMIT may be sent as text, or under pgx's name for the prepared statement.
+// Commits reports whether bytes that a store sends to PostgreSQL execute a COMMIT. Preparing a COMMIT without executing
+// it does not count. The COMMIT may be sent as text, or under the name that pgx gives to the prepared statement.
 func Commits(said []byte) bool {
 	digest := sha256.Sum256([]byte("commit"))
 	bound := "\x00stmtcache_" + hex.EncodeToString(digest[:24]) + "\x00"

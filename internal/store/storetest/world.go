@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// World is a store with one partner, and with helpers for tests.
+// World is a store with one partner, and with methods that help tests.
 type World struct {
 	t testing.TB
 	*store.Store
@@ -29,12 +29,12 @@ type Client struct {
 	Session  puntuale.SessionID
 	Sequence puntuale.SequenceID // a sequence of three steps
 	Key      puntuale.KeyHash
-	heldPost *heldPost           // see posted; nil: posted was not called yet
-	ready    puntuale.CampaignID // see campaigned; 0: campaigned was not called yet
-	listed   puntuale.ListID     // list of that campaign's recipients
+	heldPost *heldPost           // set by posted; nil before its first call
+	ready    puntuale.CampaignID // set by campaigned; 0 before its first call
+	listed   puntuale.ListID     // the list of that campaign's recipients
 }
 
-// Day is the clients' day at Begin.
+// Day is the date at Begin in the clients' time zone.
 var Day = puntuale.DateOf(Begin)
 
 var serial atomic.Int64
@@ -48,7 +48,7 @@ func KeyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
 // To returns a change to v.
 func To[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
 
-// Together runs f(0) to f(n-1) at once, and waits for all of them.
+// Together runs f(0) to f(n-1) at the same time, and waits for all of them.
 func Together(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -62,7 +62,7 @@ func Together(n int, f func(i int)) {
 	done.Wait()
 }
 
-// WantCode fails the test if the error has another code.
+// WantCode fails the test if the error's code is not code.
 func WantCode(t *testing.T, err error, code puntuale.Code) {
 	t.Helper()
 	if puntuale.CodeOf(err) != code {
@@ -83,11 +83,11 @@ func NewWorld(t testing.TB, d *Database) *World {
 	return w
 }
 
-// Test returns the test that the world is for.
+// Test returns the test for which the world was made.
 func (w *World) Test() testing.TB { return w.t }
 
-// Client creates a client of the account type, with a session and a sequence of three steps. change may first change
-// the client.
+// Client creates a client of the account type, with a session and a sequence of three steps. Before that, each change
+// may change the client.
 func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
 	w.t.Helper()
 	c := puntuale.NewAccount(account, Day)
@@ -115,8 +115,8 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	return out
 }
 
-// Run returns a start of the client's sequence for the phone. It has n messages, the first at due and then one each
-// second.
+// Run returns a start of the client's sequence for the phone. It has n messages. The first is due at due, and each
+// further message is due one second later.
 func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	now := c.w.DB.Clock.Now()
 	r := puntuale.StartRun{
@@ -142,7 +142,7 @@ func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.Messag
 	return r.IDs
 }
 
-// Again returns a call that sends messages again, an hour after Begin.
+// Again returns a call that sends messages again. The new messages are due from an hour after Begin.
 func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
 	r := puntuale.Resend{Day: Day, Now: c.w.DB.Clock.Now()}
 	due := Begin.Add(time.Hour)
@@ -152,7 +152,7 @@ func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
 	return r
 }
 
-// MustResend sends messages again, and returns the ids of the new ones.
+// MustResend sends messages again, and returns the ids of the new messages.
 func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
 	c.w.t.Helper()
 	r, err := c.Resend(context.Background(), c.Again(ids...))
@@ -162,13 +162,13 @@ func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
 	return r.IDs
 }
 
-// MustSend claims messages at now, and records that they were sent.
+// MustSend claims messages at the time now, and records that they were sent.
 func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
 }
 
-// MustEnd claims messages and records the outcome at now.
+// MustEnd claims messages, and records the outcome, both at the time now.
 func (c *Client) MustEnd(node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	items := c.Items(phone, 0, ids...)
@@ -205,7 +205,7 @@ var tokens atomic.Int64
 // Token returns the token of a new attempt. No token is returned twice.
 func Token(node puntuale.NodeID) int64 { return int64(node)<<32 | tokens.Add(1) }
 
-// Items returns claim items for open messages of the client, as if a dispatcher had read them.
+// Items returns claim items for the client's open messages, as if a dispatcher had read them.
 func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []puntuale.ClaimItem {
 	items := make([]puntuale.ClaimItem, len(ids))
 	for i, id := range ids {
@@ -214,7 +214,7 @@ func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []
 	return items
 }
 
-// MustClaim claims messages at now. It returns the token and the answers.
+// MustClaim claims messages at the time now. It returns the token and the answers.
 func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.ClaimAnswer) {
 	w.t.Helper()
 	token := Token(node)
@@ -233,7 +233,7 @@ func begin(sessions ...puntuale.SessionID) (places []puntuale.QueueCursor) {
 	return places
 }
 
-// MustRecord records one outcome.
+// MustRecord records one outcome. It reports whether the outcome changed the message.
 func (w *World) MustRecord(now time.Time, item puntuale.ClaimItem, token int64, o puntuale.Outcome) bool {
 	w.t.Helper()
 	applied, err := w.Record(context.Background(), now, []puntuale.Result{{MessageRef: item.MessageRef, Token: token, Outcome: o}})
@@ -243,7 +243,7 @@ func (w *World) MustRecord(now time.Time, item puntuale.ClaimItem, token int64, 
 	return applied[0]
 }
 
-// Int reads one number from the database.
+// Int returns one number that the query reads from the database.
 func (w *World) Int(query string, args ...any) int64 {
 	w.t.Helper()
 	var n int64

@@ -13,17 +13,17 @@ import (
 // BackupConfig is the configuration of a backup.
 type BackupConfig struct {
 	Program  string // name of this program, written into the backup
-	Key      []byte // content of the key file; nil: the backup has no key
+	Key      []byte // content of the key file; nil: the backup contains no key
 	Progress Progress
 
-	// Finish checks the backup and moves it to its final name. If it returns nil, the backup is valid, and its moment
-	// is stored.
+	// Finish checks the backup and moves it to its final name. If it returns nil, the backup is valid, and the backup's
+	// time is stored in the database.
 	Finish func() error
 }
 
-// Backup writes the whole installation into a zip file, as it is at one moment. Servers may run meanwhile. It returns
-// the header of the database's entry. In a SQLite installation, it reads the linked numbers just after that moment,
-// so the backup has all numbers that its database knows.
+// Backup writes the whole installation, as it is at one point in time, into a zip file. Servers may run meanwhile. It
+// returns the header of the database's entry. In a SQLite installation, it reads the linked numbers shortly after that
+// time. So the backup contains all numbers that its database refers to.
 func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {
@@ -58,7 +58,7 @@ func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupC
 	return x.header, w.Close(b.Program, x.header.At)
 }
 
-// backUp writes the entries of the database and of the linked numbers.
+// backUp writes the database's entry and the entry of the linked numbers.
 func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error) {
 	n, err := x.s.openNumbers(ctx, x.link, true)
 	if err != nil {
@@ -73,8 +73,7 @@ func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error
 	return w.Add(archive.NumbersEntry, func(to io.Writer) error { return n.write(ctx, to, x.header) })
 }
 
-// CheckBackup reads a backup to its end. It checks every checksum, and the number and the digest of each table's
-// rows.
+// CheckBackup reads a backup to its end. It checks every checksum, and the number and the digest of each table's rows.
 func CheckBackup(ctx context.Context, path string) (err error) {
 	r, err := archive.OpenBackup(path)
 	if err != nil {
@@ -95,7 +94,7 @@ func CheckBackup(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// readExport reads an export in a backup to its end, which checks its counts and checksums.
+// readExport reads an export in a backup to its end. This checks the export's counts and checksums.
 func readExport(ctx context.Context, r *archive.BackupReader, name string) error {
 	from, err := r.Open(name)
 	if err != nil {
@@ -115,7 +114,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 			return file.Close()
 		}
 		rows := &fileRows{ctx: ctx, file: file, row: make([]any, len(t.Columns)), rows: &rowCounter{}}
-		for rows.Next() { // Row itself checks what it reads
+		for rows.Next() { // Row itself checks the rows that it reads
 		}
 		if rows.err != nil {
 			return rows.err
@@ -123,7 +122,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 	}
 }
 
-// noteBackup stores the moment of the last backup.
+// noteBackup stores the time of the last backup.
 func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})

@@ -1,3 +1,3 @@
-// Package transfer moves an installation: export, import, backup and restore. It opens the database without a store.
-// It also makes sure that no message is sent twice afterwards.
+// Package transfer moves an installation: export, import, backup and restore. It opens the database without a store. It
+// also makes sure that no message is sent twice because of a move.
 package transfer

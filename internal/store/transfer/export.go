@@ -16,20 +16,20 @@ import (
 // ExportConfig is the configuration of an export.
 type ExportConfig struct {
 	Program  string // name of this program, written into the file
-	Final    bool   // mark the installation as moved, so that no server starts on it any more
+	Final    bool   // mark the installation as moved, so that no server starts on it again
 	Backup   bool   // the file is part of a backup; only Restore accepts it
 	Progress Progress
 
-	// Finish moves the file to its final name. It may be nil. It is called last: if it returns nil, the file is valid
-	// and the mark stays. If it fails, a final export removes its mark.
+	// Finish moves the file to its final name. It may be nil. It is called last. If it returns nil, the file is valid
+	// and a final export keeps its moved mark. If it returns an error, a final export removes the mark.
 	Finish func() error
 }
 
-// Export writes the whole installation as it is at one moment, and returns the file's header. Servers may run
-// meanwhile. Memory does not grow with the installation.
+// Export writes the whole installation, as it is at one point in time, and returns the file's header. Servers may run
+// meanwhile. Its memory does not depend on the size of the installation.
 //
-// With Final, Export returns conflict if a server runs or a command uses the database. After an error, the
-// installation has no mark. If the process is killed, the mark may stay; the export may be repeated.
+// With Final, Export returns conflict if a server runs or a command uses the database. After an error, the installation
+// has no moved mark. If the process is killed, the mark may stay. Then the export may be repeated.
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
@@ -46,7 +46,7 @@ func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig
 	return x.header, engine.PublicError(err)
 }
 
-// export is one call of Export.
+// export is the work of one call of Export or Backup.
 type export struct {
 	s      *installation
 	cfg    ExportConfig
@@ -55,7 +55,7 @@ type export struct {
 	link   *engine.Conn
 }
 
-// finally marks the installation, and then calls run.
+// finally marks the installation as moved, and then calls run.
 func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	release, err := x.s.HoldFile()
 	if err != nil {
@@ -72,8 +72,8 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	return nil
 }
 
-// ended returns an export's error together with the error of closing. After a successful export, it only logs the
-// error of closing, because the file already has its final name.
+// ended returns an export's error, joined with the error of closing. After a successful export, it only logs the error
+// of closing, because the file already has its final name.
 func (s *installation) ended(err, end error) error {
 	if err == nil && end != nil {
 		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
@@ -82,7 +82,7 @@ func (s *installation) ended(err, end error) error {
 	return errors.Join(err, end)
 }
 
-// run reads everything, and then calls Finish.
+// run writes the file, and then calls Finish.
 func (x *export) run(ctx context.Context, to io.Writer) error {
 	if err := x.during(ctx, func(ctx context.Context) error { return x.write(ctx, to) }); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// during calls do with a snapshot of the database. Before that, it makes the header for the snapshot.
+// during calls do with a snapshot of the database. Before that, it makes the file's header from the snapshot.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {
@@ -124,7 +124,7 @@ func (x *export) describe(ctx context.Context) error {
 	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
-	if x.cfg.Backup { // a backup also has the tables of linked numbers
+	if x.cfg.Backup { // a backup also contains the tables of linked numbers
 		foreign = slices.DeleteFunc(foreign, ofNumbers)
 	}
 	if len(foreign) > 0 {

@@ -16,25 +16,26 @@ import (
 
 // ImportConfig is the configuration of an import.
 type ImportConfig struct {
-	// Copy also accepts a file of an installation that may still send. The caller must make sure that the other
-	// installation does not run any more.
+	// Copy also accepts a file whose installation may still send. The caller must make sure that the other installation
+	// no longer runs.
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *installation, l *engine.Conn) error // makes a backup's due messages unknown; nil: refuse a backup
+	restored func(ctx context.Context, s *installation, l *engine.Conn) error // makes a backup's due messages unknown; nil: a backup is refused
 }
 
-// ErrNotFinal is the error for a file of an installation that may still send.
+// ErrNotFinal is the error for a file whose installation may still send.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
 
-// ErrBackup is the error for the database of a backup: messages that are due in it may have left since then.
+// ErrBackup is the error for the database of a backup. Messages that were due when the backup was made may have left
+// since then.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
 // Import fills an empty database of either kind with an exported installation, and returns the file's header. It
-// creates missing tables. It is one transaction, which commits only after the number and the digest of each table's
-// rows in the database were checked. If it ends early, the database is still empty, and the caller may try again. If
-// the file is wrong, the error wraps one of package archive. Codes: conflict (the database is not empty, or a server
-// or a command uses it).
+// creates missing tables. All rows are written in one transaction. The transaction commits only after the number and
+// the digest of each table's rows in the database were checked. If Import fails, the database is still empty, and the
+// caller may try again. If the file is wrong, the error wraps one of the errors of package archive. Codes: conflict
+// (the database is not empty, or a server or a command uses it).
 func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -64,15 +65,15 @@ func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConf
 	return file.Header, engine.PublicError(m.Run(ctx))
 }
 
-// importer is one call of Import.
+// importer is the work of one call of Import or Restore.
 type importer struct {
 	s      *installation
 	cfg    ImportConfig
 	file   *archive.Reader
 	link   *engine.Conn
-	tables map[string]archive.Table // tables of the database, by name
+	tables map[string]archive.Table // tables of the database by name
 
-	loaded []archive.Table // tables of the file that are loaded
+	loaded []archive.Table // tables of the file that have been loaded
 	digest []string        // digest of each loaded table
 	began  map[string]int64
 	block  int64
@@ -123,8 +124,8 @@ func (m *importer) compare(ctx context.Context) error {
 	return m.compareTables(all, m.file.Header.Schema == schema)
 }
 
-// compareTables returns an error if the file has an unknown table. With whole, it also returns an error if a table of
-// all is missing in the file.
+// compareTables returns an error if the file contains an unknown table. If whole is true, it also returns an error if
+// one of the tables in all is missing in the file.
 func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {
@@ -157,7 +158,8 @@ const (
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
 )
 
-// lock prevents all other transactions from writing until the end. On SQLite, the transaction itself does this.
+// lock prevents all other transactions from writing until this transaction ends. On SQLite, the transaction itself does
+// this.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
@@ -193,7 +195,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 	return nil
 }
 
-// clear empties the tables that have rows in a new database. It first notes the values of the counters.
+// clear empties the tables that contain rows even in a new database. Before that, it reads the values of the counters.
 func (m *importer) clear(ctx context.Context) error {
 	m.began = map[string]int64{}
 	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
@@ -237,7 +239,7 @@ func (m *importer) check(ctx context.Context) error {
 	return nil
 }
 
-// goOn sets each counter to the higher of two values: the file's and this database's.
+// goOn sets each counter to the larger of its values in the file and in this database.
 func (m *importer) goOn(ctx context.Context) error {
 	for noun, next := range m.began {
 		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
@@ -265,15 +267,16 @@ func (m *importer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// disownLinks ends link states that only an owner can keep true, because no node owns a session yet. The session
-// counts as not connected, and a pairing has ended. An unlinked session stays unlinked, even a sandbox, because a
-// person unlinked it. Devices stay linked, because their tokens move, too.
+// disownLinks changes states of links that are true only while a node owns the session. A linked session becomes not
+// connected, and a pairing ends. An unlinked session stays unlinked, even a sandbox, because a person unlinked it.
+// Devices stay linked, because their tokens move, too.
 const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
 where link in ($1, $5) and way = ''`
 
 // disown changes the links of sessions as if all nodes had stopped. A copy begins a new archive, because two
-// installations with one folder would undo each other's work. A restored installation continues with its own archive.
+// installations with the same archive folder would undo each other's work. A restored installation continues with its
+// own archive.
 func (m *importer) disown(ctx context.Context) error {
 	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
@@ -293,7 +296,7 @@ func (m *importer) disownSessions(ctx context.Context) error {
 	return nil
 }
 
-// restored makes the messages unknown whose outcome a backup does not have.
+// restored makes messages unknown whose outcomes may be missing in a backup.
 func (m *importer) restored(ctx context.Context) error {
 	if m.cfg.restored == nil {
 		return nil
@@ -301,14 +304,15 @@ func (m *importer) restored(ctx context.Context) error {
 	return m.cfg.restored(ctx, m.s, m.link)
 }
 
-// analyze tells PostgreSQL's planner about the new rows, which it would otherwise notice only after a minute.
+// analyze makes PostgreSQL's planner read statistics about the new rows. PostgreSQL itself would do this only after a
+// minute.
 func (m *importer) analyze(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	for _, t := range m.loaded {
 		if _, err := m.link.Exec(ctx, "analyze "+t.Name); err != nil {
-			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // the import still succeeds
+			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // a failure here does not make the import fail
 			return nil
 		}
 	}

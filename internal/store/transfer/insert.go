@@ -23,8 +23,8 @@ func (m *importer) eachCounter(ctx context.Context, report func(noun string, nex
 	return nil
 }
 
-// load inserts the rows of the file into the database. It reads the file to its end, because only the end shows
-// whether the file is valid.
+// load inserts the rows of the file into the database. It reads the file to its end, because only the end proves that
+// the file is valid.
 func (m *importer) load(ctx context.Context) error {
 	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), tell: m.cfg.Progress}
 	for {
@@ -41,7 +41,7 @@ func (m *importer) load(ctx context.Context) error {
 		} else {
 			err = m.insert(ctx, t, next)
 		}
-		if next.err != nil { // the error of the file is the cause; the database's error adds nothing
+		if next.err != nil { // the error of the file is the cause; the database's error follows from it
 			err = next.err
 		}
 		if err != nil {
@@ -53,7 +53,7 @@ func (m *importer) load(ctx context.Context) error {
 	return m.file.Close()
 }
 
-// insert inserts several rows with each statement, as a batch.
+// insert inserts rows in batches, several rows with each statement.
 func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) error {
 	values, part := make([]string, len(t.Columns)), make(engine.Columns, len(t.Columns))
 	for i := range values {
@@ -68,7 +68,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 			}
 			for i, value := range from.row {
 				if b, ok := value.(bool); ok {
-					value = engine.Bit(b) // SQLite has no booleans
+					value = engine.Bit(b) // SQLite has no type for booleans
 				}
 				columns[i] = append(columns[i], value)
 			}
@@ -86,7 +86,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 // insertRows is how many rows one statement inserts. Each row may be as large as a request and its contents.
 const insertRows = 100
 
-// copy inserts rows with COPY, which also writes columns that PostgreSQL numbers by itself.
+// copy inserts rows with COPY. COPY also writes columns that PostgreSQL numbers by itself.
 func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) error {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -95,7 +95,7 @@ func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) er
 	return m.link.Copy(ctx, t.Name, names, from)
 }
 
-// fileRows reads the rows of the present table of the file, one at a time.
+// fileRows reads the rows of the file's current table, one at a time.
 type fileRows struct {
 	ctx  context.Context //nolint:containedctx // it is made for one call
 	file *archive.Reader

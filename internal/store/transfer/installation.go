@@ -15,7 +15,8 @@ type installation struct {
 	*fleet.Fleet
 }
 
-// openInstallation opens a database without checking whether it was moved. Errors: as engine.Open.
+// openInstallation opens a database without checking whether the installation was moved. It returns the errors of
+// engine.Open.
 func openInstallation(ctx context.Context, cfg engine.Config, o engine.Options) (*installation, error) {
 	db, err := engine.Open(ctx, cfg, o)
 	if err != nil {
@@ -28,7 +29,7 @@ func openInstallation(ctx context.Context, cfg engine.Config, o engine.Options) 
 	return &installation{db, f}, nil
 }
 
-// Close closes the database. It may be called twice.
+// Close closes the database. It may be called again.
 func (s *installation) Close() error {
 	s.Fleet.Close()
 	return s.DB.Close()

@@ -17,28 +17,29 @@ import (
 )
 
 // The keys of linked numbers are in tables of a library (whatsmeow_…), and in two tables of the connector (socket_…).
-// On PostgreSQL these tables are in the database of the store. On SQLite they are in a separate file. A backup has
-// their rows as a second export. A restore inserts the rows into tables that the library has created.
+// On PostgreSQL these tables are in the database of the store. On SQLite they are in a separate file. A backup contains
+// their rows as a second export. A restore inserts these rows into tables that the library has created.
 //
-// These rows are older than the data that the network has, and some of them are not safe to use:
+// The rows are older than the network's data, and some of them are not safe to use:
 //
-//  - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older state would encrypt a new
-//    message under a number that was already used. Then the recipient's device takes the message for a repeat and never
-//    shows it. A restore deletes all states. The first message to each device begins a new state.
-//  - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and
-//    the sender begins a new state.
-//  - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may have later keys, so a restore
-//    skips numbers. It marks the restored keys as handed out.
-//  - The identity of the device does not change, so the number stays linked.
+//   - A state of encryption (whatsmeow_sessions, whatsmeow_sender_keys) counts messages. With an older state, a new
+//     message would be encrypted under a number that was already used. Then the recipient's device would treat the
+//     message as a repeat and never show it. So a restore deletes all states. The first message to each device begins a
+//     new state.
+//   - A message that somebody sends under a deleted state cannot be read. The library requests this message again, and
+//     the sender begins a new state.
+//   - Keys for new states (whatsmeow_pre_keys) are numbered, and each is used once. The network may have later keys, so a
+//     restore skips numbers. It marks the restored keys as uploaded.
+//   - The identity of the device does not change, so the number stays linked.
 
 // linkedNumbers gives access to the tables of linked numbers in a transaction.
 type linkedNumbers struct {
 	s      *installation
 	link   *engine.Conn
-	free   func() error // ends the transaction, if it is a separate one
+	free   func() error // ends the transaction if it is a separate transaction
 	tables []archive.Table
 
-	version, compatible int64 // versions of the library's tables: a program that knows the version compatible can use them
+	version, compatible int64 // version of the library's tables; programs that know the version compatible or a later one can use the tables
 }
 
 const numbersVersion = "whatsmeow_version"
@@ -51,7 +52,7 @@ func ofNumbers(table string) bool {
 }
 
 // openNumbers finds the tables of linked numbers, or returns nil if there are none. On PostgreSQL it uses the
-// transaction of own. On SQLite it begins a transaction in the file of the numbers.
+// transaction of own. On SQLite it begins a transaction in the file of the linked numbers.
 func (s *installation) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
 	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
 	if !s.Dialect.Postgres {
@@ -89,7 +90,7 @@ func (s *installation) openNumbersFile(ctx context.Context, readOnly bool) (*lin
 	return &linkedNumbers{s: s, link: l, free: free}, nil
 }
 
-// describe finds out which tables exist.
+// describe finds out which tables exist, and their columns.
 func (n *linkedNumbers) describe(ctx context.Context) error {
 	text := archive.SQLiteCatalogue
 	if n.s.Dialect.Postgres {
@@ -144,8 +145,8 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil)
 }
 
-// tidyQuerier replaces characters in texts that a database refuses. SQLite accepts any bytes, and people may choose
-// any names.
+// tidyQuerier replaces characters in texts that the new database might refuse. SQLite accepts any bytes, and people may
+// choose any names.
 type tidyQuerier struct{ engine.Querier }
 
 func (t tidyQuerier) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
@@ -214,7 +215,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 
 func (n *linkedNumbers) renew(ctx context.Context) error { return queue.RenewNumbers(ctx, n.link) }
 
-// Commit ends the transaction, if it is a separate one. On PostgreSQL it does nothing, because the caller's
+// Commit ends the transaction if it is a separate transaction. On PostgreSQL it does nothing, because the caller's
 // transaction continues.
 func (n *linkedNumbers) Commit(ctx context.Context) error {
 	if n.s.Dialect.Postgres {
@@ -226,8 +227,8 @@ func (n *linkedNumbers) Commit(ctx context.Context) error {
 	return nil
 }
 
-// WhatsAppFile returns the path of the file of linked numbers beside a SQLite store. It is whatsapp.db, or another
-// name if several stores are in one folder.
+// WhatsAppFile returns the path of the file of linked numbers that belongs to a SQLite store. For puntuale.db it is
+// whatsapp.db in the same folder. For another name, such as a.db, it is a.whatsapp.db.
 func WhatsAppFile(file string) string {
 	base := filepath.Base(file)
 	if base == "puntuale.db" {

@@ -2,7 +2,7 @@ package transfer
 
 import "puntuale/internal/store/archive"
 
-// Progress is called to report how far a move has come: after each thousand rows, and at the end of each stage.
+// Progress is called to report the progress of a move: after each thousand rows, and at the end of each stage.
 type Progress func(stage Stage, done, total int64)
 
 // Stage is a part of a move.

@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// A final export marks the installation, so that the installation and its copy never both send. The mark is on disk
-// before the export reads anything. No server writes after the mark, so the copy has everything that was accepted:
+// A final export sets the moved mark, so that the installation and its copy never both send. The mark is on disk before
+// the export reads anything. No server writes after the mark, so the copy contains everything that was accepted:
 //
-//  - On SQLite, each user of the file shares a lock, and a final export needs this lock alone. A user reads the mark when
-//    it opens the file.
-//  - On PostgreSQL, a final export sees the connections of servers. It does not see a server that has just lost its
-//    connections and may connect again. So each new connection of a writer reads the mark when it is made.
+//   - On SQLite, all users of the file share a lock, and a final export takes this lock exclusively. Each user checks the
+//     mark when it opens the file.
+//   - On PostgreSQL, a final export sees the connections of servers. It does not see a server that has just lost its
+//     connections and may connect again. So each new connection of a writer checks the mark first.
 
 // Codes of the faults that this file finds.
 const (
@@ -30,8 +30,8 @@ const (
 	faultStoreServersSend     puntuale.ReasonCode = "store.servers_send"
 )
 
-// markMoved marks the installation, so that no server starts on it. It returns an error if a server runs. If the
-// installation already has a mark, this mark stays. The caller holds the lock of the file.
+// markMoved sets the moved mark, so that no server starts on the installation. It returns an error if a server runs. If
+// the mark is already set, undo does not remove it. The caller has locked the file.
 func (s *installation) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -63,7 +63,7 @@ func (s *installation) unmark(ctx context.Context) error {
 	return nil
 }
 
-// serversThere counts the signs of servers: leases and connections. A server that only answers calls has no lease.
+// serversThere counts the leases and the connections of servers. A server that only answers calls has no lease.
 const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
@@ -91,7 +91,7 @@ func (s *installation) refuseServers(ctx context.Context) error {
 	}
 }
 
-// serversRun is the error that says what uses an installation.
+// serversRun returns the error that says what uses an installation.
 func serversRun(nodes, connections int64) error {
 	send := puntuale.Because(faultStoreServersSend, strconv.FormatInt(nodes, 10))
 	open := puntuale.Because(faultStoreConnectionsOpen, strconv.FormatInt(connections, 10))
@@ -104,15 +104,15 @@ func serversRun(nodes, connections int64) error {
 	return puntuale.Conflict(faultStoreServersRun, send.Stored(), open.Stored())
 }
 
-// The check is repeated, because a process may have ended a moment ago, and the database may not have noticed yet.
+// The check is repeated, because the database may not have noticed yet that a process has just ended.
 const (
 	serverTries = 5
 	serverPause = 200 * time.Millisecond
 )
 
-// Reopen removes the mark of a final export, so that servers can start again. It returns whether there was a mark.
-// The imported copy must not have sent anything, because otherwise the open messages here would be sent a second
-// time. Codes: conflict (a SQLite file is being exported).
+// Reopen removes the moved mark of a final export, so that servers can start again. It reports whether the mark was
+// set. The imported copy must not have sent anything. Otherwise the open messages in this installation would be sent a
+// second time. Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg engine.Config) (reopened bool, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName, Shared: true})

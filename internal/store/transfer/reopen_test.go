@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// TestServersRun checks that the error of a refused final export says what runs.
+// TestServersRun checks that the error of a refused final export says what still runs.
 func TestServersRun(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string][2]int64{

@@ -16,49 +16,49 @@ import (
 )
 
 // A message that is due in a restored backup may have left from the lost installation. Or a call that is not in the
-// backup may have stopped it. So a restore makes it uncertain, as after a failover (queue/quarantine.go), with these
+// backup may have stopped it. So a restore makes the message uncertain, like a failover (queue/quarantine.go), with these
 // differences:
 //
-//  - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
-//    the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
-//  - The message is marked as stopped (queue.CancelMessages), so that it is never sent again by itself. This holds even
-//    if the network recognises repeats.
-//  - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//  - Its attempt has the moment at which the message was due, because it may have left then.
+//   - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
+//     the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
+//   - The message is marked as stopped (queue.CancelMessages), so that it is never sent again by itself. This is so even
+//     if the network recognises repeats.
+//   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
+//   - The time of its attempt is the time at which the message was due, because it may have left then.
 //
-// No server uses the database meanwhile, so a restore is one transaction.
+// No server uses the database during a restore. So one transaction is enough.
 
-// decideWithin is how long after a restore people may decide about a message. Then a server gives it up.
+// decideWithin is how long people may decide about a message after a restore. Then a server gives the message up.
 const decideWithin = 24 * time.Hour
 
-// reasonRestored says that the installation was restored from a backup, and that the message may have left before
-// that.
+// reasonRestored is the reason of these messages: the installation was restored from a backup, and the message may have
+// left before that.
 const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig is the configuration of a restore.
 type RestoreConfig struct {
-	Hold     bool // hold every client: its messages leave only after a person releases it
+	Hold     bool // hold all clients: a client's messages leave only after a person has released the client
 	Progress Progress
 
-	// MakeNumbers creates the empty tables of linked numbers in the library's form. nil: this program links no
-	// numbers, and skips those of the backup.
+	// MakeNumbers creates the library's empty tables of linked numbers. nil: this program links no numbers, and the
+	// restore skips the numbers in the backup.
 	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
 // RestoreResult counts what a restore did.
 type RestoreResult struct {
-	Since   time.Time // moment of the backup: it has nothing that happened later
+	Since   time.Time // time of the backup; later changes are not in it
 	Unknown int64     // messages that the restore made unknown
-	Clients int64     // number of clients that these messages belong to
+	Clients int64     // number of clients that have such messages
 	Later   int64     // messages that are due later
 
 	Linked  int64 // numbers that stay linked
-	LeftOut bool  // the backup has linked numbers, and the restore skipped them
+	LeftOut bool  // the backup contains linked numbers, and the restore skipped them
 }
 
-// Restore fills an empty database of either kind with the rows of a backup, and makes all due messages unknown. It is
-// one transaction, like [Import]: an early end leaves the database empty. If the backup is wrong, the error wraps one
-// of package archive. Codes: as Import.
+// Restore fills an empty database of either kind with the rows of a backup, and makes all due messages unknown. Like
+// [Import], it is one transaction: after a failure the database is empty. If the backup is wrong, the error wraps one
+// of the errors of package archive. Codes: as Import.
 func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err
@@ -68,7 +68,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 		return done, err
 	}
 	defer from.Close()
-	made := "" // path of the file of linked numbers, if this restore creates it
+	made := "" // path of the file of linked numbers, if this call creates the file
 	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *installation, l *engine.Conn) (err error) {
 		if done, err = s.setAside(ctx, l, restoreTransaction{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
@@ -85,14 +85,14 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	}})
 	if err != nil && made != "" {
 		for _, rest := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(made + rest) // if the file remains, the next try finds and reports it
+			_ = os.Remove(made + rest) // if the file remains, the next restore reports it
 		}
 	}
 	return done, err
 }
 
 // numbersFileToCome returns the path of the file of linked numbers that a restore will create. It returns "" if the
-// file exists, or if none is needed.
+// file exists, or if no file is needed.
 func (s *installation) numbersFileToCome() string {
 	if s.File == "" {
 		return ""
@@ -105,7 +105,7 @@ func (s *installation) numbersFileToCome() string {
 }
 
 // restoreNumbers fills the tables of linked numbers. On PostgreSQL it uses the transaction of l. On SQLite, two files
-// cannot commit together. So the transaction in the numbers' file commits just before the transaction of l.
+// cannot commit together. So the transaction in the file of linked numbers commits just before the transaction of l.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backu
 	return linked, n.Commit(ctx)
 }
 
-// renewLinked makes the keys of linked numbers safe to use, in a copy that Restore did not make.
+// renewLinked makes the keys of linked numbers safe to use, in a copy that was not made by Restore.
 func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 	n, err := s.openNumbers(ctx, l, false)
 	if n == nil || err != nil {
@@ -141,9 +141,9 @@ func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err err
 	return n.Commit(ctx)
 }
 
-// MarkRestored makes the due messages unknown in a copy that Restore did not make. since is the moment of the copy.
-// No server may use the copy. Codes: conflict (a server or another command uses it); invalid (since is in the
-// future).
+// MarkRestored makes the due messages unknown in a copy of a database that was not made by Restore. since is the time
+// of the copy. No server may use the copy. Codes: conflict (a server or another command uses it); invalid (since is in
+// the future).
 func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done RestoreResult, err error) {
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
@@ -182,19 +182,20 @@ func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r Res
 	return done, nil
 }
 
-// restoreTransaction has the parameters of setAside.
+// restoreTransaction contains the parameters of setAside.
 type restoreTransaction struct {
 	since, now time.Time
 	hold       bool
 }
 
-// unknownDue selects the messages whose outcome a backup does not have. $1 is the latest due moment of a message that
-// may have been claimed.
+// unknownDue selects the messages whose outcomes may be missing in a backup. $1 is the latest due time of a message
+// that may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
 
-// setAside makes messages unknown after a restore, in the caller's transaction. No other transaction runs meanwhile.
+// setAside makes messages unknown after a restore, in the caller's transaction. No other transaction may run at the
+// same time.
 func (s *installation) setAside(ctx context.Context, a engine.Querier, r restoreTransaction) (done RestoreResult, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
@@ -241,7 +242,7 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	return done, s.beginAnew(ctx, a)
 }
 
-// chargeAside takes a credit for each unknown message, in due order, as long as the client has credits.
+// chargeAside takes a credit for each unknown message, in the order of due times, as long as the client has credits.
 func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64
@@ -277,13 +278,12 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	return nil
 }
 
-// leap raises the identifiers of messages to $1 beyond the clock, and identifiers grow with the clock. So two
-// installations that were restored from one backup give out different identifiers, and no network confuses their
-// messages.
+// leap raises the identifiers of messages to $1 µs beyond the clock. Identifiers grow with the clock. So two
+// installations that were restored from one backup use different identifiers, and no network confuses their messages.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
-// beginAnew separates the new installation from the lost one: nodes, owners of sessions and numbers begin anew. It
-// stores the database's timeline, so that the restore does not look like a failover.
+// beginAnew separates the new installation from the lost installation: nodes, owners of sessions and numbers begin
+// anew. It also stores the database's timeline, so that the restore does not look like a failover.
 func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string

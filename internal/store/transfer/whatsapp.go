@@ -10,7 +10,7 @@ import (
 )
 
 // The keys of linked WhatsApp numbers are in tables of a library, which writes them itself. The library has its own
-// connections, and on SQLite its own file. In the store's file, its writes would wait for seconds behind a busy
+// connections, and on SQLite its own file. In the store's file, its writes would wait for seconds behind the store's
 // writer.
 
 const postgresWhatsApp = 8 // connections

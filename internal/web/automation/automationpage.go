@@ -21,7 +21,7 @@ type ListPage struct {
 type RulePage struct {
 	puntuale.Automation
 	Hook         string // the address of its hook, with the server's own address if this is known; "": no hook
-	HookLost     bool   // true: this server cannot decrypt the address
+	HookLost     bool   // true: this server cannot unseal the address
 	names        names
 	Firings      []puntuale.Firing
 	Cursor, Next string

@@ -82,7 +82,7 @@ var (
 // legible is the lowest contrast of readable text. It is a little more than the 4.5 of WCAG AA.
 const legible = 4.6
 
-// worst returns the lowest contrast between a colour and these backgrounds.
+// worst returns the lowest contrast between a colour and the backgrounds in p.
 func (p paperColour) worst(c RGB) float64 {
 	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBrandIsReadable: with any partner's colour, text in the colour and text on the colour have the contrast of WCAG
-// AA.
+// TestBrandIsReadable: for every colour of a partner, text in the colour and text on the colour have the contrast of
+// WCAG AA.
 func TestBrandIsReadable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

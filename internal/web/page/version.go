@@ -19,7 +19,7 @@ func Versions(f *view.Form) []puntuale.Version {
 	return nil
 }
 
-// Label is a field of a form, with the key of its label.
+// Label is the name of a form's field, with the key of the text of its label.
 type Label struct{ Name, Key string }
 
 // Compare reports whether a form was refused because of its version. If so, Compare puts the stored version into the

@@ -11,7 +11,7 @@ type ImportedContacts struct {
 	Lines                          []RefusedContact
 }
 
-// RefusedContact is a row that became no contact.
+// RefusedContact is a row of the file that the import refuses.
 type RefusedContact struct {
 	Line   int
 	Reason string

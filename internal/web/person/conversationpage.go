@@ -52,7 +52,7 @@ type AnswerPage struct {
 // AnswerSession is a session that can send the reader's answer.
 type AnswerSession struct {
 	ID, Name string
-	Bounded  bool      // true: the network takes free text only within 24 hours after the person wrote
+	Bounded  bool      // true: the network accepts free text only within 24 hours after the person wrote
 	Until    time.Time // if Bounded: free text may be sent until this time; zero: free text may not be sent now
 }
 

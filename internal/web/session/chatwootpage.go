@@ -11,7 +11,7 @@ import (
 type ChatwootSide struct {
 	Sender
 	Link *puntuale.ChatwootLink // nil: there is no link
-	Form *view.Form             // nil until a form was refused
+	Form *view.Form             // nil, unless the page shows the form again after a refusal
 }
 
 // form returns a form with the stored values, but without the token. The inbox field is empty, because an empty field

@@ -13,7 +13,7 @@ type DeviceSide struct {
 	App       string     // the path of the phone app
 	Here      string     // the path of the phone app with a code; "": there is no code
 	Elsewhere string     // the full address of the phone app with a code, to open on another phone
-	Try       *view.Form // nil until a form was refused
+	Try       *view.Form // nil, unless the page shows the form again after a refusal
 }
 
 // kindKey returns the key of the text for a device's kind.

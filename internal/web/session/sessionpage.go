@@ -91,7 +91,7 @@ func (s Sender) typeKey() string {
 	return "session.type." + strings.ToLower(string(s.Type))
 }
 
-// OneSession is the data of a session's page. Each form is nil until the server refused it.
+// OneSession is the data of a session's page. A form is nil, unless the page shows it again after a refusal.
 type OneSession struct {
 	Sender
 	Sequences []view.Option // the sequences to choose from

@@ -297,8 +297,8 @@ func code(v *page.Request) error {
 	return arrive(v, p)
 }
 
-// ticketPage asks for a confirmation before it uses a ticket. A program that only opens addresses, such as a mail
-// scanner, does not use the ticket up.
+// ticketPage asks for a confirmation before it uses a ticket. So a program that only opens addresses does not use the
+// ticket up.
 func ticketPage(v *page.Request) error {
 	if !v.Caller().Local {
 		return page.ErrNoPage

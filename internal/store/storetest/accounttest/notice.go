@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// told makes facts of the client true at a moment.
+// told writes facts of the client, in one transaction.
 func told(w *storetest.World, c *storetest.Client, at time.Time, facts ...outbox.Fact) {
 	w.Test().Helper()
 	for i := range facts {
@@ -29,7 +29,7 @@ func mustTell(w *storetest.World, at time.Time, facts ...outbox.Fact) {
 	}
 }
 
-// newReader makes a user of the client, or with nil of the partner.
+// newReader creates a user of the client. If c is nil, it creates a user of the partner.
 func newReader(w *storetest.World, c *storetest.Client, role puntuale.Role) puntuale.User {
 	w.Test().Helper()
 	ctx := context.Background()
@@ -48,7 +48,7 @@ func newReader(w *storetest.World, c *storetest.Client, role puntuale.Role) punt
 	return u
 }
 
-// notices are the kinds of what a user sees, newest first.
+// notices returns the kinds of the notices that a user sees, newest first.
 func notices(w *storetest.World, u puntuale.User, now time.Time) (kinds []puntuale.NoticeKind) {
 	w.Test().Helper()
 	all, err := w.LatestNotices(context.Background(), u, now)
@@ -77,7 +77,7 @@ func wantNotices(w *storetest.World, what string, u puntuale.User, now time.Time
 	}
 }
 
-// Each fact makes one notice. The users that it concerns see it.
+// testNotices checks that each fact writes one notice, and that exactly the right users see it.
 func testNotices(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -124,7 +124,7 @@ func testNotices(t *testing.T, w *storetest.World) {
 	wantMarks(t, w, owner, staff, theirs, partner, at)
 }
 
-// wantDetails checks what the notices of testNotices say.
+// wantDetails checks the details of the notices that testNotices wrote.
 func wantDetails(t *testing.T, w *storetest.World, c *storetest.Client, owner, staff, partner puntuale.User, at func(int) time.Time) {
 	ctx, now := context.Background(), at(30)
 	all, err := w.LatestNotices(ctx, owner, now)
@@ -151,7 +151,8 @@ func wantDetails(t *testing.T, w *storetest.World, c *storetest.Client, owner, s
 	}
 }
 
-// wantMarks checks that each user has marks of their own, and that nobody marks what they do not see.
+// wantMarks checks that a user who reads a notice does not change what is unread for other users. Users must not be
+// able to mark notices that they do not see.
 func wantMarks(t *testing.T, w *storetest.World, owner, staff, theirs, partner puntuale.User, at func(int) time.Time) {
 	ctx, now := context.Background(), at(30)
 	all, err := w.LatestNotices(ctx, owner, now)
@@ -180,7 +181,8 @@ func wantMarks(t *testing.T, w *storetest.World, owner, staff, theirs, partner p
 	}
 }
 
-// A number is told of once in each incident, after five minutes, and so is its return.
+// testIncidents checks the notices of disconnected sessions. Each incident must have one notice, which is due after
+// five minutes. A second notice follows when the session is online again.
 func testIncidents(t *testing.T, w *storetest.World) {
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	u := newReader(w, c, puntuale.Owner)
@@ -195,7 +197,7 @@ func testIncidents(t *testing.T, w *storetest.World) {
 	told(w, c, at(6).Add(-time.Second), online)
 	wantNotices(w, "it came back in time", u, at(60))
 	told(w, c, at(10), offline)
-	told(w, other, at(11), online) // another client's session of the same id changes nothing
+	told(w, other, at(11), online) // this fact belongs to another client, so it must change nothing
 	told(w, c, at(12), outbox.Fact{Type: puntuale.EventSessionOnline, Subject: int64(c.Session) + 1000})
 	wantNotices(w, "in time", u, at(15), off)
 	told(w, c, at(16), unlinked)
@@ -210,12 +212,12 @@ func testIncidents(t *testing.T, w *storetest.World) {
 	if err != nil || all[0].Detail.Event != puntuale.EventSessionUnlinked || all[0].Name != "predefinita" || !all[0].At.Equal(at(30)) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	// A limit on messages to cold contacts does not disconnect.
+	// If only messages to cold contacts are limited, the session is not disconnected.
 	told(w, other, at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
 	if n := w.Int("select count(*) from notice where client_id = $1", other.ID); n != 0 {
 		t.Errorf("%d notices of a limit", n)
 	}
-	// A deleted session is told of no more.
+	// A deleted session must get no further notice.
 	extra := c.MustGateway("extra")
 	told(w, c, at(61), outbox.Fact{Type: puntuale.EventSessionOffline, Subject: int64(extra)})
 	if err := c.DeleteSession(context.Background(), extra, true, 0, at(62)); err != nil {
@@ -224,7 +226,8 @@ func testIncidents(t *testing.T, w *storetest.World) {
 	wantNotices(w, "a deleted session", u, at(90), off, on, off)
 }
 
-// Old notices go, and those beyond the bound. The open incident stays.
+// testNoticesBounded checks that Maintain deletes old notices, and notices beyond the largest number. The notice of an
+// open incident must stay.
 func testNoticesBounded(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -254,7 +257,7 @@ func testNoticesBounded(t *testing.T, w *storetest.World) {
 	}
 }
 
-// What was of a deleted client or user is gone.
+// testNoticesForgotten checks that no notices of deleted clients and users are left.
 func testNoticesForgotten(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -288,7 +291,7 @@ func testNoticesForgotten(t *testing.T, w *storetest.World) {
 	if err := p.DeleteClient(ctx, c.ID, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
-	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventCreditLow}) // too late
+	told(w, c, storetest.Begin, outbox.Fact{Type: puntuale.EventCreditLow}) // the client is already deleted, so this must write nothing
 	wantNotices(w, "the client's", mine, storetest.Begin)
 	wantNotices(w, "another's", theirs, storetest.Begin, puntuale.NoticeExpiring)
 	wantNotices(w, "the partner's", partner, storetest.Begin, puntuale.NoticeClientExpiring)
@@ -307,7 +310,7 @@ func testNoticesForgotten(t *testing.T, w *storetest.World) {
 	}
 }
 
-// queuedMails are a user's e-mails about notices, with the number of notices of each.
+// queuedMails returns a user's queued e-mails about notices, and how many notices each contains.
 func queuedMails(w *storetest.World, u puntuale.User) (all []puntuale.Mail, sizes []int) {
 	w.Test().Helper()
 	rows, err := w.DB.SQL.Query("select id, sealed, next_at from mail where login_id = $1 and kind = $2 order by id", u.ID, int64(puntuale.MailNotices))
@@ -335,7 +338,8 @@ func queuedMails(w *storetest.World, u puntuale.User) (all []puntuale.Mail, size
 	return all, sizes
 }
 
-// Notices reach those who want them by e-mail, each once, however many nodes look. Many share an e-mail.
+// testNoticeMails checks that users get by e-mail the notices that they chose, each once, even if several nodes queue
+// them. Many notices must share an e-mail.
 func testNoticeMails(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -384,7 +388,7 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 	if got := kinds(waiting[0]); !slices.Equal(got, []puntuale.NoticeKind{puntuale.NoticeCreditLow, puntuale.NoticeDisconnected}) {
 		t.Errorf("the e-mail has %v", got)
 	}
-	// It leaves out a notice that the user read meanwhile, or does not want any more.
+	// The e-mail must leave out notices that the user has read or does not want any more.
 	if err := w.ReadNotices(ctx, owner, 0, storetest.Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +398,7 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 	if err := w.ChooseNotices(ctx, owner, puntuale.NoticeChoice{Off: puntuale.NoticesOf(puntuale.NoticeDisconnected)}); err != nil || kinds(waiting[0]) != nil {
 		t.Errorf("after the choice it has %v, %v", kinds(waiting[0]), err)
 	}
-	// An e-mail that another caller is already sending stays as it is.
+	// If another caller is already sending an e-mail, this e-mail must not change.
 	if claimed, err := w.ClaimMails(ctx, storetest.Begin.Add(time.Hour), 10); err != nil || len(claimed) != 3 { // the client's first owner gets one, too
 		t.Fatalf("claimed %v, %v", claimed, err)
 	}
@@ -403,7 +407,7 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 	if _, sizes := queuedMails(w, owner); !slices.Equal(sizes, []int{2, 1}) {
 		t.Errorf("the owner's e-mails: %v", sizes)
 	}
-	// A notice that is older than a day gets no e-mail.
+	// A notice that is older than a day must get no e-mail.
 	told(w, c, storetest.Begin.Add(2*time.Hour), outbox.Fact{Type: puntuale.EventCapReached})
 	queue(storetest.Begin.Add(26*time.Hour), 1)
 	if _, sizes := queuedMails(w, owner); !slices.Equal(sizes, []int{2, 1}) || w.Int("select count(*) from notice where mailed = 0") != 0 {
@@ -411,7 +415,8 @@ func testNoticeMails(t *testing.T, w *storetest.World) {
 	}
 }
 
-// A user gets so many e-mails a day, and then one with all the rest.
+// testNoticeMailsBounded checks that a user gets a limited number of e-mails a day, and then one e-mail with all other
+// notices.
 func testNoticeMailsBounded(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

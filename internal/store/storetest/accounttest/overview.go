@@ -84,8 +84,8 @@ func testPulses(t *testing.T, w *storetest.World) {
 	}
 }
 
-// testTotals checks that the totals stay the same, whether the background task has counted or not. Later changes are
-// added.
+// testTotals checks that the totals are the same before and after the background task has counted. Changes after the
+// count must be added.
 func testTotals(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// maker returns a function that makes one more thing of the kind that a quota limits.
+// maker returns a function that creates one more thing that the quota counts.
 func maker(t *testing.T, w *storetest.World, c *storetest.Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
@@ -45,7 +45,7 @@ func maker(t *testing.T, w *storetest.World, c *storetest.Client, q puntuale.Quo
 	return nil
 }
 
-// testQuotas has many callers that make the last allowed thing at once. Only one succeeds.
+// testQuotas lets many callers create the last allowed thing at the same time. Exactly one must succeed.
 func testQuotas(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -92,8 +92,8 @@ func testQuotas(t *testing.T, w *storetest.World) {
 	}
 }
 
-// testPartnerKeys checks that a partner may have only a few keys of its own. Rotating a key does not add one, and
-// keys of other partners do not count.
+// testPartnerKeys checks that a partner may have only a few keys of its own. Replacing a key does not add a key to this
+// number, and keys of other partners do not count.
 func testPartnerKeys(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -123,7 +123,7 @@ func testPartnerKeys(t *testing.T, w *storetest.World) {
 	if err := rotate(all[0].ID); err != nil {
 		t.Fatalf("rotate where there is no room: %v", err)
 	}
-	storetest.WantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so the new key would be one more
+	storetest.WantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was already replaced, so a further key would be one more
 	for i := 1; i < len(all); i++ {
 		if err := rotate(all[i].ID); err != nil {
 			t.Fatal(err)

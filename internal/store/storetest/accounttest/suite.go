@@ -1,5 +1,5 @@
-// Package accounttest checks the promises of a store about partners and their clients: users, sign-in, keys, quotas, notices and
-// the overview. It belongs to the suite of package storetest, and runs on any database.
+// Package accounttest checks what a store must do for partners and their clients: users, sign-in, keys, quotas, notices
+// and the overview. It belongs to the suite of package storetest, and runs on any database.
 package accounttest
 
 import (

@@ -67,8 +67,8 @@ func testUsers(t *testing.T, w *storetest.World) {
 	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
 
-// testOwnerStays checks that one user always keeps the role of an owner, even if all owners try to leave at the same
-// moment.
+// testOwnerStays checks that one user always keeps the role owner, even if all owners try to give it up at the same
+// time.
 func testOwnerStays(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -194,7 +194,7 @@ func testVisits(t *testing.T, w *storetest.World) {
 	storetest.WantCode(t, err, puntuale.CodeNotFound)
 }
 
-// testTickets checks that a ticket can be used once, even if many callers try, and only for its kind.
+// testTickets checks that a ticket can be used only once, even if many callers try, and only for its kind of step.
 func testTickets(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: storetest.Begin.Add(time.Hour)}
@@ -222,7 +222,7 @@ func testTickets(t *testing.T, w *storetest.World) {
 	}
 }
 
-// testTries checks that attempts are counted exactly, even if several come at the same time.
+// testTries checks that attempts are counted exactly, even if several are made at the same time.
 func testTries(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	tries := []puntuale.SignInAttempt{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
@@ -318,7 +318,7 @@ func testBrand(t *testing.T, w *storetest.World) {
 		t.Fatal(err)
 	}
 	_, err := w.HostNamed(ctx, b.Host)
-	storetest.WantCode(t, err, puntuale.CodeNotFound) // not found, because it is too early
+	storetest.WantCode(t, err, puntuale.CodeNotFound) // the partner has not confirmed the name yet
 	if err := p.ConfirmHost(ctx, b.Host); err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +350,8 @@ func testBrand(t *testing.T, w *storetest.World) {
 	}
 }
 
-// testHosts checks that any partner may ask for a host name, and that the partner that confirms it first gets it. The
-// partner keeps the name until it asks for another name, or until the confirmation is withdrawn.
+// testHosts checks that any partner may request a host name. The first partner that confirms the name gets it. The
+// partner keeps the name until it requests another name, or until the confirmation is withdrawn.
 func testHosts(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	const name = "msg.example.com"
@@ -364,7 +364,7 @@ func testHosts(t *testing.T, w *storetest.World) {
 		all = append(all, w.Store.Partner(id))
 	}
 	for _, p := range all {
-		storetest.WantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for this name yet
+		storetest.WantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner has requested this name yet
 		if err := p.SetBrand(ctx, puntuale.Brand{Host: name}); err != nil {
 			t.Fatalf("ask for a name: %v", err)
 		}
@@ -410,8 +410,8 @@ func testHosts(t *testing.T, w *storetest.World) {
 	}
 }
 
-// testInvitations checks that an invitation sets a password once, before its deadline. If several callers use it at
-// the same moment, one succeeds.
+// testInvitations checks that an invitation sets a password once, before its deadline. If several callers use it at the
+// same time, exactly one must succeed.
 func testInvitations(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -434,7 +434,7 @@ func testInvitations(t *testing.T, w *storetest.World) {
 			t.Errorf("invited: %+v, %v", u, err)
 		}
 		_, err = w.Invited(ctx, first, storetest.Begin)
-		storetest.WantCode(t, err, puntuale.CodeNotFound) // a newer invitation replaced this one
+		storetest.WantCode(t, err, puntuale.CodeNotFound) // a newer invitation has replaced this invitation
 		_, err = w.Invited(ctx, second, expiresAt)
 		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		_, err = w.TakeInvitation(ctx, second, expiresAt, "late")
@@ -461,13 +461,14 @@ func testInvitations(t *testing.T, w *storetest.World) {
 		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: storetest.To("other")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.TakeInvitation(ctx, third, storetest.Begin, "hash") // the user set a password meanwhile, which ended the invitation
+		_, err = w.TakeInvitation(ctx, third, storetest.Begin, "hash") // the user has set a password since, and this ended the invitation
 		storetest.WantCode(t, err, puntuale.CodeNotFound)
 		storetest.WantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
 	}
 }
 
-// testInvitedOwner checks that the last owner cannot leave while the only other owner has not used the invitation.
+// testInvitedOwner checks that the last owner cannot give up the role if the only other owner has not used the
+// invitation.
 func testInvitedOwner(t *testing.T, w *storetest.World) {
 	ctx := context.Background()
 	p, c := w.Store.Partner(w.Partner), w.Client(puntuale.AccountFull)
