@@ -34,7 +34,7 @@ type account struct {
 	number      string
 	detail      puntuale.Reason
 	pausedUntil time.Time // no message leaves before this time
-	restricted  bool      // during a pause: Meta restricts the number
+	restricted  bool      // the pause began because Meta restricts the number
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration

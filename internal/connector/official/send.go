@@ -92,8 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. If this attempt is refused, the message did not arrive, except in a repeat. The earlier
-// attempt of a repeat may have arrived. So an error of a repeat proves nothing, and the outcome stays uncertain.
+// Send posts the message. A refusal of a first attempt proves that the message did not arrive. In a repeat, the earlier
+// attempt may have arrived. So a refused repeat proves nothing, and the outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -191,8 +191,8 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 }
 
 // noteNames stores Meta's name for a recipient, if it differs from ours. Meta writes the numbers of some countries
-// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames stores the
-// number at most, because later statuses contain the id.
+// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames does not
+// store the id, because later statuses contain it.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return
