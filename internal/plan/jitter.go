@@ -13,8 +13,8 @@ import (
 // the seed chooses a time between them. jitter records a fault if a message may leave beyond the horizon.
 //
 // All messages of a run use the same fraction of the time between their earliest and their latest time. Therefore, two
-// messages stay in order if both their earliest and their latest times are in order. keepOrder makes sure that the
-// latest times are.
+// messages stay in order if both their earliest and their latest times are in order. keepOrder puts the latest times in
+// order.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -31,9 +31,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder makes sure that no message has a later latest time than a message that is planned after it. Messages with
-// the same due time leave in the order of their steps. Therefore, if the message that is planned first has the higher
-// step, its latest time must be a microsecond earlier.
+// keepOrder makes sure that the latest time of each message is not after the latest time of any message that is planned
+// after it. Messages with the same due time leave in the order of their steps. Therefore, if the message that is
+// planned first has the higher step, its latest time must be a microsecond earlier.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
@@ -58,13 +58,13 @@ func keepOrder(messages []puntuale.PlannedMessage) {
 	}
 }
 
-// latest returns the latest time that the jitter of the step allows. It is at most Jitter seconds after due, and in the
-// same opening of the window. If the step must leave before its anchor, it is before the anchor.
+// latest returns the latest time that the jitter of the step allows. This time is at most Jitter seconds after due, and
+// in the same opening of the window. If the step must leave before its anchor, this time is before the anchor.
 func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due
 	}
-	// The end of the window is not part of the window. Therefore, the latest time is one microsecond before it. A
+	// The end of the window is not part of the window. Therefore, the latest time is one microsecond before the end. A
 	// microsecond is the precision of times.
 	maximum := time.Duration(t.Jitter) * time.Second
 	latest := due.Add(maximum)

@@ -7,8 +7,8 @@
 //  1. The anchor (the call, or a date field) plus or minus the offset. Hours and shorter units are elapsed time. Days and
 //     longer units are calendar arithmetic in the run's zone.
 //  2. If the step has "at": this time of day, on the day from 1.
-//  3. If the step has a window: the first time inside the window. If this is on another day, it is "at" on that day,
-//     provided that the window contains it.
+//  3. If the step has a window: the first time inside the window. If the window moves the step to another day, the time
+//     of day "at" on that day is used, if it is inside the window.
 //  4. This applies only to a step that must leave before its anchor, if its time is now at or after the anchor. The step
 //     moves back to the latest earlier opening of the window. If the step has its own time of day ("at", or an offset in
 //     days or longer units), and the opening contains it, the step gets this time. Otherwise it gets the opening's last

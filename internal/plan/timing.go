@@ -238,8 +238,8 @@ func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	return last, true
 }
 
-// atAgain handles a time that the window moved from the day of from to another day. If the time of day in "at" on the
-// other day is inside the window, atAgain returns it. Otherwise it returns moved.
+// atAgain handles a time that the window moved from the day of from to another day. If the time of day "at" on the
+// other day is inside the window, atAgain returns this time. Otherwise it returns moved.
 func (t *timing) atAgain(from, moved time.Time) time.Time {
 	day, _ := local(moved, t.loc)
 	if before, _ := local(from, t.loc); before == day {

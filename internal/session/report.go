@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// Report accepts a connector's report about a session. The report is stored soon. Report ignores it if the node has not
-// opened the session. It never blocks.
+// Report accepts a connector's report about a session. The report is stored soon. If the node has not opened the
+// session, the report is ignored. Report never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
 	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
 		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))

@@ -79,7 +79,7 @@ type SentDelivery struct {
 }
 
 // Delivery returns a delivery. name is the webhook-id in each of its attempts. The body is made from the current event.
-// Therefore, it shows an erasure after the last attempt. Codes: not_found.
+// Therefore, the body shows an erasure after the last attempt. Codes: not_found.
 func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
