@@ -37,7 +37,7 @@ func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
 	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes the random nonce
 }
 
-// Open is the inverse of Seal.
+// Open decrypts data that Seal encrypted. It returns an error for any other data, purpose or place.
 func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 	plain, err := v.sealer(purpose).Open(nil, nil, sealed, []byte(place))
 	if err != nil {

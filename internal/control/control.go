@@ -2,6 +2,8 @@
 // whole request, reports every fault at once, calls the planner and the store, and wakes the dispatcher. It does not
 // depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
 // that the packages httpapi and web also use.
+//
+// In comments, "Codes:" lists the codes of the errors that a method may return.
 package control
 
 import (

@@ -366,7 +366,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestTokenStaysHere: a redirect is not followed.
+// TestTokenStaysHere: a redirect is not followed, because its target would get the token.
 func TestTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	var asked []string

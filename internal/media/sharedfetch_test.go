@@ -50,7 +50,7 @@ func TestSharing(t *testing.T) {
 	eventually(t, "the host is asked", func() bool { return h.requests.Load() > 0 })
 	close(open)
 	all.Wait()
-	fetch(t, f, r) // a later step
+	fetch(t, f, r) // a later step of the same run
 	if n := h.requests.Load(); n != 1 {
 		t.Errorf("the host was asked %d times, want once", n)
 	}

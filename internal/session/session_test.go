@@ -58,7 +58,7 @@ func TestPair(t *testing.T) {
 		if link := w.became(puntuale.LinkOnline); link.Number != "+393331234567" || link.Code != "" || !link.Until.IsZero() {
 			t.Errorf("linked: %+v", link)
 		}
-		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online when it was created
+		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online at first, so there are two changes: offline, and online again
 			t.Errorf("the dispatcher was told %d times, want 2", changed)
 		}
 		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // CodeConflict, because the session is already linked

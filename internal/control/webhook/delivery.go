@@ -118,7 +118,7 @@ type ReplayCall struct {
 	Period request.Period // the events must be in this period; empty: all stored events
 	Failed bool           // true: only deliveries that were given up
 	Seqs   []int64        // only the events with these numbers; nil: all
-	Client string         // the client whose events Seqs are; needed for a partner's webhook
+	Client string         // the client whose events have the numbers in Seqs; required for a partner's webhook
 	Faults []puntuale.Fault
 }
 
