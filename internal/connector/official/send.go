@@ -38,7 +38,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// allowed checks whether the person may get the message, and records the limits that apply when it leaves.
+// allowed returns an error if the person may not get the message now. It sets window, first and template of p.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // the person did not write, and that this is the first message to that person in 24 hours.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
-	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take looks whether the person wrote again
+	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take checks whether the person wrote again
 		windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}

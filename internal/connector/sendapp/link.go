@@ -172,7 +172,7 @@ type gatewayStatus struct {
 	action action // what the connector must do after the gateway's text
 }
 
-// ask requests the number's state from the gateway. Only the request reconnect returns this state.
+// ask requests the number's state from the gateway. Only the answer to the request reconnect contains this state.
 func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {

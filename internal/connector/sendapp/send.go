@@ -35,7 +35,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case strings.HasPrefix(e.To, "+"):
 		p.parameters["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.encoding = "send_group", inForm // the request send accepts no group
+		p.name, p.encoding = "send_group", inForm // send_group accepts no JSON
 		p.parameters["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}

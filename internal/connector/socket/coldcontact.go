@@ -109,8 +109,8 @@ func (s *coldContactLimiter) learn(to string) {
 	s.known[to] = true
 }
 
-// isCold reports whether a recipient is a cold contact. A group is never one, because the number is a member of the
-// group.
+// isCold reports whether a recipient is a cold contact. A group is never a cold contact, because the number is a member
+// of the group.
 func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil

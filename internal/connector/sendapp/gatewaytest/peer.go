@@ -207,8 +207,7 @@ func (p *Peer) fault(format string, args ...any) {
 
 func codeText(i *instance) string { return fmt.Sprintf("2@%s,%d,noise,identity", i.id, i.codes) }
 
-// parameters decodes a request's parameters like a real gateway. It accepts JSON only in the requests send and
-// send_group.
+// parameters decodes a request's parameters like a real gateway. It accepts JSON only in the request send.
 func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	all := map[string]string{}
 	body, err := io.ReadAll(r.Body)
