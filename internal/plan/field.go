@@ -72,7 +72,7 @@ type nameList struct {
 
 const shortList = 16
 
-// number returns the number of a name, and whether the name was already in the list.
+// number returns the number of a name, and whether the name was already in the list. It adds a new name to the list.
 func (l *nameList) number(name string) (int, bool) {
 	if l.index == nil {
 		for i, known := range l.list {
