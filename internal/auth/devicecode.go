@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// A code that links a device has ten characters of the alphabet, 50 random bits, shown in two groups: "7K2QM-X04RD". A person types it
-// within ten minutes, and calls without a token are limited. So nobody can guess a code.
+// A code that links a device contains ten characters of the alphabet, which are 50 random bits, in two groups:
+// "7K2QM-X04RD". A person types it within ten minutes, and calls without a token are limited. Therefore, nobody can
+// guess a code.
 const deviceCodeLength = 10
 
-// NewDeviceCode makes a one-time code.
+// NewDeviceCode returns a new one-time code.
 func NewDeviceCode() string {
 	var secret [deviceCodeLength]byte
-	_, _ = rand.Read(secret[:]) // never fails
+	_, _ = rand.Read(secret[:]) // Read never fails
 	text := strings.ToUpper(alphabet.EncodeToString(secret[:])[:deviceCodeLength])
 	return text[:deviceCodeLength/2] + "-" + text[deviceCodeLength/2:]
 }
 
-// misread are letters that people type instead of digits that look alike. The alphabet has none of them.
+// misread replaces letters that people type instead of similar digits. The alphabet does not contain these letters.
 var misread = strings.NewReplacer("O", "0", "I", "1", "L", "1", "-", "", " ", "")
 
-// ParseDeviceCode reads a code as a person types it, and returns it as [NewDeviceCode] made it.
+// ParseDeviceCode parses a code that a person typed, and returns it in the form of [NewDeviceCode].
 func ParseDeviceCode(typed string) (code string, ok bool) {
 	if len(typed) > 4*deviceCodeLength {
 		return "", false

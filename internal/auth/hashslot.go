@@ -11,23 +11,26 @@ import (
 	"puntuale"
 )
 
-// Hashing a password takes 19 MiB and a core for tens of milliseconds. A burst must neither exhaust memory nor keep messages waiting, and
-// unknown callers must not block known people. So only few hashes run at once. The others wait in a bounded queue that serves the callers
-// in rotation.
+// Hashing a password needs 19 MiB, and one core for tens of milliseconds. Many passwords at once must neither exhaust
+// the memory nor delay messages, and unknown callers must not block known people. Therefore, only a few hashes run at
+// once. The others wait in a bounded queue that serves the callers in rotation.
 
-// HashCaller is the caller that needs a hash. Callers are served in rotation, and known callers alternate with unknown ones.
+// HashCaller is the caller that needs a hash. Callers are served in rotation, and known callers alternate with unknown
+// ones.
 type HashCaller struct {
 	name  string
 	known bool
 }
 
-// KnownAs is a caller who has shown an identity: a user, a partner by its key, or a device that signed in before.
+// KnownAs returns a caller with a known identity: a user, a partner by its key, or a device that signed in before.
 func KnownAs(name string) HashCaller { return HashCaller{name, true} }
 
-// UnknownCallerAt is an unknown caller at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
+// UnknownCallerAt returns an unknown caller at an address. An IPv6 network of 64 bits, the usual size for one
+// household, counts as one address.
 func UnknownCallerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
 
-// Network is what counts as one address: of an IPv6 address the first 64 bits.
+// Network returns the text that identifies an address when callers are counted. For IPv6 it contains only the first 64
+// bits.
 func Network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -38,26 +41,26 @@ func Network(a netip.Addr) string {
 	return a.String()
 }
 
-// Bounds of the queue: all unknown callers together wait about two seconds at most.
+// Limits of the queue. With these, all unknown callers together wait at most about two seconds.
 const (
-	mostUnknown   = 32 // unknown callers that wait
-	mostOfUnknown = 8  // unknown callers that wait, from one address
+	mostUnknown   = 32 // waiting unknown callers
+	mostOfUnknown = 8  // waiting unknown callers from one address
 	mostKnown     = 1024
-	mostOfKnown   = 64 // callers that wait for one known identity
+	mostOfKnown   = 64 // waiting callers of one known identity
 	retryAfter    = 2 * time.Second
 )
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 
-// errFull is the answer when the queue is full.
+// errFull is the error if the queue is full.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
-// Queue gives slots for hashing passwords. It is safe for concurrent use.
+// Queue gives callers slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
 	mu     sync.Mutex
-	free   int // slots that are free
+	free   int // unused slots
 	queues [2]hashQueue
-	next   int // the queue that is served next if both have waiters
+	next   int // index of the queue that is served next if both have waiters
 }
 
 const (
@@ -65,10 +68,10 @@ const (
 	knownCallers
 )
 
-// hashing serves the whole process.
+// hashing is the queue of the whole process.
 var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
-// NewQueue makes a queue for so many hashes at once.
+// NewQueue returns a queue. places is how many hashes may run at once.
 func NewQueue(places int) *Queue {
 	return &Queue{free: places, queues: [2]hashQueue{
 		unknownCallers: {limit: mostUnknown, limitOfOne: mostOfUnknown, waitersOf: map[string][]*waiter{}},
@@ -76,22 +79,22 @@ func NewQueue(places int) *Queue {
 	}}
 }
 
-// hashQueue is a queue of queues: each caller has one, and the callers are served in rotation.
+// hashQueue contains a queue of waiters for each caller. The callers are served in rotation.
 type hashQueue struct {
 	limit, limitOfOne int
 	waiting           int
-	order             []string // callers with waiters, the next one first
+	order             []string // callers with waiters, in the order in which they are served
 	waitersOf         map[string][]*waiter
 }
 
-// waiter waits for a slot. The channel gets nil with the slot, or the reason why there is none.
+// waiter waits for a slot. The channel receives nil if the waiter gets the slot, or the reason why it does not.
 type waiter struct {
 	name string
 	done chan error
 }
 
-// Enter waits for a slot; leave gives it back. Codes: rate_limited, with the time to wait, where the queue is full. Otherwise the error
-// comes from the context.
+// Enter waits for a slot. Call leave to release the slot. Codes: rate_limited, with the time to wait, if the queue is
+// full. Any other error comes from the context.
 func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err error) {
 	w, err := q.join(a)
 	if err != nil {
@@ -112,7 +115,7 @@ func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err erro
 	}
 }
 
-// join takes a free slot and returns no waiter, or it returns a waiter in the queue.
+// join takes a free slot and returns nil, or returns a waiter that it added to the queue.
 func (q *Queue) join(a HashCaller) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,7 +143,8 @@ func (q *Queue) queueOf(a HashCaller) *hashQueue {
 	return &q.queues[unknownCallers]
 }
 
-// displace refuses the latest waiter of the caller with the most waiters, if that caller still has at least n afterwards.
+// displace refuses the latest waiter of the caller with the most waiters. It does so only if this caller then still has
+// more than n waiters.
 func (l *hashQueue) displace(n int) bool {
 	longest := ""
 	for name, all := range l.waitersOf {
@@ -158,7 +162,7 @@ func (l *hashQueue) displace(n int) bool {
 	return true
 }
 
-// remove takes a waiter out, and reports whether it was there.
+// remove removes a waiter from the queue, and reports whether the waiter was in it.
 func (l *hashQueue) remove(w *waiter) bool {
 	all := l.waitersOf[w.name]
 	for i, x := range all {
@@ -184,14 +188,14 @@ func (l *hashQueue) forget(name string) {
 	}
 }
 
-// pop takes the next waiter out of the queue. It returns nil if nobody waits.
+// pop removes and returns the next waiter, or returns nil if there is none.
 func (l *hashQueue) pop() *waiter {
 	if len(l.order) == 0 {
 		return nil
 	}
 	name := l.order[0]
 	w := l.waitersOf[name][0]
-	if l.remove(w); len(l.waitersOf[name]) > 0 { // the caller goes behind the others
+	if l.remove(w); len(l.waitersOf[name]) > 0 { // the caller goes to the end of the rotation
 		l.forget(name)
 		l.order = append(l.order, name)
 	}
@@ -215,7 +219,7 @@ func (q *Queue) leave() {
 	w.done <- nil
 }
 
-// giveUp leaves the queue, or gives back a slot that came at the same moment.
+// giveUp leaves the queue. If the waiter got a slot in the meantime, giveUp releases the slot.
 func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
 	removed := q.queueOf(a).remove(w)

@@ -18,18 +18,18 @@ func unknownCaller(i int) auth.HashCaller {
 	return auth.UnknownCallerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
 }
 
-// line is a queue with one slot, which is taken, and the results of all later callers.
+// line is a queue whose only slot is in use, and the results of all later callers.
 type line struct {
 	t     *testing.T
 	queue *auth.Queue
-	first func() // gives the slot back
+	first func() // releases the slot
 
 	mu      sync.Mutex
 	served  []string
 	refused []string
 }
 
-// newLine must be called inside a bubble of synctest.
+// newLine must be called inside a synctest bubble.
 func newLine(t *testing.T) *line {
 	t.Helper()
 	l := &line{t: t, queue: auth.NewQueue(1)}
@@ -40,7 +40,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// come lets a caller enter, and returns once the caller waits or is refused.
+// come starts a caller that enters the queue, and returns when the caller waits or was refused.
 func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	l.t.Helper()
 	go func() {
@@ -60,8 +60,8 @@ func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	synctest.Wait()
 }
 
-// TestHashSlots: callers are served in rotation, so a flood from one address delays others by one hash. Known callers
-// alternate with unknown ones.
+// TestHashSlots: callers are served in rotation, so many callers from one address delay any other caller by only one
+// hash. Known callers alternate with unknown ones.
 func TestHashSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestHashSlots(t *testing.T) {
 	})
 }
 
-// TestHashSlotsAreBounded: one address fills only its own part of the queue. It loses places to others when the queue
-// is full.
+// TestHashSlotsAreBounded: one address can use only its own part of the queue. When the queue is full, it loses places
+// to other addresses.
 func TestHashSlotsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestHashSlotsAreBounded(t *testing.T) {
 		if len(l.served) != 33 || !slices.Contains(l.served, "late") || !slices.Contains(l.served, "known") {
 			t.Errorf("served %d: %v", len(l.served), l.served)
 		}
-		leave, err := l.queue.Enter(t.Context(), unknownCaller(1)) // all slots were given back
+		leave, err := l.queue.Enter(t.Context(), unknownCaller(1)) // all slots were released
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 
 const hookPrefix = "hk_"
 
-// NewHookSecret makes the secret part of a hook's address: 256 random bits in the form of a key. A store knows it by the hash.
+// NewHookSecret returns a new secret part of a hook's address: 256 random bits in the form of a key. A store contains
+// only its hash.
 func NewHookSecret() (plain string, hash puntuale.KeyHash, err error) {
 	var secret [randomBytes]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -21,7 +22,7 @@ func NewHookSecret() (plain string, hash puntuale.KeyHash, err error) {
 	return plain, sha256.Sum256([]byte(plain)), nil
 }
 
-// ParseHookSecret checks the form and the checksum of a hook's secret, as [ParseKey] does for keys, and returns its hash.
+// ParseHookSecret checks the form and the checksum of a hook's secret, like [ParseKey] for keys, and returns its hash.
 func ParseHookSecret(plain string) (hash puntuale.KeyHash, ok bool) {
 	if len(plain) != KeyLength || !wellFormed(plain, hookPrefix) {
 		return puntuale.KeyHash{}, false

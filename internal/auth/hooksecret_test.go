@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// A hook's secret is no key, and a key is no hook's secret.
+// A hook's secret is not a valid key, and a key is not a valid hook's secret.
 func TestHookSecret(t *testing.T) {
 	t.Parallel()
 	plain, hash, err := auth.NewHookSecret()

@@ -12,25 +12,25 @@ import (
 	"puntuale"
 )
 
-// A key reads "ck_", "pk_" or (a device's token) "dk_", then 36 bytes in base32. 32 of them are random. The others are
-// the first 4 of the SHA-256 of the prefix and the random part. The checksum lets a mistyped or invented key be refused
-// without asking the database.
+// A key is "ck_", "pk_" or (for a device's token) "dk_", and then 36 bytes in base32. 32 of these bytes are random. The
+// other 4 are the first bytes of the SHA-256 of the prefix and the random part. By this checksum, the server can refuse
+// a mistyped or invented key without a database query.
 const (
 	partnerPrefix = "pk_"
 	clientPrefix  = "ck_"
 	devicePrefix  = "dk_"
 	randomBytes   = 32
 	sumBytes      = 4
-	shownBytes    = 8 // characters after the prefix that are kept, to recognise a key by
+	shownBytes    = 8 // characters after the prefix that are stored, so that people recognise a key
 )
 
-// alphabet has no letters that look like digits.
+// alphabet contains no letters that look like digits.
 var alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // KeyLength is the length of every key, in bytes.
 var KeyLength = len(clientPrefix) + alphabet.EncodedLen(randomBytes+sumBytes)
 
-// NewKey makes a key with 256 random bits. plain is to be shown once; key is what a store keeps of it.
+// NewKey returns a new key with 256 random bits. Show plain only once; key is what a store contains.
 func NewKey(side puntuale.Side, name string, now time.Time) (plain string, key puntuale.Key, err error) {
 	prefix, err := prefixOf(side)
 	if err != nil {
@@ -50,8 +50,8 @@ func NewKey(side puntuale.Side, name string, now time.Time) (plain string, key p
 	}, nil
 }
 
-// ParseKey checks a key's form and checksum and returns the hash that a store knows it by. It takes the same time for
-// every well-formed text, right or wrong.
+// ParseKey checks a key's form and checksum, and returns the hash by which a store finds the key. It takes the same
+// time for every well-formed text, even if the checksum is wrong.
 func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool) {
 	if len(plain) != KeyLength {
 		return puntuale.KeyHash{}, "", false
@@ -73,13 +73,13 @@ func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool)
 	return sha256.Sum256([]byte(plain)), side, true
 }
 
-// wellFormed reports whether a text of [KeyLength] begins with the prefix, and its checksum is right.
+// wellFormed reports whether a text of [KeyLength] bytes begins with the prefix, and its checksum is right.
 func wellFormed(plain, prefix string) bool {
 	rest, ok := strings.CutPrefix(plain, prefix)
 	if !ok {
 		return false
 	}
-	// The decoder skips line breaks, and drops the last character's spare bits: only the one canonical text passes.
+	// The decoder ignores line breaks, and the unused bits of the last character. Only the one canonical text is valid.
 	raw, err := alphabet.DecodeString(rest)
 	if err != nil || strings.ContainsAny(rest, "\r\n") || alphabet.EncodeToString(raw) != rest {
 		return false

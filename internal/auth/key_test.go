@@ -50,7 +50,7 @@ func TestNewKeyNeverRepeats(t *testing.T) {
 	}
 }
 
-// Every single changed character must be noticed. So guesses never reach the database.
+// ParseKey must refuse a key if any single character was changed. Therefore, guesses never reach the database.
 func TestParseKeyRefusesEveryChange(t *testing.T) {
 	t.Parallel()
 	plain, _, err := auth.NewKey(puntuale.ClientSide, "", day)

@@ -8,12 +8,12 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// params are OWASP's for argon2id with 19 MiB (Password Storage Cheat Sheet, read 2025). They are written into each
-// hash, so changing them leaves older hashes valid.
+// params are OWASP's parameters for argon2id with 19 MiB (Password Storage Cheat Sheet, read 2025). Each hash contains
+// its parameters, so older hashes remain valid if these change.
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// CheapForTests makes all later hashes of this process very cheap, for tests of other things that need hundreds. A TestMain calls it before
-// anything is hashed. It panics outside of tests, because such a hash protects nothing.
+// CheapForTests makes all later hashes of this process very cheap, for tests that need hundreds of them. A TestMain
+// must call it before anything is hashed. It panics outside of tests, because such a hash protects nothing.
 func CheapForTests() {
 	if !testing.Testing() {
 		panic("auth: cheap hashes outside of a test")
@@ -21,8 +21,8 @@ func CheapForTests() {
 	params = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 }
 
-// HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for a slot. Codes:
-// rate_limited, with the time to wait, where too many wait. Otherwise the error comes from the context.
+// HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for
+// a slot. Codes: rate_limited, with the time to wait, if too many callers wait. Any other error comes from the context.
 func HashPassword(ctx context.Context, a HashCaller, plain string) (string, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
@@ -36,8 +36,8 @@ func HashPassword(ctx context.Context, a HashCaller, plain string) (string, erro
 	return hash, nil
 }
 
-// CheckPassword reports whether the password is the one that the hash was made of. A hash that cannot be read is an
-// error. Other errors are as for [HashPassword].
+// CheckPassword reports whether the hash was made from the password. An invalid hash is an error. Other errors are as
+// for [HashPassword].
 func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool, error) {
 	t, err := Enter(ctx, a)
 	if err != nil {
@@ -47,10 +47,10 @@ func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool,
 	return t.Check(plain, hash)
 }
 
-// HashSlot is the right to hash passwords. Few callers have it at once.
+// HashSlot is the right to hash passwords. Only a few callers have one at once.
 type HashSlot struct{ leave func() }
 
-// Enter waits for a slot, which Leave must give back. Errors are as for [HashPassword].
+// Enter waits for a slot. Call Leave to release the slot. Errors are as for [HashPassword].
 func Enter(ctx context.Context, a HashCaller) (*HashSlot, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
@@ -59,10 +59,10 @@ func Enter(ctx context.Context, a HashCaller) (*HashSlot, error) {
 	return &HashSlot{leave}, nil
 }
 
-// Leave gives the slot to the next waiter. The caller calls it once.
+// Leave gives the slot to the next waiter. Call it once.
 func (t *HashSlot) Leave() { t.leave() }
 
-// Check reports whether the password is the one that the hash was made of. A hash that cannot be read is an error.
+// Check reports whether the hash was made from the password. An invalid hash is an error.
 func (t *HashSlot) Check(plain, hash string) (bool, error) {
 	same, err := argon2id.ComparePasswordAndHash(plain, hash)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestPasswordSalts(t *testing.T) {
 	}
 }
 
-// A caller that gives up waiting for a slot gets the context's error, and all others are served.
+// A caller that stops waiting for a slot gets the context's error, and all other callers are served.
 func TestPasswordWaits(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

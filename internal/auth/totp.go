@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// A second factor is RFC 6238 in the one form that every authenticator app knows: SHA-1, six digits, 30 seconds.
+// A second factor follows RFC 6238, in the variant that every authenticator app supports: SHA-1, six digits, 30
+// seconds.
 const (
 	totpSecret = 20 // bytes, as RFC 4226 recommends
 	totpStep   = 30 // seconds
 	totpDigits = 1_000_000
-	totpDrift  = 1 // steps before and after the present one that are accepted, because clocks differ
+	totpDrift  = 1 // how many steps before and after the current one are accepted, because clocks differ
 )
 
-// NewSecret makes the secret of a second factor.
+// NewSecret returns a new secret of a second factor.
 func NewSecret() ([]byte, error) {
 	secret := make([]byte, totpSecret)
 	if _, err := rand.Read(secret); err != nil {
@@ -30,19 +31,19 @@ func NewSecret() ([]byte, error) {
 	return secret, nil
 }
 
-// SecretText is a secret in the form that a person types into an app.
+// SecretText returns a secret in the form that a person types into an app.
 func SecretText(secret []byte) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 }
 
-// SecretURL is a secret in the form that an app scans.
+// SecretURL returns a secret in the form that an app scans.
 func SecretURL(secret []byte, issuer, account string) string {
 	label := url.PathEscape(issuer + ":" + account)
 	query := url.Values{"secret": {SecretText(secret)}, "issuer": {issuer}}
 	return "otpauth://totp/" + label + "?" + strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-// Code returns the six digits of a moment.
+// Code returns the six digits for a time.
 func Code(secret []byte, at time.Time) string { return code(secret, at.Unix()/totpStep) }
 
 func code(secret []byte, step int64) string {
@@ -53,7 +54,7 @@ func code(secret []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[from:])&0x7fffffff)%totpDigits)
 }
 
-// CheckCode compares digits with the codes around the moment, and returns the time step of the matching code. It
+// CheckCode compares digits with the codes around the time at, and returns the time step of the matching code. It
 // refuses steps up to last, because their codes were used or may have been seen.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
@@ -65,13 +66,13 @@ func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int
 	return step, ok
 }
 
-// recoveryBytes gives codes of 80 bits, which nobody can guess.
+// recoveryBytes is the size of a recovery code. Nobody can guess its 80 bits.
 const recoveryBytes = 10
 
-// NewRecoveryCode makes a code of 16 characters in groups of four.
+// NewRecoveryCode returns a new code of 16 characters in groups of four.
 func NewRecoveryCode() string {
 	raw := make([]byte, recoveryBytes)
-	_, _ = rand.Read(raw) // never fails
+	_, _ = rand.Read(raw) // Read never fails
 	text := alphabet.EncodeToString(raw)
 	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 }
@@ -81,5 +82,5 @@ func TidyCode(text string) string {
 	return strings.NewReplacer(" ", "", "-", "", "\t", "").Replace(strings.ToLower(strings.TrimSpace(text)))
 }
 
-// NewToken makes a text of 256 random bits.
+// NewToken returns a text with 256 random bits.
 func NewToken() string { return rand.Text() + rand.Text() }

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// TestCode uses RFC 6238's vectors for SHA-1. They have eight digits; our codes are the last six.
+// TestCode uses RFC 6238's test vectors for SHA-1. They have eight digits; our codes are the last six of them.
 func TestCode(t *testing.T) {
 	t.Parallel()
 	secret := []byte("12345678901234567890")
@@ -22,7 +22,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestCheckCode: the codes of the present step and of its neighbours are accepted, each once.
+// TestCheckCode: the codes of the current step and of its neighbours are accepted, each once.
 func TestCheckCode(t *testing.T) {
 	t.Parallel()
 	secret, err := auth.NewSecret()

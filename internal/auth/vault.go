@@ -15,15 +15,15 @@ import (
 	"puntuale"
 )
 
-// Vault seals data that must not be readable in the database. It makes keyed hashes of data that must be found, but not
-// read. All its keys derive from one data key of the installation; each purpose has its own key. Many goroutines may
-// use it at once.
+// Vault encrypts data that must not be readable in the database. It also makes keyed hashes of data that must be found,
+// but not read. All its keys derive from one data key of the installation; each purpose has its own key. Vault is safe
+// for concurrent use.
 type Vault struct{ data []byte }
 
 // DataKeySize is the length of a data key, in bytes.
 const DataKeySize = 32
 
-// NewVault takes the data key.
+// NewVault returns a vault with a data key of DataKeySize bytes.
 func NewVault(dataKey []byte) (*Vault, error) {
 	if len(dataKey) != DataKeySize {
 		return nil, fmt.Errorf("a data key has %d bytes, not %d", DataKeySize, len(dataKey))
@@ -31,13 +31,13 @@ func NewVault(dataKey []byte) (*Vault, error) {
 	return &Vault{data: append([]byte{}, dataKey...)}, nil
 }
 
-// Seal makes plain unreadable without the data key. The sealed data open only for the same purpose and place. The place
-// names the owner, such as "session 12". So a copy in another row does not open.
+// Seal encrypts plain under the data key. Open decrypts the result only with the same purpose and place. place
+// identifies the owner, such as "session 12". Therefore, sealed data cannot be copied to another row.
 func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
 	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes the random nonce
 }
 
-// Open is the inverse of Seal.
+// Open decrypts data that Seal encrypted. It returns an error for any other data, purpose or place.
 func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 	plain, err := v.sealer(purpose).Open(nil, nil, sealed, []byte(place))
 	if err != nil {
@@ -46,11 +46,11 @@ func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Mark returns a keyed hash of the parts, 43 characters of base64. Equal parts have equal marks, and different parts have different marks.
-// Without the data key nobody can tell which parts a mark belongs to.
+// Mark returns a keyed hash of the parts, 43 characters of base64. Equal parts have equal hashes, and different parts
+// have different hashes. Without the data key, nobody can find the parts from the hash.
 func (v *Vault) Mark(purpose string, parts ...string) string {
 	sum := hmac.New(sha256.New, derive(v.data, "puntuale: mark: "+purpose))
-	for _, part := range parts { // a length before each part makes ("ab", "c") differ from ("a", "bc")
+	for _, part := range parts { // the length before each part makes ("ab", "c") and ("a", "bc") different
 		sum.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
 		sum.Write([]byte(part))
 	}
@@ -61,15 +61,15 @@ func (v *Vault) sealer(purpose string) cipher.AEAD {
 	return newCipher(derive(v.data, "puntuale: seal: "+purpose))
 }
 
-// derive makes a key of 32 bytes from a random one. It uses only the expand step of HKDF, which is enough for a random
-// key.
+// derive derives a key of 32 bytes from a random key. It uses only the expand step of HKDF, which is enough for a
+// random key.
 func derive(key []byte, purpose string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(purpose + "\x01"))
 	return mac.Sum(nil)
 }
 
-// newCipher makes a cipher from a key of 32 bytes. It cannot fail with such a key.
+// newCipher returns a cipher for a key of 32 bytes. It cannot fail with such a key.
 func newCipher(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -82,23 +82,25 @@ func newCipher(key []byte) cipher.AEAD {
 	return aead
 }
 
-// The store keeps the data key under this name. The first byte says the form. Then the key follows, plain or wrapped.
+// The store contains the data key under this name. The first byte is the form of the rest: the plain data key, or the
+// wrapped one.
 const (
 	dataKeyName = "data key"
 	asItIs      = 'p'
 	wrapped     = 'w'
 )
 
-// MinMasterKey is the least length of the text that wraps the data key, in bytes. The text is not stretched, so it must
-// be random, such as 32 random bytes in base64.
+// MinMasterKey is the least length of the text that wraps the data key, in bytes. The text must be random, such as 32
+// random bytes in base64, because no slow hash protects a weak text.
 const MinMasterKey = 32
 
-// ErrMasterKey says that the data key cannot be unwrapped, because the master key is wrong or missing.
+// ErrMasterKey means that the data key cannot be unwrapped, because the master key is wrong or missing.
 var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
-// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key; nil leaves it
-// unwrapped in the database. When a master key is given later, it wraps a data key that is unwrapped. Any number of nodes may do this at
-// once. [ErrMasterKey]: a wrong or missing master key.
+// OpenVault returns the vault of the installation, and creates its data key at the first start. master wraps (encrypts)
+// the data key. If master is nil, the data key is in the database unwrapped. If a master key is given later, it wraps
+// the existing data key. Any number of nodes may call OpenVault at once. The error is [ErrMasterKey] if the master key
+// is wrong or missing.
 func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
 	for {
 		kept, err := secrets.Secret(ctx, dataKeyName)
@@ -118,14 +120,14 @@ func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte)
 		if kept != nil && (master == nil || kept[0] == wrapped) {
 			return NewVault(key)
 		}
-		// Another node may do the same at this moment. The second node reads the key of the first.
+		// Another node may do the same at this time. The node that comes second reads the key of the first.
 		if _, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master)); err != nil {
 			return nil, fmt.Errorf("store the data key: %w", err)
 		}
 	}
 }
 
-// Sealed reports whether there is a data key that needs a master key.
+// Sealed reports whether the stored data key needs a master key.
 func Sealed(ctx context.Context, secrets puntuale.SecretStore) (bool, error) {
 	kept, err := secrets.Secret(ctx, dataKeyName)
 	return len(kept) > 0 && kept[0] == wrapped, err

@@ -131,7 +131,7 @@ func openVault(t *testing.T, s *secrets, master []byte) *auth.Vault {
 	return v
 }
 
-// Nodes that start at once agree on one data key.
+// Nodes that start at the same time use one data key.
 func TestOpenVaultAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &secrets{values: map[string][]byte{}}

@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// MinPassword is the least length of a password that signs in, in characters.
+// MinPassword is the least length of a password that is not weak, in characters.
 const MinPassword = 10
 
-// MaxPassword bounds the length of a password, in bytes.
+// MaxPassword bounds a password, in bytes.
 const MaxPassword = 1024
 
-// common are passwords, and their beginnings, that attackers try first.
+// common contains passwords, and beginnings of passwords, that attackers try first.
 var common = []string{
 	"password", "passw0rd", "123456", "qwerty", "asdfgh", "abc123", "111111", "000000", "letmein", "welcome", "admin", "iloveyou", "monkey",
 	"dragon", "football", "sunshine", "princess", "master", "login", "changeme", "secret", "default", "test", "1q2w3e", "zaq12wsx", "1qaz2wsx",
@@ -19,8 +19,8 @@ var common = []string{
 	"buongiorno", "segreto", "prova", "whatsapp", "puntuale",
 }
 
-// Weak reports whether a password is too easy to guess. Such a password is short, repeats a few characters, is very common, or is made of
-// facts about its owner.
+// Weak reports whether a password is too easy to guess. Such a password is short, repeats a few characters, is very
+// common, or consists of facts about its owner. about contains these facts.
 func Weak(plain string, about ...string) bool {
 	small := strings.ToLower(plain)
 	if utf8.RuneCountInString(plain) < MinPassword {
@@ -44,7 +44,7 @@ func Weak(plain string, about ...string) bool {
 		if utf8.RuneCountInString(word) < 4 {
 			continue
 		}
-		// Without that word, the rest must be a good password of at least half the length.
+		// Without this word, the rest must be a good password of at least half the length.
 		if rest, found := strings.CutPrefix(small, word); found && utf8.RuneCountInString(rest) < MinPassword/2 {
 			return true
 		}

@@ -81,8 +81,8 @@ func (c *Check) daily(code string, limit, before, n int) {
 	}
 }
 
-// bound sets a later time of the last message, if the limit needs at least the duration after between the first and the
-// last.
+// bound sets a later time of the last message, if the limit requires this. after is the least time that the limit
+// requires between the first and the last message.
 func (c *Check) bound(after time.Duration, l puntuale.CampaignLimit) {
 	if last := c.found.First.Add(after); last.After(c.found.Last) {
 		c.found.Last, c.found.Limit = last, &l

@@ -76,7 +76,7 @@ type Check struct {
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
-	Left       string     `json:"credits_left"` // a number, or a word
+	Left       string     `json:"credits_left"` // a number, or a word that means unlimited
 	Cost       *Cost      `json:"cost"`         // nil: the network does not bill messages
 	Warnings   []Warning  `json:"warnings"`
 	First      *time.Time `json:"first"`

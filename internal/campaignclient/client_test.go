@@ -148,7 +148,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// The client does not repeat a call whose failure is permanent. The error names every fault.
+// The client does not repeat a call whose failure is permanent. The error contains every fault.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7"

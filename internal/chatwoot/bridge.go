@@ -52,7 +52,7 @@ func New(cfg Config) *Bridge {
 	return &Bridge{cfg, make(chan struct{}, filesAtOnce)}
 }
 
-// untold is the answer for an event that Chatwoot need not get.
+// untold is the answer for an event that is not sent to Chatwoot.
 var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
 // Tell sends one event to Chatwoot; see [puntuale.ChatwootCaller].
@@ -338,8 +338,8 @@ type chatMessage struct {
 }
 
 // post posts a message once. Chatwoot does not recognise repeats. So after a failed attempt, post checks whether the
-// message arrived. The server may also end during a post, which counts as no failed attempt. Therefore post first
-// stores the message's name. If an attempt finds this name stored, it also checks.
+// message arrived. If the server ends during a post, no failed attempt is recorded. Therefore post first stores the
+// message's name. An attempt that finds this name stored also checks.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)

@@ -1,4 +1,4 @@
-// Package clock is the only code of the product that calls time.Now or makes timers and tickers. All other code gets
+// Package clock is the only code of the product that calls time.Now or creates timers and tickers. All other code gets
 // a Clock, or the time itself, as an input.
 package clock
 
@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Clock tells the time and waits. Many goroutines may call its methods at once.
+// Clock returns the time and waits. It is safe for concurrent use.
 type Clock interface {
-	// Now returns the present instant in UTC, cut to microseconds. Stores have the same precision.
+	// Now returns the current time in UTC, truncated to microseconds. Stores have the same precision.
 	Now() time.Time
-	// After returns a channel that gets one signal when d has passed, at once if d <= 0. stop releases the timer
-	// early.
+	// After returns a channel that receives one value after the duration d, or at once if d <= 0. stop releases the
+	// timer early.
 	After(d time.Duration) (fired <-chan time.Time, stop func())
-	// Sleep waits until d has passed, or returns ctx's error when ctx ends.
+	// Sleep waits for the duration d, or returns ctx's error when ctx ends.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -33,7 +33,7 @@ func (system) After(d time.Duration) (<-chan time.Time, func()) {
 
 func (s system) Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, s, d) }
 
-// Fake is a clock for tests. It stands still until Advance or Set moves it.
+// Fake is a clock for tests. Its time changes only by Advance and Set.
 type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -46,7 +46,7 @@ type fakeTimer struct {
 	c  chan time.Time
 }
 
-// NewFake returns a clock that shows now.
+// NewFake returns a clock whose time is now.
 func NewFake(now time.Time) *Fake {
 	return &Fake{now: now.UTC().Truncate(time.Microsecond), timers: map[*fakeTimer]struct{}{}}
 }
@@ -57,10 +57,10 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Advance moves the clock forward by d, and fires the timers that became due.
+// Advance moves the clock forward by d, and fires the timers that become due.
 func (f *Fake) Advance(d time.Duration) { f.Set(f.Now().Add(d)) }
 
-// Set moves the clock to an instant, which may be in the past, and fires the timers that became due.
+// Set moves the clock to a time, which may be in the past, and fires the timers that become due.
 func (f *Fake) Set(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -120,7 +120,7 @@ func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Clie
 // SetAddress sets the address from which the person acts, for the audit log.
 func (c *Client) SetAddress(from netip.Addr) { c.actor.Address = AddressText(from) }
 
-// Account returns the client's account, as it was when this Client was made.
+// Account returns the client's account, as it was when this Client was created.
 func (c *Client) Account() puntuale.Client { return c.account }
 
 // Confirm checks in the store that the key is valid and may be used, if Recognize found the client. A call must call

@@ -504,7 +504,7 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	}
 	day := puntuale.DateOf(now.In(zone))
 	start := puntuale.CampaignStart{Digest: checked, Day: day, By: c.actor, Now: now, First: now}
-	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // a repeat
+	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // this is a repeat of the start
 		usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
 		if err != nil {
 			return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, err)

@@ -161,8 +161,8 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 	return all, nil
 }
 
-// OfNetwork returns a client for work that starts with a network's report. It needs no key, and its calls do not count
-// in the client's usage. Codes: not_found.
+// OfNetwork returns a client for work that starts with a network's report. The client has no key, and its calls do not
+// count in the client's usage. Codes: not_found.
 func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client, error) {
 	account, err := c.tenants.ClientOf(ctx, id)
 	if err != nil {

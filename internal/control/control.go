@@ -2,6 +2,8 @@
 // whole request, reports every fault at once, calls the planner and the store, and wakes the dispatcher. It does not
 // depend on HTTP. The locations in its faults, such as "body.phone", "query.timezone" and "path.id_sequenza", are names
 // that the packages httpapi and web also use.
+//
+// In comments, "Codes:" lists the codes of the errors that a method may return.
 package control
 
 import (
@@ -53,8 +55,8 @@ type Config struct {
 }
 
 // Control executes the calls of clients. It stores only caches, and checks their values before use. It is safe for
-// concurrent use. [Control.Authenticate] returns the owner of a key, whose methods are the calls. The calls of partners
-// and of people who sign in are in package account.
+// concurrent use. [Control.Authenticate] returns the owner of a key. The methods of the owner are the calls. The calls
+// of partners and of people who sign in are in package account.
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore

@@ -363,8 +363,8 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	return results, nil
 }
 
-// Reasons for what a device declared about a message. {1} is the device's name; in reasonMaybe, {1} is the whole
-// declaration.
+// These reasons describe what a device declared about a message. {1} is the device's name; in reasonMaybe, {1} is the
+// whole declaration.
 const (
 	reasonDeclared         puntuale.ReasonCode = "device.declared"
 	reasonDeclaredByPerson puntuale.ReasonCode = "device.declared_by_person"

@@ -12,7 +12,7 @@ import (
 
 // FileFacts describes a file at an address.
 type FileFacts struct {
-	Kind string // "image/jpeg"
+	Kind string // the media type, such as "image/jpeg"
 	Size int64  // bytes
 }
 

@@ -166,7 +166,7 @@ func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 
 const faultKeyOfAnother puntuale.ReasonCode = "fault.key_of_another"
 
-// open is the inverse of seal. Codes: conflict if another API key sealed it.
+// open decrypts a sealed answer. Codes: conflict if another API key sealed it.
 func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(string(sealed))
 	if err != nil {

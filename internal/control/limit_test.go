@@ -184,7 +184,7 @@ func (w *limited) start(ctx context.Context, change func(*control.StartCall)) er
 	return errors.Join(err, same(err, dry))
 }
 
-// same returns an error if two values differ.
+// same returns an error if two errors differ.
 func same(a, b error) error {
 	if says(a) != says(b) {
 		return fmt.Errorf("%w, and as a dry run %w", a, b)

@@ -22,10 +22,10 @@ type ResendCall struct {
 	unknown bool // true: the messages are unknown, because of a restore
 }
 
-// Resend resends messages, all or none. The call counts once in the client's usage. Each message gets one new message,
-// in the order of the ids, even if its id is listed twice. Codes: not_found, with each unknown id; invalid; conflict,
-// with each message that was resent before or is in flight; cap_reached, forbidden. If Resend returns an error, nothing
-// is scheduled or counted.
+// Resend resends messages, all or none. The call counts once in the client's usage. For each message, Resend schedules
+// one new message, in the order of the ids, even if an id is listed twice. Codes: not_found, with each unknown id;
+// invalid; conflict, with each message that was resent before or is in flight; cap_reached, forbidden. If Resend
+// returns an error, nothing is scheduled or counted.
 func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.ResendResult{}, err
@@ -81,7 +81,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 	return resent, nil
 }
 
-// resendMoments contains what decides when resent messages leave.
+// resendMoments contains the data from which the new times of resent messages are computed.
 type resendMoments struct {
 	now  time.Time
 	zone *time.Location

@@ -36,10 +36,11 @@ type UnknownCall struct {
 	Faults []puntuale.Fault
 }
 
-// ResendUnknown resends messages that may have left before a restore, and closes the old messages as FAILED. Each
-// message gets a new message, which leaves now. A repeat sends nothing, because the messages are no longer unknown. If
-// the call selects all, ResendUnknown resends 1,000 at a time, each 1,000 all or none. In this case it omits messages
-// whose content was removed. Codes: not_found and conflict, with each message; cap_reached; forbidden.
+// ResendUnknown resends messages that may have left before a restore, and closes the old messages as FAILED. For each
+// of them, it schedules a new message, which leaves now. A repeat sends nothing, because the messages are no longer
+// unknown. If the call selects all messages, ResendUnknown resends 1,000 at a time, and omits messages whose content
+// was removed. Each 1,000 are resent completely or not at all. Codes: not_found and conflict, with each message;
+// cap_reached; forbidden.
 func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
 	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
 	err = c.eachUnknown(ctx, call, said, func(texts []string) error {
@@ -50,8 +51,8 @@ func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []pun
 	return ids, err
 }
 
-// CloseUnknown closes messages that may have left before a restore as FAILED, with an uncertain outcome. It returns how
-// many it closed, without those that were closed or resent before. Codes: not_found, with each id that is not one of
+// CloseUnknown sets messages that may have left before a restore to FAILED, with an uncertain outcome. It returns how
+// many it changed, without those that were closed or resent before. Codes: not_found, with each id that is not one of
 // the client's messages.
 func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
 	every := func(*puntuale.MessageDetail) bool { return true }

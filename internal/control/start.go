@@ -313,7 +313,7 @@ func (r Reference) text(f *request.Faults, s puntuale.Sequence) string {
 	return text
 }
 
-// values takes the values of the fields in the sequence's steps from the body.
+// values returns the values of the fields that the sequence's steps use. It takes the values from the body.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {
 	fields := map[string]plan.Value{}
 	for _, field := range plan.Fields(s) {

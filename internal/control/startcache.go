@@ -22,7 +22,7 @@ type startCache struct {
 const (
 	rememberFor  = time.Second
 	rememberMost = 4096     // entries of each kind
-	rememberSize = 16 << 10 // the most bytes that a sequence's steps may have
+	rememberSize = 16 << 10 // the largest size of a sequence's steps, in bytes
 )
 
 // startKey identifies a sequence at one revision of its client.

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	callTakes   = 20 * time.Second // for one call, without the time that the call asks the server to wait
-	longestWait = 30 * time.Second // how long a call that takes messages may wait
+	callTakes   = 20 * time.Second // for one call, not including the time that the call asks the server to wait
+	longestWait = 30 * time.Second // how long a call that takes messages may ask the server to wait
 	maxAnswer   = 32 << 20         // bytes
-	maxReports  = 100              // reports of one call
+	maxReports  = 100              // the largest number of reports in one call
 )
 
-// ErrUnlinked says that the server does not know the token: the device was unlinked.
+// ErrUnlinked means that the server does not know the token, because the device was unlinked.
 var ErrUnlinked = errors.New("the server does not know this device, or no longer: link it again")
 
-// Device is what the server knows of a device.
+// Device is the server's information about a device.
 type Device struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -49,12 +49,12 @@ type Outcome string
 
 const (
 	Sent     Outcome = "sent"
-	Refused  Outcome = "refused"  // never to be sent
-	Unknown  Outcome = "unknown"  // it may have left
-	Returned Outcome = "returned" // it did not leave, and may be taken again
+	Refused  Outcome = "refused"  // the message must not be sent again
+	Unknown  Outcome = "unknown"  // the message may have left
+	Returned Outcome = "returned" // the message did not leave, and may be taken again
 )
 
-// Report reports the result of an attempt.
+// Report is a report of the result of an attempt.
 type Report struct {
 	Message string  `json:"-"`
 	Attempt string  `json:"attempt"`
@@ -78,21 +78,22 @@ func (h *heldMessage) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Client calls a server as one device. Many goroutines may use it at once.
+// Client sends requests to a server as one device. It is safe for concurrent use.
 type Client struct {
 	server, token string
 	http          *http.Client
 	clock         clock.Clock
 }
 
-// NewClient returns a client of the server at an address. token is what Link returned; "" is enough for Link.
+// NewClient returns a client of the server at an address. token is the result of Link. To call Link itself, token may
+// be "".
 func NewClient(server, token string, c clock.Clock) *Client {
 	return &Client{server: strings.TrimSuffix(server, "/"), token: token, clock: c, http: &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the token
 	}}
 }
 
-// Link uses a one-time code and returns the token that every other call sends.
+// Link uses a one-time code, and returns the token for all other calls.
 func (c *Client) Link(ctx context.Context, order LinkOrder) (token string, err error) {
 	var answer struct {
 		Token string `json:"device_token"`
@@ -106,12 +107,13 @@ func (c *Client) Link(ctx context.Context, order LinkOrder) (token string, err e
 	return answer.Token, nil
 }
 
-// Device returns what the server knows of the device. Errors: [ErrUnlinked].
+// Device returns the server's information about the device. Errors: [ErrUnlinked].
 func (c *Client) Device(ctx context.Context) (d Device, err error) {
 	return d, c.call(ctx, http.MethodGet, "/device", nil, &d, 0)
 }
 
-// Due returns the messages that the device could take now, in the server's JSON. It takes nothing. Errors: [ErrUnlinked].
+// Due returns the messages that the device could take now, in the server's JSON. It does not take them. Errors:
+// [ErrUnlinked].
 func (c *Client) Due(ctx context.Context) ([]json.RawMessage, error) {
 	var answer struct {
 		Messages []json.RawMessage `json:"messages"`
@@ -140,7 +142,7 @@ func (c *Client) take(ctx context.Context, id string, limit int, lease time.Dura
 	return answer.Messages, c.call(ctx, http.MethodPost, "/device/take", order, &answer, longestWait)
 }
 
-// renew renews the holds of attempts, and returns the attempts that the device does not hold any more.
+// renew extends the holds of attempts, and returns the attempts that the device no longer holds.
 func (c *Client) renew(ctx context.Context, attempts []string, lease time.Duration) (lost []string, err error) {
 	order := struct {
 		Attempts []string `json:"attempts"`
@@ -152,7 +154,7 @@ func (c *Client) renew(ctx context.Context, attempts []string, lease time.Durati
 	return answer.Lost, c.call(ctx, http.MethodPost, "/device/renew", order, &answer, 0)
 }
 
-// report sends reports, and returns the server's answer for each.
+// report sends reports, and returns the server's result for each.
 func (c *Client) report(ctx context.Context, reports []Report) (map[string]string, error) {
 	var answer struct {
 		Results []struct {
@@ -178,23 +180,23 @@ func (c *Client) report(ctx context.Context, reports []Report) (map[string]strin
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
 
-// refusal is an answer other than 200.
+// refusal is an answer with another status than 200.
 type refusal struct {
 	status int
 	text   string
-	after  time.Duration // the wait that Retry-After asks for
+	after  time.Duration // the wait in Retry-After
 }
 
 func (r *refusal) Error() string { return r.text }
 
-// retryWait reports whether the same call may succeed later, and how long to wait at least.
+// retryWait reports whether the same call may succeed later. wait is the shortest time to wait before it.
 func retryWait(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {
 	case errors.Is(err, ErrUnlinked):
 		return 0, false
 	case !errors.As(err, &r):
-		return 0, true // no answer came, or an incomplete one
+		return 0, true // there was no answer, or an incomplete one
 	}
 	passing := r.status == http.StatusRequestTimeout || r.status == http.StatusTooManyRequests || r.status >= http.StatusInternalServerError
 	return r.after, passing
@@ -212,7 +214,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {
-		return &refusal{text: err.Error()} // the address is wrong, so a repeat does not help
+		return &refusal{text: err.Error()} // the address is invalid, so a repeat does not help
 	}
 	if order != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -240,12 +242,12 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	return nil
 }
 
-// refused reads a problem, or says the status where there is none.
+// refused decodes a problem. If the answer contains no problem, the error contains the status.
 func (c *Client) refused(response *http.Response, text []byte) error {
 	var problem struct {
 		Detail string `json:"detail"`
 	}
-	_ = json.Unmarshal(text, &problem) // without a body the status says enough
+	_ = json.Unmarshal(text, &problem) // if there is no body, the status is enough
 	r := &refusal{status: response.StatusCode, text: cmp.Or(problem.Detail, "the server answered "+response.Status)}
 	after := response.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(after); err == nil && n > 0 {

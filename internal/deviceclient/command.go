@@ -11,26 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// What a command's exit code means; 65 and 75 are those of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Every other code means an unknown outcome.
+// Exit codes of a command. 65 and 75 have the meaning of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Any other code means an
+// unknown outcome.
 const (
 	exitSent     = 0
 	exitRefused  = 65
 	exitReturned = 75
 
-	exitNotRunnable = 126 // the shell's code for a command that it cannot run
+	exitNotRunnable = 126 // the shell's code for a command that the shell cannot run
 	exitNotFound    = 127
 )
 
 const (
 	maxDetail  = 300             // characters
-	maxCapture = 4 << 10         // bytes of a command's output that are looked at
-	leftOver   = 2 * time.Second // how long programs that the command left running may hold its output open
+	maxCapture = 4 << 10         // bytes of a command's output that are searched for the detail
+	leftOver   = 2 * time.Second // how long programs that the command started may keep its output open after its end
 )
 
-// Command returns a function for [Config] that runs a shell command for each message. The message is the command's
-// standard input. The exit code is the outcome. The detail is the first line of the standard output, or else of the
-// standard error. The standard error is also copied to errs. After the timeout, the command is killed with its
-// children.
+// Command returns a function for [Config].Do that runs a shell command for each message. The command gets the message
+// on its standard input. Its exit code is the outcome. The detail is the first line of the standard output, or of the
+// standard error if the standard output is empty. The standard error is also copied to errs. After the timeout, the
+// command and its children are killed.
 func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
 	return func(message json.RawMessage) (Outcome, string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -43,7 +44,7 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 		if err := cmd.Start(); err != nil {
 			return Returned, "", fmt.Errorf("start the command: %w", err)
 		}
-		_ = cmd.Wait() // the process state says more than this error
+		_ = cmd.Wait() // the process state contains more information than this error
 		detail := firstLine(out.text, said.text)
 		code := cmd.ProcessState.ExitCode()
 		switch {
@@ -65,7 +66,7 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 	}
 }
 
-// firstBytes keeps the first bytes that are written to it.
+// firstBytes stores the first bytes that are written to it.
 type firstBytes struct{ text []byte }
 
 func (b *firstBytes) Write(text []byte) (int, error) {
@@ -73,7 +74,7 @@ func (b *firstBytes) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// firstLine returns the first line of the texts that is not blank.
+// firstLine returns the first line in the texts that is not blank.
 func firstLine(texts ...[]byte) string {
 	for _, text := range texts {
 		for line := range strings.Lines(strings.ToValidUTF8(string(text), "")) {

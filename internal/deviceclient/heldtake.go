@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// heldTake has the messages that the device took in one call and still holds. Two goroutines use it: one renews the holds, one hands over messages.
+// heldTake contains the messages that the device took in one call and still holds. Two goroutines use it: one renews
+// the holds, and the other passes messages to the command.
 type heldTake struct {
 	r *runner
 
 	mu        sync.Mutex
-	attempts  []string // not reported yet
+	attempts  []string // the attempts that are not reported yet
 	lost      map[string]bool
-	confirmed time.Time // when the server last said that they are held for the whole lease
+	confirmed time.Time // when the server last confirmed the holds for the whole lease
 }
 
-// keep renews the holds again and again until ctx ends.
+// keep renews the holds periodically until ctx ends.
 func (h *heldTake) keep(ctx context.Context) {
 	for h.r.Clock.Sleep(ctx, h.r.Lease/3) == nil {
 		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
@@ -26,8 +27,8 @@ func (h *heldTake) keep(ctx context.Context) {
 	}
 }
 
-// sure reports whether the device still holds an attempt, and will hold it for a while. It asks the server, unless the server confirmed
-// this recently.
+// sure reports whether the device still holds an attempt, and will hold it for some time. It asks the server, unless
+// the server confirmed this recently.
 func (h *heldTake) sure(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2
@@ -64,7 +65,7 @@ func (h *heldTake) renew(ctx context.Context) error {
 	return nil
 }
 
-// release ends the renewal of an attempt.
+// release stops renewing the hold of an attempt.
 func (h *heldTake) release(attempt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// keepSettled is how long the journal keeps the outcome of a message after its report. If the message is taken
-	// again, the device reports this outcome.
+	// keepSettled is how long the journal stores the outcome of a message after its report. If the message is taken
+	// again in this time, the device reports this outcome.
 	keepSettled = 7 * 24 * time.Hour
 
 	// rewriteAfter is how many lines are appended before the journal is rewritten without old entries.
 	rewriteAfter = 10_000
 )
 
-// Journal keeps what must survive a crash of the device, in one file of JSON lines. When a method returns, its line is on disk. Only one
-// goroutine may use a journal at a time, and only one process may open a file: the caller must ensure this.
+// Journal stores everything that a crash of the device must not lose, in one file of JSON lines. When a method returns,
+// its line is on disk. Journal is not safe for concurrent use. Only one process at a time may open a file, which the
+// caller must ensure.
 type Journal struct {
 	name     string
 	clock    clock.Clock
@@ -33,11 +34,12 @@ type Journal struct {
 	appended int
 
 	take    string             // the id of the last take
-	open    []entry            // begun or reported, not acknowledged, oldest first
-	settled map[string]settled // the reported outcome of each message; returned messages are not here
+	open    []entry            // attempts that were begun or reported, and not acknowledged, oldest first
+	settled map[string]settled // the reported outcome of each message, except returned messages
 }
 
-// entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. An entry of an attempt without an outcome means "begun".
+// entry is a line of the journal: the id of a call that takes messages, or what is known about an attempt. An entry of
+// an attempt without an outcome means "begun".
 type entry struct {
 	At      int64   `json:"at"` // seconds since 1970
 	Take    string  `json:"take,omitempty"`
@@ -45,7 +47,7 @@ type entry struct {
 	Attempt string  `json:"attempt,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
 	Detail  string  `json:"detail,omitempty"`
-	Known   bool    `json:"acknowledged,omitempty"` // the server has the report
+	Known   bool    `json:"acknowledged,omitempty"` // true: the server has received the report
 }
 
 type settled struct {
@@ -53,7 +55,8 @@ type settled struct {
 	known bool
 }
 
-// OpenJournal reads a journal, or begins one. It ignores a last line that a crash cut off. Any other damage is an error.
+// OpenJournal opens a journal, or creates one. It ignores a last line that a crash cut off. Any other damage is an
+// error.
 func OpenJournal(name string, c clock.Clock) (*Journal, error) {
 	j := &Journal{name: name, clock: c, settled: map[string]settled{}}
 	text, err := os.ReadFile(name)
@@ -79,7 +82,7 @@ func OpenJournal(name string, c clock.Clock) (*Journal, error) {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// apply applies a line to the memory.
+// apply applies a line to the journal's state in memory.
 func (j *Journal) apply(e entry) {
 	if e.Take != "" {
 		j.take = e.Take
@@ -90,7 +93,7 @@ func (j *Journal) apply(e entry) {
 		j.open = append(j.open, e)
 	}
 	switch e.Outcome {
-	case "": // begun
+	case "": // the attempt was begun
 	case Returned:
 		delete(j.settled, e.Message)
 	default:
@@ -126,7 +129,7 @@ func (j *Journal) note(entries ...entry) error {
 // noteTake writes the id of a call that takes messages, before the call.
 func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
-// noteBegun writes that the command is about to start.
+// noteBegun writes that the command will start now.
 func (j *Journal) noteBegun(h heldMessage) error {
 	return j.note(entry{Message: h.Message, Attempt: h.Attempt})
 }
@@ -136,7 +139,7 @@ func (j *Journal) noteReport(r Report) error {
 	return j.note(entry{Message: r.Message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
 }
 
-// noteKnown writes that the server has reports.
+// noteKnown writes that the server has received reports.
 func (j *Journal) noteKnown(reports []Report) error {
 	var known []entry
 	for _, e := range j.open {
@@ -148,7 +151,7 @@ func (j *Journal) noteKnown(reports []Report) error {
 	return j.note(known...)
 }
 
-// reports returns the oldest reports that the server does not have yet, as many as fit into one call.
+// reports returns the oldest reports that the server has not received yet, at most as many as one call may contain.
 func (j *Journal) reports() (all []Report) {
 	for _, e := range j.open {
 		if e.Outcome != "" && len(all) < maxReports {
@@ -173,25 +176,25 @@ func (j *Journal) knows(attempt string) bool {
 	return slices.ContainsFunc(j.open, func(e entry) bool { return e.Attempt == attempt })
 }
 
-// rewrite replaces the file by one without old entries.
+// rewrite replaces the file by a new file without old entries.
 func (j *Journal) rewrite() (err error) {
 	if j.file != nil {
-		_ = j.file.Close() // all its lines are on disk
+		_ = j.file.Close() // all lines are already on disk
 	}
-	f, err := os.CreateTemp(filepath.Dir(j.name), filepath.Base(j.name)+".*") // readable by its owner alone
+	f, err := os.CreateTemp(filepath.Dir(j.name), filepath.Base(j.name)+".*") // only the file's owner can read it
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.file, j.appended = f, 0
 	w := bufio.NewWriter(f)
-	to := json.NewEncoder(w) // w keeps the first error, and Flush tells it
+	to := json.NewEncoder(w) // w stores the first error, and Flush returns it
 	if j.take != "" {
 		_ = to.Encode(entry{At: j.clock.Now().Unix(), Take: j.take})
 	}
 	cutoff := j.clock.Now().Add(-keepSettled).Unix()
 	for message, s := range j.settled {
 		switch {
-		case !s.known: // its entry is in open
+		case !s.known: // the entry is also in open
 		case s.At < cutoff:
 			delete(j.settled, message)
 		default:

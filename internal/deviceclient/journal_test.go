@@ -20,7 +20,8 @@ func open(t *testing.T, name string, c clock.Clock) *Journal {
 	return j
 }
 
-// TestJournalIsRead: a journal with a cut-off last line keeps the lines before it. Any other damage is an error.
+// TestJournalIsRead: if the last line of a journal is cut off, the lines before it are read. Any other damage is an
+// error.
 func TestJournalIsRead(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFake(time.Unix(1_800_000_000, 0))
@@ -56,14 +57,14 @@ func TestJournalIsRead(t *testing.T) {
 	}
 }
 
-// TestJournalStaysSmall: the journal is rewritten without old entries. Outcomes are known for a week after their
+// TestJournalStaysSmall: the journal is rewritten without old entries. Outcomes are stored for a week after their
 // report.
 func TestJournalStaysSmall(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFake(time.Unix(1_800_000_000, 0))
 	name := filepath.Join(t.TempDir(), "journal")
 	j := open(t, name, c)
-	j.appended = rewriteAfter - 6 // as if the journal had so many lines
+	j.appended = rewriteAfter - 6 // as if the journal contained this number of lines
 	for _, id := range []string{"1", "2"} {
 		r := Report{id, "a" + id, Sent, "done"}
 		if err := j.noteBegun(heldMessage{Attempt: r.Attempt, Message: "9"}); err != nil {

@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	firstPause   = time.Second // after the first failure; doubled after each further one
+	firstPause   = time.Second // after the first failure; doubled after each further failure
 	lastPause    = time.Minute
-	longestPause = time.Hour       // the longest wait that the server may ask for
-	endWithin    = 5 * time.Second // how long the last reports may take at the end
+	longestPause = time.Hour       // the longest wait that the server may request
+	endWithin    = 5 * time.Second // how long sending the last reports may take at the end
 )
 
-// The detail of a report if the command printed nothing.
+// Details of a report if the command printed nothing.
 const (
 	saysStopped = "the device stopped while the command ran"
 	saysTooLate = "not sent: its hold ended before its turn came"
 )
 
-// Config is what Run needs.
+// Config contains the parts and settings for [Run].
 type Config struct {
 	Client  *Client
 	Journal *Journal
 
-	// Do sends a message, which is JSON as docs/device.md shows it, within a bounded time. An error ends Run, after the report.
+	// Do sends a message, which is JSON as in docs/device.md, within a bounded time. An error of Do ends Run after the
+	// report.
 	Do func(message json.RawMessage) (Outcome, string, error)
 
 	Most   int           // how many messages the program takes at once
@@ -40,9 +41,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run takes messages, hands one after the other to cfg.Do and reports the outcome of each. When ctx ends, it waits for cfg.Do, gives back
-// the messages that it did not begin, and returns nil. It returns an error if no later try can succeed: [ErrUnlinked], another refusal, a
-// journal that cannot be written.
+// Run takes messages, passes one after the other to cfg.Do, and reports the outcome of each. When ctx ends, it waits
+// for cfg.Do, returns the other messages to the server, and returns nil. It returns an error if no later try can
+// succeed: [ErrUnlinked], another permanent refusal, or a journal that cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	r := &runner{Config: cfg}
 	err := r.start(ctx)
@@ -50,7 +51,7 @@ func Run(ctx context.Context, cfg Config) error {
 		err = r.round(ctx)
 	}
 	if errors.Is(err, ErrUnlinked) {
-		return err // the server does not know the device, so a report is impossible
+		return err // the server does not know the device, so no report is possible
 	}
 	r.end(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -62,11 +63,11 @@ func Run(ctx context.Context, cfg Config) error {
 type runner struct {
 	Config
 	dedupes  bool
-	repeat   bool // the answer to the last take in the journal may have been lost
-	returned int  // messages that the command returned one after the other
+	repeat   bool // true: the answer to the last take in the journal may have been lost
+	returned int  // how many messages the command returned since it last sent or refused one
 }
 
-// start finishes the attempts that an earlier run left.
+// start finishes the attempts of an earlier run.
 func (r *runner) start(ctx context.Context) error {
 	var device Device
 	err := r.persist(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })
@@ -83,7 +84,7 @@ func (r *runner) start(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// round takes messages once and works on them.
+// round takes messages once, and then handles them.
 func (r *runner) round(ctx context.Context) error {
 	id, begun := r.Journal.take, r.Clock.Now()
 	if !r.repeat {
@@ -108,12 +109,12 @@ func (r *runner) round(ctx context.Context) error {
 	}
 	r.repeat = false
 	if len(all) == 0 && r.Clock.Now().Sub(begun) < firstPause {
-		return r.Clock.Sleep(ctx, firstPause) // a server that does not wait is not asked without end
+		return r.Clock.Sleep(ctx, firstPause) // a server that does not wait must not get requests without a pause
 	}
 	return r.work(ctx, h, all)
 }
 
-// work hands over messages that the device holds. Their holds are renewed meanwhile.
+// work handles messages that the device holds. During this time, it renews the holds.
 func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error {
 	for _, m := range all {
 		h.attempts = append(h.attempts, m.Attempt)
@@ -134,7 +135,8 @@ func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error
 	return nil
 }
 
-// handle hands over one message, unless it was handed over before, or the device does not hold it any more.
+// handle passes one message to the command, unless the message already has an outcome, or the device no longer holds
+// it.
 func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	if s, ok := r.Journal.settled[m.Message]; ok {
 		return r.tell(ctx, h, m, s.Outcome, s.Detail)
@@ -143,7 +145,7 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	case err != nil:
 		return err
 	case !holds && r.dedupes:
-		return nil // the server will offer it again
+		return nil // the server will offer the message again
 	case !holds:
 		return r.tell(ctx, h, m, Refused, saysTooLate)
 	}
@@ -158,11 +160,11 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 		r.returned = 0
 		return failure
 	}
-	r.returned++ // the message is due again at once, so the device waits a while for a command that cannot send now
+	r.returned++ // the message is due again at once, so the device waits before it tries a command that cannot send now
 	return r.Clock.Sleep(ctx, pause(r.returned))
 }
 
-// tell writes a report into the journal and sends it.
+// tell writes a report to the journal and sends it.
 func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
 	h.release(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
@@ -173,7 +175,7 @@ func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome O
 	return r.flush(ctx)
 }
 
-// flush sends the reports that the server does not have.
+// flush sends the reports that the server has not received.
 func (r *runner) flush(ctx context.Context) error {
 	for reports := r.Journal.reports(); len(reports) > 0; reports = r.Journal.reports() {
 		var results map[string]string
@@ -191,7 +193,7 @@ func (r *runner) flush(ctx context.Context) error {
 	return nil
 }
 
-// end gives back the messages that the device holds and did not begin, and sends the last reports.
+// end returns the messages that the device holds and did not begin, and sends the last reports.
 func (r *runner) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -204,7 +206,8 @@ func (r *runner) end(ctx context.Context) {
 	}
 }
 
-// giveBack asks the server for the holds, because the answer to a take may have been lost.
+// giveBack returns the held messages. It asks the server which messages these are, because the answer to a take may
+// have been lost.
 func (r *runner) giveBack(ctx context.Context) error {
 	var all []heldMessage
 	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })
@@ -213,7 +216,7 @@ func (r *runner) giveBack(ctx context.Context) error {
 	}
 	for _, m := range all {
 		if r.Journal.knows(m.Attempt) {
-			continue // the journal could not keep its report
+			continue // the journal could not store the report of this attempt
 		}
 		report := Report{Message: m.Message, Attempt: m.Attempt, Outcome: Returned}
 		if s, ok := r.Journal.settled[m.Message]; ok {
@@ -226,7 +229,7 @@ func (r *runner) giveBack(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// persist repeats a call until it succeeds, can never succeed, or ctx ends.
+// persist repeats a call until it succeeds, until it can never succeed, or until ctx ends.
 func (r *runner) persist(ctx context.Context, call func() error) error {
 	for n := 1; ; n++ {
 		err := call()
@@ -248,7 +251,8 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 	}
 }
 
-// pause returns how long to wait after the nth failure, with jitter: so devices that failed together come back at different moments.
+// pause returns how long to wait after the nth failure, with jitter. Because of the jitter, devices that failed
+// together try again at different times.
 func pause(n int) time.Duration {
 	maxWait := min(firstPause<<min(n-1, 10), lastPause)
 	return maxWait/2 + random.N(maxWait/2) //nolint:gosec // it needs no secrecy

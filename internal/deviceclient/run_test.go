@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bubble runs a test with a fake time.
+// bubble runs a test in fake time.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
@@ -30,7 +30,7 @@ func (w *world) untilDecided() {
 	}
 }
 
-// check compares what the command did with what the server knows.
+// check compares the effects of the command with the server's data.
 func (w *world) check(t *testing.T, unknown int) {
 	t.Helper()
 	n := 0
@@ -54,8 +54,9 @@ func (w *world) check(t *testing.T, unknown int) {
 	}
 }
 
-// TestKilledAtEachMoment kills the device at every moment at which it calls, is answered, or begins or ends a command. The
-// next one finishes the work: nothing is sent twice, every report arrives once, and at most one outcome is unknown.
+// TestKilledAtEachMoment kills the device at every point at which it calls the server, gets an answer, or begins or
+// ends a command. The next process finishes the work: nothing is sent twice, every report arrives once, and at most one
+// outcome is unknown.
 func TestKilledAtEachMoment(t *testing.T) {
 	t.Parallel()
 	for _, dedupes := range []bool{false, true} {
@@ -68,7 +69,7 @@ func TestKilledAtEachMoment(t *testing.T) {
 	}
 }
 
-// killedAt runs a device that is killed at the nth moment, and reports whether there is such a moment.
+// killedAt runs a device that is killed at point number at. It returns false if the run has fewer points.
 func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +100,8 @@ func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 	return killed
 }
 
-// TestAnswersAreLost loses the answer to each call once: the device repeats takes with the same id, and the server
-// knows repeated reports.
+// TestAnswersAreLost loses the answer to each call once. The device repeats takes with the same id, and the server
+// recognises repeated reports.
 func TestAnswersAreLost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -123,7 +124,7 @@ func TestAnswersAreLost(t *testing.T) {
 	})
 }
 
-// TestHoldsAreRenewed: a command may take longer than the lease, and those behind it wait.
+// TestHoldsAreRenewed: a command may take longer than the lease. The messages behind it stay held and wait.
 func TestHoldsAreRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -146,8 +147,8 @@ func TestHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-// TestHoldsEnd: while the server does not answer, the device begins no message. It sends no message whose hold ended
-// meanwhile.
+// TestHoldsEnd: while the server does not answer, the device begins no message. It sends no message whose hold ended in
+// this time.
 func TestHoldsEnd(t *testing.T) {
 	for _, dedupes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dedupes=%t", dedupes), func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestTakenAgain(t *testing.T) {
 			t.Fatal("the report arrived")
 		}
 		_ = w.clock.Sleep(t.Context(), time.Hour)
-		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // another take gives the message another attempt
+		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // another take gives the message a new attempt
 		w.fault = func(string, int) fault { return fault{} }
 		w.untilDecided()
 		if err := w.run(w.send); err != nil {
@@ -235,12 +236,12 @@ func TestUnlinked(t *testing.T) {
 	})
 }
 
-// TestRefusals: the device repeats a call that may succeed later, not earlier than the server asks. It reports a
-// permanent refusal.
+// TestRefusals: the device repeats a call that may succeed later, but not earlier than the server requests. It returns
+// a permanent refusal as an error.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		fault
-		least, most time.Duration // the wait until the next call; 0: no call follows
+		least, most time.Duration // the wait until the next call; 0: there is no next call
 	}{
 		{fault{status: http.StatusTooManyRequests, after: "90"}, 90 * time.Second, 91 * time.Second},
 		{fault{status: http.StatusServiceUnavailable, after: "Sat, 01 Jan 2000 00:05:00 GMT"}, 290 * time.Second, 301 * time.Second},
@@ -281,8 +282,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStopped: a device that must stop lets its command end. It gives back all other messages, also those of a take
-// whose answer was lost.
+// TestStopped: a device that must stop waits for its command to end. It returns all other messages, including those of
+// a take whose answer was lost.
 func TestStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -331,7 +332,7 @@ func TestReturned(t *testing.T) {
 	})
 }
 
-// TestCommandFails: a command that cannot be run ends the device, which reports and returns everything.
+// TestCommandFails: a command that cannot be run ends the device. The device first reports and returns everything.
 func TestCommandFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -343,7 +344,8 @@ func TestCommandFails(t *testing.T) {
 	})
 }
 
-// TestIdle: without messages the device asks once for each wait, and a server that does not wait is not asked without end.
+// TestIdle: without messages, the device sends one request for each wait. A server that does not wait does not get
+// requests without a pause.
 func TestIdle(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		t.Run(fmt.Sprintf("waits=%t", waits), func(t *testing.T) {
@@ -364,7 +366,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestTokenStaysHere: a redirect is not followed.
+// TestTokenStaysHere: a redirect is not followed, because its target would get the token.
 func TestTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	var asked []string

@@ -20,30 +20,30 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The tests run in a bubble of testing/synctest: its time advances at once when all goroutines wait. The server is a
-// stand-in that keeps docs/device.md strictly; calls reach it without a network.
+// The tests run in a bubble of testing/synctest, whose time advances at once when all goroutines wait. The server is a
+// fake that follows docs/device.md strictly. Calls reach it without a network.
 
 const token = "device-token"
 
-// world is a server with messages, and what the command did.
+// world is a server with messages, and a record of what the command did.
 type world struct {
 	t     *testing.T
 	clock clock.Clock
 
-	mu      sync.Mutex // held while a call is answered; no goroutine sleeps while it holds the lock
+	mu      sync.Mutex // locked while a call is answered; no goroutine sleeps while it holds the lock
 	folder  string
 	dedupes bool
-	hasty   bool // a call that takes messages does not wait
+	hasty   bool // true: a call that takes messages does not wait
 	all     []*message
 
 	attempts map[string]*attempt
 	count    int
 	calls    []string
 	unlinked bool
-	ran      map[int]int // how often the command sent a message
+	ran      map[int]int // how often the command sent each message
 
-	fault func(call string, n int) fault // asked before each call; n counts from 1
-	point func()                         // called wherever a crash may happen
+	fault func(call string, n int) fault // called before each call; n counts from 1
+	point func()                         // called at every point where a crash may happen
 	life  *life
 }
 
@@ -65,17 +65,17 @@ type attempt struct {
 
 // fault is what goes wrong with a call.
 type fault struct {
-	status int    // the status that the server answers instead
-	after  string // the Retry-After of that answer
-	lost   bool   // the server does the call, and its answer is lost
-	away   bool   // the call does not arrive
-	stops  bool   // after the call, the device is told to stop
+	status int    // the status of the answer; 0: the call succeeds
+	after  string // the Retry-After of this answer
+	lost   bool   // true: the server executes the call, but its answer is lost
+	away   bool   // true: the call does not arrive
+	stops  bool   // true: the device is told to stop after the call
 }
 
 // life is one process, from its start to its end.
 type life struct {
 	stop context.CancelFunc
-	dead bool // the process was killed: its actions have no effect any more
+	dead bool // true: the process was killed, and its actions have no effect any more
 }
 
 func newWorld(t *testing.T, messages int) *world {
@@ -89,9 +89,9 @@ func newWorld(t *testing.T, messages int) *world {
 	return w
 }
 
-// run is a process on the present journal.
+// run runs a process on the current journal.
 func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
-	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // time in the bubble: it also ends a device that hangs
+	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // time in the bubble; this also ends a device that hangs
 	defer stop()
 	own := &life{stop: stop}
 	w.locked(func() { w.life = own })
@@ -141,7 +141,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// The method at is a moment at which a process may be killed, and reports whether it is dead.
+// at is a point at which a process may be killed. It reports whether the process is dead.
 func (w *world) at(own *life) (dead bool) {
 	w.locked(func() { dead = w.passed(own) })
 	return dead
@@ -154,8 +154,8 @@ func (w *world) passed(own *life) (dead bool) {
 	return own.dead
 }
 
-// kill ends the present process without a word: what it writes and calls from now on counts for nothing. The next one
-// finds the journal as it is at this moment.
+// kill ends the current process immediately. Its later writes and calls have no effect. The next process finds the
+// journal in its state at this time.
 func (w *world) kill() {
 	text, err := os.ReadFile(w.journal())
 	if err != nil {
@@ -209,7 +209,7 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// order has the members of every call's body.
+// order contains the members of every call's body.
 type order struct {
 	Take     string   `json:"take"`
 	Max      int      `json:"max"`
@@ -253,12 +253,12 @@ func (w *world) answer(to http.ResponseWriter, r *http.Request, call string) {
 	}
 }
 
-// held reports whether an attempt holds its message still.
+// held reports whether an attempt still holds its message.
 func (w *world) held(a *attempt) bool {
 	return a.outcome == "" && a.message.attempt == a && w.clock.Now().Before(a.until)
 }
 
-// show lists what is held.
+// show lists the held attempts.
 func (w *world) show(matches func(*attempt) bool) []any {
 	list := []any{}
 	for _, m := range w.all {
@@ -280,7 +280,7 @@ func (w *world) take(ctx context.Context, o order) {
 		w.t.Errorf("a bad take: %+v", o)
 	}
 	if len(w.show(func(a *attempt) bool { return a.take == o.Take })) > 0 {
-		return // repeated
+		return // this is a repeat
 	}
 	if !w.hasty && !slices.ContainsFunc(w.all, w.free) {
 		w.mu.Unlock()

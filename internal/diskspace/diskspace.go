@@ -8,28 +8,29 @@ import (
 	"log/slog"
 )
 
-// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk is
+// A disk is nearly full if less than a tenth of it is free, and less than lowBytes are free. A tenth of a large disk is
 // enough for a long time.
 const (
 	lowShare = 10
 	lowBytes = 5 << 30
 )
 
-// Disks are the disks of some folders. PostgreSQL's disk is not among them. One goroutine uses them at a time.
+// Disks watches the disks of some folders. It does not watch PostgreSQL's disk. It is not safe for concurrent use.
 type Disks struct {
-	folders map[string]string // path of each folder, by what the folder is for
+	folders map[string]string // path of each folder, by the purpose of the folder
 	low     map[string]bool
 	space   func(folder string) (free, size uint64, err error)
 	figure  func(use string, free, size uint64)
 	logger  *slog.Logger
 }
 
-// New returns a watcher of the disks of some folders. Each folder is named by its purpose. It calls figure with each measurement, in bytes.
+// New returns a Disks. folders contains each folder's path by the folder's purpose. Look calls figure with each
+// measurement, in bytes.
 func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
 	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
 }
 
-// Look measures, and logs when a disk begins to be nearly full, and when it no longer is.
+// Look measures the disks. It logs when a disk becomes nearly full, and when the disk has enough space again.
 func (d *Disks) Look(context.Context) error {
 	var failed error
 	for use, folder := range d.folders {

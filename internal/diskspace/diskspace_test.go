@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestDiskNearlyFull: there is one log line at the beginning and one at the end. The figures are always set.
+// TestDiskNearlyFull: there is one log line when the disk becomes nearly full, and one when it has enough space again.
+// The figures are always set.
 func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	figures := 0
 	d := New(map[string]string{"data": t.TempDir()}, func(string, uint64, uint64) { figures++ }, slog.New(slog.NewTextHandler(&log, nil)))
-	if err := d.Look(t.Context()); err != nil { // as it is
+	if err := d.Look(t.Context()); err != nil { // measures the real disk
 		t.Fatal(err)
 	}
 	log.Reset()
@@ -22,7 +23,7 @@ func TestDiskNearlyFull(t *testing.T) {
 		free, size uint64
 		lines      int
 	}{
-		{50 << 30, 100 << 30, 0}, {6 << 30, 100 << 30, 0}, // less than a tenth, but enough
+		{50 << 30, 100 << 30, 0}, {6 << 30, 100 << 30, 0}, // less than a tenth is free, but it is enough
 		{4 << 30, 100 << 30, 1}, {1 << 30, 100 << 30, 1}, {0, 100 << 30, 1},
 		{20 << 30, 100 << 30, 2}, {1 << 20, 8 << 20, 2}, {1 << 19, 8 << 20, 3},
 	} {

@@ -159,8 +159,8 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 }
 
 // TestStoppedThenCrashed kills a process with messages in flight that were stopped before. The next process sends none
-// of them. It asks the network, and closes the messages that arrived as COMPLETED. The others stay uncertain, because
-// they may still arrive.
+// of them, but asks the network about them. The messages that arrived become COMPLETED. The others stay uncertain,
+// because they may still arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

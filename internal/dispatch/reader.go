@@ -316,7 +316,7 @@ const (
 	rowNoRoom
 )
 
-// takeRow adds a row to memory, unless it is there already or must not be there yet.
+// takeRow adds a row to memory, unless its message is already in memory, or must not be in memory yet.
 func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.Time) rowResult {
 	if q.messages[row.ID] != nil || s.attempts.has(row.ID) {
 		return rowKnown

@@ -39,7 +39,8 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 }
 
 // putOff postpones a message that was refused only for now, and not because of itself. Later messages to its recipient
-// wait for it, as after a refused attempt. The message may be prepared before its due time, but never leaves before it.
+// wait for it, as after a refused attempt. The message may be prepared before its due time, but never leaves before its
+// due time.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {
@@ -84,8 +85,8 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	s.postpone(m, next, reason, detail)
 }
 
-// refuse closes a message that is not in flight as FAILED. If the network may have the message from an earlier attempt,
-// the message waits until it is given up.
+// refuse sets a message to FAILED. The message must not be in flight. If the network may have the message from an
+// earlier attempt, the message instead waits until it is given up.
 func (s *scheduler) refuse(m *queuedMessage, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		s.giveUpRepeat(m)

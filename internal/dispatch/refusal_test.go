@@ -239,8 +239,8 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 	}
 }
 
-// TestThrottledPreparationsStop checks that the connector prepares nothing more while a session is throttled. Then
-// all messages leave in order. A message that is not due yet does not leave early.
+// TestThrottledPreparationsStop checks that the connector prepares nothing more while a session is throttled. After
+// that, all messages leave in order. A message that is not due yet does not leave early.
 func TestThrottledPreparationsStop(t *testing.T) {
 	t.Parallel()
 	var begin time.Time

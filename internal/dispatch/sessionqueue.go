@@ -102,8 +102,8 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	return m
 }
 
-// takeFrom is take for one of the session's lists. wait is true if the first message of the list must wait for the
-// session.
+// takeFrom does the same as take, but for only one of the session's lists. wait is true if the first message of the
+// list must wait for the session.
 func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
 	for queue.len() > 0 {
 		m := queue.peek()

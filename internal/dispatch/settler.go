@@ -78,8 +78,8 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
 }
 
-// explain finds out why expired messages did not leave. It checks three causes in this order: the client, the session,
-// and only the time.
+// explain finds out why expired messages did not leave. It checks the client first, and then the session. If neither is
+// the cause, there was only too little time.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	requested := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID

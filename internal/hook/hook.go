@@ -1,4 +1,5 @@
-// Package hook answers programs that post to the secret address of an automation's hook. It authenticates a request before it reads its body.
+// Package hook handles the requests of programs that post to the secret address of an automation's hook. It
+// authenticates a request before it reads the request's body.
 package hook
 
 import (
@@ -16,17 +17,17 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Config is what [New] needs. All but Proxies and Observe must be set.
+// Config contains the parts and settings for [New]. All members except Proxies and Observe must be set.
 type Config struct {
 	Automations *automation.Automations
 	Logger      *slog.Logger
-	Now         func() time.Time // for the rate and the access log
+	Now         func() time.Time // for the rate limit and the access log
 	Admit       admission.Limits // shared with the API, the dashboards and the webhooks
 	Proxies     httpkit.Proxies  // nil: httpkit.DefaultProxies
 	Observe     func(route string, status int, took time.Duration)
 }
 
-// Route names the requests of hooks in logs and figures. The path itself is a secret.
+// Route is the name of all hook requests in logs and figures, because the path itself is a secret.
 const Route = "POST " + automation.HookPath + "{secret}"
 
 // bodyWithin bounds the time in which a body must arrive.
@@ -37,9 +38,10 @@ type handler struct {
 	pace *admission.RateLimiter[puntuale.AutomationID]
 }
 
-// New returns the handler of all paths below [automation.HookPath]. A wrong secret is 404. A program that calls more often than
-// [puntuale.MaxHookRate] a second gets 429; each node counts for itself. A call that a rule cannot use is 200, and its answer says why:
-// some programs give an address up after a few refusals.
+// New returns the handler of all paths below [automation.HookPath]. A wrong secret gets 404. A program that calls more
+// often than [puntuale.MaxHookRate] times a second gets 429; each node counts separately. A call that a rule cannot use
+// gets 200, and the answer contains the reason. It is not refused, because some programs stop using an address after a
+// few refusals.
 func New(cfg Config) http.Handler {
 	h := &handler{cfg: cfg, pace: admission.NewRateLimiter[puntuale.AutomationID](puntuale.MaxHookRate, puntuale.MaxHookRate, cfg.Now)}
 	return httpkit.Wrap(h, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Proxies: cfg.Proxies, Observe: cfg.Observe})
@@ -53,7 +55,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answerOf(result)) // fails only when the caller is gone
+	_ = json.NewEncoder(w).Encode(answerOf(result)) // this fails only if the caller has disconnected
 }
 
 // answer is the body of an answer.
@@ -102,7 +104,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request) (automation.HookR
 	if err := admission.CheckLength(r, puntuale.MaxHookBody); err != nil {
 		return none, err
 	}
-	pass.LeaveSeat() // other requests may have the seat while the body arrives
+	pass.LeaveSeat() // other requests may use the seat while the body arrives
 	release := admission.ReadWithin(w, r, bodyWithin)
 	defer release()
 	body, err := admission.ReadBody(w, r, puntuale.MaxHookBody, budget)

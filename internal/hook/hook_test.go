@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is the hooks of one client, on a real store.
+// world contains the hooks of one client, on a real store.
 type world struct {
 	t       *testing.T
 	clock   *clock.Fake
@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// rule makes a rule with a hook, and returns its path and id.
+// rule creates a rule with a hook, and returns its path and id.
 func (w *world) rule(active bool) (path, id string) {
 	w.t.Helper()
 	made, err := w.rules.Create(w.t.Context(), automation.Draft{Automation: puntuale.Automation{Name: "R", Active: active,
@@ -90,7 +90,8 @@ func (w *world) rule(active bool) (path, id string) {
 	return made.Path, made.ID.String()
 }
 
-// unread fails the test if its request's body is read before the answer is there. After that the server drains what still comes.
+// unread fails the test if the request's body is read before there is an answer. After the answer, the server may read
+// the rest of the body.
 type unread struct {
 	t   *testing.T
 	rec *httptest.ResponseRecorder
@@ -124,7 +125,8 @@ func (w *world) expect(path, body string, status int, contains string, header ..
 	}
 }
 
-// TestStrangers: callers who do not know the secret learn nothing, and their bodies are not read. Guesses are limited.
+// TestStrangers: callers without the secret learn nothing, and their bodies are not read. The number of guesses is
+// limited.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,7 +165,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestCalls: the hook takes some calls, notices repeats, and refuses others. It keeps the last payload.
+// TestCalls: the hook accepts some calls, recognises repeats, and refuses other calls. It stores the last payload.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,7 +195,7 @@ func TestCalls(t *testing.T) {
 	w.expect(off, json, http.StatusOK, `{"accepted":false,"errors":[{"location":"automation"`)
 }
 
-// TestPace: a hook takes ten calls a second. Others are not affected.
+// TestPace: a hook accepts ten calls a second. Other hooks are not affected.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

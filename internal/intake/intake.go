@@ -1,4 +1,4 @@
-// Package intake stores what networks report: receipts of messages, replies of people, and their consent. A network
+// Package intake stores the reports of networks: delivery receipts, replies of people, and their consent. A network
 // gets its answer only after everything is on disk. After a failure, the network repeats its report. A repeat has no
 // second effect.
 package intake
@@ -12,24 +12,27 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what an [Intake] needs.
+// Config contains the parts and settings of an [Intake].
 type Config struct {
 	Store puntuale.IntakeStore
-	// Mark returns the mark that replaces an erased person's number in a client's blacklist. nil: there are no marks.
+	// Mark returns the keyed hash that replaces an erased person's number in a client's blacklist. If Mark is nil, no
+	// keyed hash is stored.
 	Mark func(client puntuale.ClientID, phone string) string
-	// MessageMark returns the keyed hash by which the store recognises a repeated message. nil: replies are not kept.
+	// MessageMark returns the keyed hash by which the store recognises a repeated message. If MessageMark is nil,
+	// replies are not stored.
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
-	// Confirm sends the confirmation of an opt-out. For the same key it sends only once. nil: nothing is sent.
+	// Confirm sends the confirmation of an opt-out. For the same key it sends only once. If Confirm is nil, nothing is
+	// sent.
 	Confirm func(ctx context.Context, c Confirmation) error
-	// Country returns the country of a phone number as two letters, or "" if it is unknown. nil: all countries are
-	// unknown.
+	// Country returns the country of a phone number as two letters, or "" if it is unknown. If Country is nil, all
+	// countries are unknown.
 	Country func(phone string) string
 	Clock   clock.Clock  // nil: the system's clock
 	Logger  *slog.Logger // nil: slog.Default
 }
 
-// Intake stores reports. Many goroutines may use it at once. It works on any node, because storing a report does not
-// need the owner of the session.
+// Intake stores reports. It is safe for concurrent use. It works on any node, because the node that stores a report
+// need not own the session.
 type Intake struct{ cfg Config }
 
 // New returns an intake.
@@ -49,20 +52,20 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg}
 }
 
-// sessionLog makes the logger of a session. It is called only if there is something to log.
+// sessionLog returns the logger of a session. It is called only if there is something to log.
 type sessionLog func() *slog.Logger
 
-// Take stores what a session's network reported. After an error, some of it may be stored, and the network should
+// Take stores the reports of a session's network. After an error, a part of them may be stored, and the network should
 // repeat everything.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, reported puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
-	if len(reported.Aliases) > 0 { // first, because the code below uses the aliases
+	if len(reported.Aliases) > 0 { // before the rest, because the code below uses the aliases
 		if err := in.cfg.Store.KeepAliases(ctx, reported.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(reported.Messages) > 0 { // before receipts, because sessions may wait for the window that a message opens
+	if len(reported.Messages) > 0 { // before receipts, because sessions may wait for the 24-hour window that a message opens
 		if err := in.takeMessages(ctx, now, log, reported.Messages); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestTake stores everything that a network can report. It also checks that no log has a number or a person's words.
+// TestTake stores every kind of report of a network. It also checks that no log contains a number or a person's words.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {

@@ -13,30 +13,30 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Confirmation is the answer to an opt-out.
+// Confirmation is the confirmation of an opt-out.
 type Confirmation struct {
 	Client  puntuale.ClientID
 	Session puntuale.SessionID
 	Phone   string
 	Text    string
-	Key     string // names the opt-out: a second call with the same key sends nothing
+	Key     string // identifies the opt-out: a second call with the same key sends nothing
 }
 
-// takeMessages takes messages that people wrote. It skips a message that was taken completely before. For a change of
-// consent, the ledger and the blacklist change first. Then it cancels pending marketing, and sends the confirmation.
-// The store keeps the message's mark last. After a crash in between, the network's repeat does the rest. Each part
-// has its effect only once.
+// takeMessages stores messages that people wrote. It skips a message that was stored completely before. If a message
+// changes consent, the ledger and the blacklist change first. After that, pending marketing is cancelled, and the
+// confirmation is sent. The store writes the message's keyed hash last. After a crash before this, the network's repeat
+// does the rest. Each part has its effect only once.
 //
-// Few messages change consent. So the store first gets all messages at once, and reads the settings in its
-// transaction. It refuses the messages that may change consent ([puntuale.ErrConsentFirst]); consents then handles
-// them.
+// Few messages change consent. Therefore, the store first gets all messages at once, and reads the settings in its
+// transaction. If a message may change consent, the store refuses them ([puntuale.ErrConsentFirst]). In this case,
+// consents handles the changes of consent first.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {
 	taken := make([]puntuale.TakenMessage, len(all))
 	for i, m := range all {
 		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Text = cut(m.Text)
-			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // uses the names as the network reported them, so that a later alias does not change the mark
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // uses the names in the network's report, so that a later alias does not change the keyed hash
 			if !m.Own && m.Kind != puntuale.ReplyReaction && m.Kind != puntuale.ReplyCall {
 				t.Says = func(words []string) bool { return keyword.In(keyword.Whole(t.Text), words) }
 			}
@@ -63,8 +63,8 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 	return nil
 }
 
-// consents makes the changes of consent that the messages ask for, and sends the confirmations. Afterwards each
-// message has all its names, so that the store can keep it.
+// consents makes the changes of consent that the messages request, and sends the confirmations. After that, each
+// message contains all names of the person, so that the store can keep it.
 func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	for i := range all {
@@ -91,13 +91,13 @@ func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, a
 	return nil
 }
 
-// speaks reports whether the message is a text or a pressed button of a person, and not an own message.
+// speaks reports whether the message is a person's text or pressed button, and not an own message of the client.
 func speaks(m puntuale.InboundMessage) bool {
 	return !m.Own && (m.Kind == puntuale.ReplyText || m.Kind == puntuale.ReplyButton)
 }
 
-// changeOf returns the change of consent that the whole message asks for; 0: none. It may return an undo even if the
-// person never withdrew.
+// changeOf returns the change of consent that the whole message requests, or 0 for none. It may return an undo even if
+// the person never withdrew consent.
 func changeOf(whole string, set puntuale.ClientSettings) puntuale.ConsentChange {
 	words := set.OptOutWords
 	if words == nil {
@@ -121,7 +121,7 @@ func cut(text string) string {
 	return string([]rune(text)[:puntuale.MaxReply])
 }
 
-// consent makes the change of consent that a message asks for, if it asks for one.
+// consent makes the change of consent that a message requests, if there is one.
 func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
 	if !speaks(m.InboundMessage) {
 		return puntuale.ReplyNoEffect, nil
@@ -139,7 +139,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	switch seen, err := in.cfg.Store.Seen(ctx, m.Client, m.Mark); {
 	case err != nil:
 		return 0, fmt.Errorf("look whether a message was taken: %w", err)
-	case seen: // the message was taken before, so it has no further effect
+	case seen: // the message was stored before, so it has no further effect
 		return puntuale.ReplyNoEffect, nil
 	}
 	r, err := in.enter(ctx, now, log, m.Names, e)
@@ -173,8 +173,8 @@ func optOutReason(words string) string {
 	return string(all[:min(len(all), puntuale.MaxName)])
 }
 
-// enter changes the consent of a person under each of their names, and returns what changed. After a withdrawal it
-// cancels pending marketing.
+// enter changes the consent of a person under each of the person's names, and returns what changed. After a withdrawal
+// it cancels pending marketing.
 func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, names []string, e puntuale.ConsentEntry) (result puntuale.ConsentResult, err error) {
 	if e.At.After(now) {
 		e.At = now
@@ -206,8 +206,8 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 	return result, nil
 }
 
-// preference takes a person's wish that the person set in WhatsApp. The wish concerns only marketing, so a stop adds
-// nothing to the blacklist.
+// preference stores a preference that a person set in WhatsApp. It is only about marketing, so a stop adds nothing to
+// the blacklist.
 func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {

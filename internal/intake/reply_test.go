@@ -20,7 +20,7 @@ func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id 
 	return fmt.Sprint(client, session, chat, id)
 }
 
-// failing is a store that fails in one of its methods, as if the server crashed there.
+// failing is a store that fails in one of its methods, as if the server crashed during this method.
 type failing struct {
 	puntuale.IntakeStore
 	at string
@@ -61,7 +61,7 @@ func (f *failing) fail(at string) error {
 	return nil
 }
 
-// world has one client that gets replies.
+// world contains one client that gets replies.
 type world struct {
 	*storetest.World
 	c         *storetest.Client
@@ -106,8 +106,8 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestOptOutSurvivesCrashes stops the server at each step between the arrival of a report and its last effect. When
-// the network repeats the message, the rest is done, and nothing is done twice.
+// TestOptOutSurvivesCrashes stops the server at each step between the arrival of a report and its last effect. When the
+// network repeats the message, the server does the rest, and does nothing twice.
 func TestOptOutSurvivesCrashes(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -123,7 +123,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err := w.in.Take(ctx, w.c.Session, reported); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
-			for range 2 { // the network repeats the message, and then once more
+			for range 2 { // the network repeats the message twice
 				if err := w.in.Take(ctx, w.c.Session, reported); err != nil {
 					t.Fatal(err)
 				}
@@ -156,7 +156,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 }
 
 // TestOnlyWholeMessagesOptOut checks that a sentence that begins with an opt-out word is only a reply. A client may
-// choose other words.
+// choose other opt-out words.
 func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -220,8 +220,8 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	})
 }
 
-// TestOtherNameOfAChat checks that a message is kept once, if the network reports it under its own id and again under
-// the person's number.
+// TestOtherNameOfAChat checks that a message is stored once, even if the network reports it twice: under the person's
+// own id, and under the person's number.
 func TestOtherNameOfAChat(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()

@@ -1,8 +1,8 @@
 // Package keyword compares messages with keywords such as STOP. It ignores case, accents and punctuation.
 //
-// Two searches of the store also ignore case and accents, but differ from Fold on purpose. The search of messages
-// keeps punctuation, because people search for "10:30". The search of contacts splits a name at punctuation:
-// Anna-Maria is found by Maria. Fold removes punctuation and joins what is around it, so that S.T.O.P. equals STOP.
+// Two searches of the store also ignore case and accents, but intentionally differ from Fold. The search of messages
+// does not ignore punctuation, because people search for "10:30". The search of contacts splits a name at punctuation,
+// so that Maria finds Anna-Maria. Fold removes punctuation without splitting the word, so that S.T.O.P. equals STOP.
 package keyword
 
 import (
@@ -18,8 +18,8 @@ import (
 // most is how many bytes Fold reads. Every keyword is shorter.
 const most = 4096
 
-// Fold returns the text in lower case without accents, punctuation and symbols, and with single spaces between words.
-// Texts that differ only in these become equal. Many goroutines may call Fold at once.
+// Fold returns the text in lower case, without accents, punctuation and symbols, and with single spaces between words.
+// Texts that differ only in these become equal. Fold is safe for concurrent use.
 func Fold(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
@@ -31,7 +31,7 @@ func Fold(text string) string {
 	b.Grow(len(text))
 	space := false
 	for _, r := range text {
-		if 'A' <= r && r <= 'Z' { // the letters A to Z, also those that came from symbols
+		if 'A' <= r && r <= 'Z' { // the letters A to Z, including letters that replaced symbols
 			r += 'a' - 'A'
 		}
 		switch {
@@ -48,7 +48,7 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// ascii reports whether the text has only ASCII characters, so that only the case of letters matters.
+// ascii reports whether the text contains only ASCII characters. If so, only the case of letters must be ignored.
 func ascii(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -58,11 +58,10 @@ func ascii(text string) bool {
 	return true
 }
 
-// Is reports whether the whole text is one of the words. A longer text that contains a word is not.
+// Is reports whether the whole text is one of the words. It returns false for a longer text that contains a word.
 func Is(text string, words []string) bool { return In(Whole(text), words) }
 
-// Whole does the same as Fold, for a text that is compared as a whole. It returns "" if the text is longer than any
-// keyword.
+// Whole is Fold for a text that is compared as a whole. It returns "" if the text is longer than any keyword.
 func Whole(text string) string {
 	if len(text) > most {
 		return ""
@@ -70,7 +69,7 @@ func Whole(text string) string {
 	return Fold(text)
 }
 
-// In does the same as Is, for a text that Whole returned.
+// In is Is for a text that Whole returned.
 func In(whole string, words []string) bool {
 	return whole != "" && slices.ContainsFunc(words, func(w string) bool { return Fold(w) == whole })
 }

@@ -1,5 +1,5 @@
-// Package localfile works with files of this machine, for commands. It locks a file, writes a file completely or not at all, and checks who
-// may read a file.
+// Package localfile contains file operations for commands. It locks a file, writes a file completely or not at all, and
+// checks who may read a file.
 package localfile
 
 import (
@@ -8,10 +8,11 @@ import (
 	"runtime"
 )
 
-// ErrLocked says that another process has the lock.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("another process holds it")
 
-// OthersMayRead reports whether a file, if it is one, can be read by others than its owner. Windows does not tell.
+// OthersMayRead reports whether name is a file that other users than its owner can read. On Windows it always returns
+// false, because file modes do not show this there.
 func OthersMayRead(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0

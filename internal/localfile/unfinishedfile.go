@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Unfinished is a file that has another name until it is complete. Nobody but its owner may read it. Its methods accept a nil receiver, and
-// then do nothing. One goroutine uses it at a time.
+// Unfinished is a file that has another name until it is complete. Only its owner may read it. If the receiver is nil,
+// its methods do nothing. It is not safe for concurrent use.
 type Unfinished struct {
 	*os.File
 	name   string
-	unlock func() // called once it is closed
+	unlock func() // called after the file is closed
 }
 
-// Target is the name that the file will have.
+// Target returns the name that the file will have.
 func (u *Unfinished) Target() string { return u.name }
 
-// Create begins a file that gets the name once it is complete. A file of this name must not exist yet, unless the caller wants to replace
-// it. Create also removes what killed programs left of the same file.
+// Create creates a file that will get the name when it is complete. If replace is false, a file with this name must not
+// exist yet. Create also removes unfinished copies of the same file that killed programs left.
 func Create(name string, replace bool) (*Unfinished, error) {
 	if existing, err := os.Stat(name); err == nil && !existing.Mode().IsRegular() {
 		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // for example /dev/null, if root runs the command
@@ -33,7 +33,7 @@ func Create(name string, replace bool) (*Unfinished, error) {
 		}
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), unfinished(name)+"*") // readable by its owner alone
+	f, err := os.CreateTemp(filepath.Dir(name), unfinished(name)+"*") // only the file's owner can read it
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
@@ -46,14 +46,14 @@ func Create(name string, replace bool) (*Unfinished, error) {
 	return u, nil
 }
 
-// unfinished is the beginning of the names of unfinished files.
+// unfinished returns the beginning of the names of unfinished files.
 func unfinished(name string) string { return "." + filepath.Base(name) + ".unfinished-" }
 
-// remainsAge protects a file that was just made and is not locked yet from being removed.
+// remainsAge is the least age of a file that is removed, because a new file may not be locked yet.
 const remainsAge = time.Minute
 
 // removeRemains removes the unfinished copies of this file that killed programs left. A copy that a program still
-// writes is locked, and stays. If a copy cannot be removed, it does no harm.
+// writes is locked, and is not removed. If a copy cannot be removed, this is harmless.
 func (u *Unfinished) removeRemains() {
 	own, err := u.File.Stat()
 	if err != nil {
@@ -73,7 +73,7 @@ func (u *Unfinished) removeRemains() {
 	}
 }
 
-// Finish writes the file to disk under its final name, or fails.
+// Finish writes the file to disk under its final name. If it fails, there is no file with this name.
 func (u *Unfinished) Finish() error {
 	if u == nil {
 		return nil
@@ -91,7 +91,7 @@ func (u *Unfinished) Finish() error {
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // otherwise a reader could take it for complete
+		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // without this, a reader could consider the file complete
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (u *Unfinished) Remove() error {
 	if u == nil {
 		return nil
 	}
-	_ = u.File.Close() // it may be closed already
+	_ = u.File.Close() // the file may already be closed
 	u.unlock()
 	if err := os.Remove(u.File.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the unfinished %s: %w", u.name, err)

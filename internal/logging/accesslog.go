@@ -13,11 +13,11 @@ const accessLine = "request"
 // sampled drops most lines of the access log, but keeps all errors.
 type sampled struct {
 	slog.Handler
-	share float64 // the share of lines that is written
+	share float64 // the fraction of lines that is written
 	seen  *atomic.Uint64
 }
 
-// Sampled returns a logger like the one given, which writes only a share of the answers: 1 is all, 0 none.
+// Sampled returns a logger that writes only a fraction of the answers in the access log: 1 means all, 0 means none.
 func Sampled(logger *slog.Logger, share float64) *slog.Logger {
 	if share >= 1 {
 		return logger
@@ -32,13 +32,14 @@ func (h sampled) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// takes is true for the given share of calls, evenly: with 0.01, for every hundredth.
+// takes returns true for the fraction share of its calls, at equal distances. With 0.01, it returns true for each
+// hundredth call.
 func (h sampled) takes() bool {
 	n := h.seen.Add(1)
 	return uint64(float64(n)*h.share) != uint64(float64(n-1)*h.share)
 }
 
-// answered reports whether a line is about an answer that is no error.
+// answered reports whether a line is about an answer that is not an error.
 func answered(r *slog.Record) (yes bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key != "status" {

@@ -1,6 +1,6 @@
-// Package logging makes the server's log: text for people on a terminal, and JSON lines elsewhere. No line of it holds an API key or a
-// password of the database. It leaves out lines that would hide the rest: repeated warnings, the refusals of an outage, and a share of the
-// access log.
+// Package logging creates the server's log: text for people on a terminal, and JSON lines elsewhere. No line contains
+// an API key or a password of the database. The package drops lines that would hide other lines: repeated warnings, the
+// refusals of an outage, and a part of the access log.
 package logging
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// New returns a logger that writes for people on a terminal, JSON lines elsewhere. No API key gets out, whatever part logs it: keys
-// travel in addresses, and addresses end up in errors.
+// New returns a logger that writes text for people on a terminal, and JSON lines elsewhere. It removes API keys from
+// every line, whatever code logs them. Keys are in URLs, and URLs are in errors.
 func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
@@ -24,7 +24,7 @@ func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
 }
 
-// Lowered returns a logger like the one given, which writes lines of level info at debug.
+// Lowered returns a logger that writes lines of level info at level debug.
 func Lowered(logger *slog.Logger) *slog.Logger { return slog.New(lowered{logger.Handler()}) }
 
 type lowered struct{ slog.Handler }
@@ -50,8 +50,8 @@ func lowerLevel(level slog.Level) slog.Level {
 	return level
 }
 
-// attribute makes the last check of every attribute, and of the message, before it is written. It removes keys, and gives durations their
-// unit.
+// attribute is called for every attribute, and for the message, before it is written. It removes keys, and formats
+// durations with their unit.
 func attribute(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindDuration:
@@ -84,8 +84,8 @@ func texts(value any) []string {
 	return forms
 }
 
-// keyShape finds texts that look like a key by their prefix, and any text where a key belongs.
+// keyShape matches texts that begin like a key, and any text in a place where a key should be.
 var keyShape = regexp.MustCompile(`(?i)(\b[pc]k_|api_key(?:=|%3d)|\bbearer )[^&#\s"'\\<>,;)\]}…]+`)
 
-// WithoutKeys removes texts that look like a key, in case somebody pasted a key in the wrong place.
+// WithoutKeys removes texts that look like a key. This protects keys that somebody pasted in a wrong place.
 func WithoutKeys(text string) string { return keyShape.ReplaceAllString(text, "$1…") }

@@ -47,7 +47,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 	}
 }
 
-// TestOtherTextStays: a text that only resembles a key, or a key's name, stays.
+// TestOtherTextStays: a text that only resembles a key, or a key's name, is not removed.
 func TestOtherTextStays(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -11,14 +11,16 @@ import (
 	"puntuale/internal/clock"
 )
 
-// refusedLine is what httpkit logs of every call that it answers with "unavailable".
+// refusedLine is the message that httpkit logs for every call that it answers with "unavailable".
 const refusedLine = "request refused: unavailable"
 
-// calm is how long after the last refusal an answered call ends an outage. So a store that fails again and again has one outage.
+// calm is the shortest time between the last refusal and an answered call that ends an outage. Therefore, a store that
+// fails repeatedly causes only one outage.
 const calm = 5 * time.Second
 
-// Outage writes two lines for all refusals while the store does not answer. The first is the first refusal, with its cause. The second
-// comes at the end, and counts them. A line for each refusal would hide the cause and fill the disk.
+// Outage writes two lines for all refusals while the store does not answer. The first line is the first refusal, with
+// its cause. The second line comes at the end, and contains the number of refusals. One line for each refusal would
+// hide the cause and fill the disk.
 type Outage struct {
 	clock  clock.Clock
 	logger *slog.Logger
@@ -31,7 +33,7 @@ type Outage struct {
 // NewOutage returns an Outage that waits for the first refusal. It writes its own lines to the logger.
 func NewOutage(c clock.Clock, logger *slog.Logger) *Outage { return &Outage{clock: c, logger: logger} }
 
-// Watching returns a logger like the one given whose repeated refusals are counted instead of written.
+// Watching returns a logger that counts repeated refusals instead of writing them.
 func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 	return slog.New(outageHandler{logger.Handler(), o})
 }

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestOutageIsTwoLines refuses many calls as the API does, and answers some.
+// TestOutageIsTwoLines refuses many calls in the same way as the API, and answers some.
 func TestOutageIsTwoLines(t *testing.T) {
 	t.Parallel()
 	var written bytes.Buffer
@@ -30,7 +30,7 @@ func TestOutageIsTwoLines(t *testing.T) {
 	for range 99 {
 		now.Advance(time.Second)
 		refuse("later cause")
-		o.Answered("POST /api/start/{id_sequenza}", http.StatusOK) // the store works only now and then
+		o.Answered("POST /api/start/{id_sequenza}", http.StatusOK) // the store works only sometimes
 	}
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "first cause") {
 		t.Fatalf("while it lasts:\n%s", written.String())

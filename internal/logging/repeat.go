@@ -9,11 +9,11 @@ import (
 	"puntuale/internal/clock"
 )
 
-// quietFor is how long a warning is held back if it equals an earlier one.
+// quietFor is how long a warning is suppressed if it equals an earlier one.
 const quietFor = time.Minute
 
-// repeats holds back warnings and errors that were written a moment ago, word for word. While a disk is full, several
-// parts of a server try again twice a second. The next written line says how many were held back.
+// repeats suppresses warnings and errors whose text was written a short time ago. For example, while a disk is full,
+// several parts of a server fail twice a second. The next written line contains the number of suppressed lines.
 type repeats struct {
 	slog.Handler
 	prefix string // attributes that an earlier With added
@@ -31,11 +31,11 @@ type repeated struct {
 	held    int
 }
 
-// mostSeen bounds the remembered lines; others are written as they come.
+// mostSeen bounds the lines in memory. Further lines are always written.
 const mostSeen = 1000
 
-// WithoutRepeats returns a logger like the one given, which writes the same warning or error once a minute at most. Safe for
-// concurrent use, as all loggers here are.
+// WithoutRepeats returns a logger that writes the same warning or error at most once a minute. It is safe for
+// concurrent use.
 func WithoutRepeats(logger *slog.Logger, c clock.Clock) *slog.Logger {
 	return slog.New(repeats{Handler: logger.Handler(), seen: &seen{clock: c, lines: map[string]*repeated{}}})
 }
@@ -60,7 +60,7 @@ func (h repeats) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// write reports whether to write a line, and how many equal lines were held back since the last one.
+// write reports whether to write a line. held is how many equal lines were suppressed after the last written one.
 func (s *seen) write(line string) (held int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

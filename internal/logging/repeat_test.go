@@ -27,7 +27,7 @@ func TestRepeatsAreHeldBack(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	out.Reset()
-	for i := range 3 { // different lines, and lines below warning, are written
+	for i := range 3 { // different lines, and lines below level warning, are written
 		log.Warn("a claim failed", "error", fmt.Errorf("%d", i))
 		log.Info("serving")
 	}

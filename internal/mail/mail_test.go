@@ -92,7 +92,7 @@ func (w *world) round() {
 	}
 }
 
-// The method is checks how many attempts had each result.
+// The method named is checks how many attempts had each result.
 func (w *world) is(taken, failed, givenUp int) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -141,7 +141,7 @@ func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp fun
 	}
 	policy := gomail.TLSMandatory
 	if s.implicit || s.plain {
-		policy = gomail.NoTLS // no STARTTLS, because the connection has TLS, or must not have it
+		policy = gomail.NoTLS // no STARTTLS, because the connection already has TLS, or needs none
 	}
 	options := []gomail.Option{
 		gomail.WithPort(s.port), gomail.WithTimeout(within), gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(s.tls), gomail.WithDialContextFunc(dial), gomail.WithoutNoop(),

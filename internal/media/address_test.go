@@ -17,8 +17,8 @@ import (
 	"puntuale"
 )
 
-// special are IANA's special-purpose registries, multicast and what is reserved, as of 2026. No caller's file may be at
-// such an address.
+// special contains IANA's special-purpose registries, multicast and reserved ranges, as of 2026. No caller's file may
+// be at such an address.
 var special = []string{
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
@@ -29,7 +29,7 @@ var special = []string{
 	"4000::/3", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 }
 
-// last is the highest address of a range.
+// last returns the highest address of a range.
 func last(p netip.Prefix) netip.Addr {
 	bytes := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(bytes)*8; i++ {
@@ -39,7 +39,7 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// TestSpecialAddresses tests the check of every connection, at the edges of each range.
+// TestSpecialAddresses tests the check of each connection, at both ends of each range.
 func TestSpecialAddresses(t *testing.T) {
 	t.Parallel()
 	d := newDialer(Config{}.withDefaults())
@@ -79,7 +79,7 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// victim counts connections to a port of every address that this machine has.
+// victim counts the connections to one port on every address of this machine.
 type victim struct {
 	net.Listener
 	port        string
@@ -108,7 +108,7 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// spellings are addresses that lead, or might lead, to hosts that we must not reach.
+// spellings returns addresses that lead, or could lead, to hosts that the fetcher must not reach.
 func spellings(port string) (all []string) {
 	var hosts []string
 	for _, ip := range []string{"127.0.0.1", "127.1.2.3", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1",
@@ -143,8 +143,8 @@ func spellings(port string) (all []string) {
 		"http:///foto.jpg", "//foto.jpg", "foto.jpg", "", "http://", "jar:http://127.0.0.1!/a.jpg", "unix:/run/docker.sock/a.jpg", "http://[::1/a.jpg")
 }
 
-// TestForbiddenSpellings gives each spelling to the fetcher itself, and to a public host that redirects there with each
-// code. The victim sees no connection.
+// TestForbiddenSpellings passes each spelling to the fetcher itself, and to a public host that redirects to this
+// spelling with each code. There must be no connection to the victim.
 func TestForbiddenSpellings(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -154,7 +154,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		w.WriteHeader(code)
 	})
 	port, _ := strconv.Atoi(v.port)
-	// The names, and the spellings that only some systems take for addresses, all lead to the victim.
+	// All names resolve to the victim, and so do the spellings that only some systems consider addresses.
 	resolver := names(t, func(string, int64) []netip.Addr { return []netip.Addr{netip.MustParseAddr("127.0.0.1")} })
 	f := newFetcher(t, Config{Resolver: resolver, Ports: []uint16{uint16(port), 443}, AtOnce: 64, PerHost: 64, PerClient: 64}, h.addr)
 	all := spellings(v.port)
@@ -171,7 +171,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		}
 		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason.Code == puntuale.ReasonFileAddress {
 			final.Add(1)
-		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // Go takes it for neither a name nor an address
+		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // Go considers the host neither a name nor an address
 			t.Errorf("%s: %v: %v", address, err, errors.Unwrap(err))
 		}
 	}
@@ -191,7 +191,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		for _, code := range []int{301, 302, 303, 307, 308} {
 			u := "/?code=" + strconv.Itoa(code) + "&to=" + url.QueryEscape(to)
 			if relative(to) {
-				continue // as a redirect this spelling leads back to the host
+				continue // a redirect to this spelling leads back to the host itself
 			}
 			work <- h.under(u)
 			tries++
@@ -213,7 +213,7 @@ func relative(address string) bool {
 	return err == nil && u.Scheme == ""
 }
 
-// TestVictimIsThere: the victim of the test above counts the connections that reach it.
+// TestVictimIsThere: the victim of TestForbiddenSpellings counts connections that reach it.
 func TestVictimIsThere(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -225,8 +225,8 @@ func TestVictimIsThere(t *testing.T) {
 	}
 }
 
-// TestRebinding: a name resolves to a public address when it is checked, and to a private one when it is used. The test
-// also tries the opposite. Each connection is checked by itself.
+// TestRebinding: a name resolves to a public address during the first check, and to a private address during the
+// connection. The test also tries the opposite order. Each connection must be checked separately.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -263,7 +263,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestNamesWithin: a caller cannot distinguish a name that only our network knows from one that does not exist.
+// TestNamesWithin: a caller cannot distinguish a name that only our network can resolve from a name that does not
+// exist.
 func TestNamesWithin(t *testing.T) {
 	t.Parallel()
 	resolver := names(t, func(name string, _ int64) []netip.Addr {
@@ -293,7 +294,7 @@ func TestMixedAnswers(t *testing.T) {
 	if content, _ := fetch(t, f, request("http://mixed.example:"+port+"/foto.jpg")); content != "jpeg" {
 		t.Errorf("got %q", content)
 	}
-	h.Close() // a host that is down may come back
+	h.Close() // a host that is down may work again later
 	r := request("http://mixed.example:" + port + "/foto.jpg")
 	r.Run++
 	fails(t, f, r, puntuale.Transient, reasonUnreachable)
@@ -302,7 +303,7 @@ func TestMixedAnswers(t *testing.T) {
 	}
 }
 
-// TestProxyIsIgnored: a proxy of the environment would make connections that nobody checks.
+// TestProxyIsIgnored: a proxy in the environment would make connections without a check.
 func TestProxyIsIgnored(t *testing.T) {
 	proxy := newHost(t, serving("image/jpeg", []byte("from the proxy")))
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))

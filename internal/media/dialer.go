@@ -15,15 +15,15 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// addressError says that a host has addresses, but none of them may be reached.
+// addressError means that a host has addresses, but none of them is allowed.
 type addressError struct{ err error }
 
 func (e *addressError) Error() string { return "no address that may be reached: " + e.err.Error() }
 func (e *addressError) Unwrap() error { return e.err }
 
-// dialer connects to public addresses only. The guardian knows IANA's special-purpose ranges. It refuses every IPv6
-// address outside 2000::/3. That leaves out NAT64 (64:ff9b::/96), v4-mapped and v4-compatible addresses, unique local
-// and link-local ones, multicast, and every address with a zone.
+// dialer connects only to public addresses. The guardian contains IANA's special-purpose ranges. It refuses every IPv6
+// address outside 2000::/3. This excludes NAT64 (64:ff9b::/96), v4-mapped and v4-compatible addresses, unique local and
+// link-local addresses, multicast, and every address with a zone.
 type dialer struct {
 	guardian *ssrf.Guardian
 	exempt   func(netip.AddrPort) bool
@@ -38,8 +38,8 @@ func newDialer(cfg Config) *dialer {
 	}
 }
 
-// dial tries the host's addresses that may be reached. One public address among forbidden ones is enough: where IPv6
-// is translated (DNS64), every name has a forbidden one.
+// dial tries the host's allowed addresses. One public address among forbidden addresses is enough. This matters in
+// networks that translate IPv6 (DNS64), where every name has a forbidden address.
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var refused, tried atomic.Bool
 	n := d.net
@@ -59,7 +59,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, err
 }
 
-// check is called with the numeric address just before each connection.
+// check is called with the numeric address immediately before each connection.
 func (d *dialer) check(network, address string, c syscall.RawConn) error {
 	err := d.guardian.Safe(network, address, c)
 	if err == nil || d.exempt == nil || !errors.Is(err, ssrf.ErrProhibitedIP) {
@@ -71,8 +71,8 @@ func (d *dialer) check(network, address string, c syscall.RawConn) error {
 	return nil
 }
 
-// forbidden returns why an address must not be fetched, or "" if it is allowed. It is called for the caller's address, and for the
-// address of each redirect.
+// forbidden returns why an address must not be fetched, or "" if it is allowed. It is called for the caller's address,
+// and for the address in each redirect.
 func forbidden(u *url.URL, ports []uint16) puntuale.ReasonCode {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

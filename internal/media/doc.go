@@ -1,7 +1,8 @@
-// Package media fetches the files at callers' media addresses: safely, because a caller can write any address, and once for each run.
+// Package media fetches the files at callers' media addresses. It fetches them safely, because a caller can write any
+// address. It fetches each file only once for each run.
 //
-// Safely means that every connection is checked when it is made, on the very address that is dialled. So no spelling,
-// no redirect and no name that resolves anew can lead into our network. No cookie or credential of ours is sent. Time,
-// rate, size, disk and the number of fetches at once are all bounded. The content of a file is never decoded: no
-// archive is unpacked, and no image is read.
+// Every connection is checked when it is made, with the address that is really dialled. Therefore, no spelling of an
+// address, no redirect and no later change of DNS can lead into our network. No cookie or credential of ours is sent.
+// Duration, rate, size, disk space and the number of simultaneous fetches are all bounded. The content of a file is
+// never decoded: no archive is unpacked, and no image is read.
 package media

@@ -19,7 +19,8 @@ const (
 	chunk        = 64 << 10
 )
 
-// download follows the address to a file, and stores the file. Its time counts only while it has a slot for fetching.
+// download follows redirects from the address to a file, and stores the file. The time limit does not include the wait
+// for slots.
 func (f *Fetcher) download(m *file, u *url.URL) error {
 	leave, err := f.clients.enter(m.ctx, m.key.client)
 	if err != nil {
@@ -42,7 +43,8 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	}
 }
 
-// hop makes one request, within the time that is left. It returns the target of a redirect, nil if the answer is the file.
+// hop makes one request, within the duration left. It returns the target of a redirect, or nil if the answer is the
+// file.
 func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, took time.Duration, err error) {
 	leaveHost, err := f.hosts.enter(m.ctx, strings.ToLower(u.Hostname()))
 	if err != nil {
@@ -62,13 +64,13 @@ func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, t
 	defer cancel(nil)
 	next, err = f.request(ctx, cancel, m, u)
 	if err != nil {
-		err = asSendError(ctx, err) // the context still knows why
+		err = asSendError(ctx, err) // the cause is in the context
 	}
 	return next, f.cfg.Clock.Now().Sub(begun), err
 }
 
-// request asks the host. It calls the transport itself, so nothing follows a redirect by itself, and no cookie,
-// credential or referrer is sent.
+// request sends one request to the host. It uses the transport directly, so redirects are not followed automatically,
+// and no cookie, credential or referrer is sent.
 func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL) (next *url.URL, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -105,7 +107,8 @@ func isRedirect(code int) bool {
 	return false
 }
 
-// refusedStatus explains a status that is neither a file nor a redirect. Some refusals are only temporary.
+// refusedStatus returns the error for a status that is neither a file nor a redirect. Some of these errors are
+// temporary.
 func refusedStatus(code int) error {
 	status := strconv.Itoa(code)
 	switch {
@@ -120,7 +123,7 @@ func refusedStatus(code int) error {
 	}
 }
 
-// body stores an answer's body as it comes, and finds out what kind of file it is.
+// body stores an answer's body while it arrives, and finds out the file's media type.
 func (f *Fetcher) body(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL, response *http.Response) error {
 	if response.ContentLength > m.key.limit {
 		return tooBig(m.key.limit)
@@ -147,8 +150,8 @@ func (f *Fetcher) body(ctx context.Context, cancel context.CancelCauseFunc, m *f
 	return nil
 }
 
-// store copies the body to the file, and returns how it begins. The limit holds for the bytes that come, whatever the
-// host announced.
+// store copies the body to the file, and returns the first bytes. The limit applies to the bytes that arrive, whatever
+// size the host announced.
 func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *atomic.Int64) (first []byte, err error) {
 	buffer := make([]byte, chunk)
 	for {
@@ -180,7 +183,8 @@ func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *
 	}
 }
 
-// watch ends a fetch that is too slow. Each span of time counts alone, so a fast beginning does not help.
+// watch ends a fetch that is too slow. The rate is measured separately in each interval, so a fast beginning does not
+// compensate for a slow rest.
 func (f *Fetcher) watch(ctx context.Context, cancel context.CancelCauseFunc, received *atomic.Int64) {
 	least := int64(float64(f.cfg.Rate) * f.cfg.Grace.Seconds())
 	for f.cfg.Clock.Sleep(ctx, f.cfg.Grace) == nil {

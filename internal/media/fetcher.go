@@ -16,15 +16,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what [New] needs; Folder and Clock must be set. Zero means the default.
+// Config contains the settings of [New]. Folder and Clock must be set. Zero means the default.
 type Config struct {
-	Folder string // the folder of the fetcher's files; made if it is missing
+	Folder string // the folder of the fetcher's files; created if it is missing
 	Clock  clock.Clock
 
 	MaxBytes int64         // bytes of one file; default 100 MiB
-	Budget   int64         // bytes of all files, with those being fetched; default 1 GiB
-	Files    int           // files that are kept at once; default 500
-	Age      time.Duration // how long a file is kept after it was fetched; default 1 h
+	Budget   int64         // bytes of all files, including files that are being fetched; default 1 GiB
+	Files    int           // files that are stored at once; default 500
+	Age      time.Duration // how long a file is stored after it was fetched; default 1 h
 
 	AtOnce    int      // fetches at once; default 32
 	PerHost   int      // fetches at once from one host; default 2
@@ -33,15 +33,15 @@ type Config struct {
 
 	Connect time.Duration // for resolving and connecting, and again for TLS; default 5 s
 	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
-	Total   time.Duration // for all redirects and the body, without waiting for a slot; default 60 s
-	Rate    int64         // bytes a second that a host must send at least; default 10,000
-	Grace   time.Duration // the time over which the rate is taken; default 5 s
+	Total   time.Duration // for all redirects and the body, not including the wait for slots; default 60 s
+	Rate    int64         // the lowest rate at which a host must send, in bytes a second; default 10,000
+	Grace   time.Duration // the interval over which the rate is measured; default 5 s
 
-	Resolver *net.Resolver             // nil: the system's
-	Exempt   func(netip.AddrPort) bool // what may be reached although its address is not public: for tests; nil: nothing
+	Resolver *net.Resolver             // nil: the system's resolver
+	Exempt   func(netip.AddrPort) bool // for tests: addresses that are allowed although they are not public; nil: none
 }
 
-// Fetcher is a [puntuale.MediaSource] that asks the hosts themselves.
+// Fetcher is a [puntuale.MediaSource] that fetches files from their hosts.
 type Fetcher struct {
 	cfg       Config
 	root      *os.Root
@@ -59,7 +59,7 @@ type Fetcher struct {
 	stored int64 // bytes on disk
 }
 
-// New returns a fetcher. Its files have no names while they are open, so that a crash leaves none behind.
+// New returns a fetcher. Its files have no names while they are open, so that no file remains after a crash.
 func New(cfg Config) (*Fetcher, error) {
 	cfg = cfg.withDefaults()
 	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
@@ -73,7 +73,7 @@ func New(cfg Config) (*Fetcher, error) {
 		cfg: cfg, root: root, files: map[key]*file{},
 		all: newGate[struct{}](cfg.AtOnce), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
 		transport: &http.Transport{
-			Proxy:                  nil, // a proxy would make connections that nobody checks
+			Proxy:                  nil, // a proxy would make connections without a check
 			DialContext:            newDialer(cfg).dial,
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
@@ -114,8 +114,8 @@ func defaults[T comparable](value *T, to T) {
 	}
 }
 
-// Fetch returns the file at the address; see [puntuale.MediaSource]. Callers that ask for the same file of the same run
-// under the same limit share it.
+// Fetch returns the file at the address; see [puntuale.MediaSource]. Callers that request the same file of the same run
+// with the same limit share one fetch.
 func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -151,7 +151,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale
 	}, nil
 }
 
-// reader is one caller's view of a file.
+// reader is one caller's reader of a file.
 type reader struct {
 	*io.SectionReader
 	leave func()
@@ -162,7 +162,7 @@ func (r *reader) Close() error {
 	return nil
 }
 
-// Close ends the fetches under way and forgets all files, those that callers still read included.
+// Close ends the running fetches and drops all files, even files that callers still read.
 func (f *Fetcher) Close() error {
 	f.mu.Lock()
 	f.close(errClosed)
@@ -179,7 +179,7 @@ func (f *Fetcher) Close() error {
 	return nil
 }
 
-// run fetches one file, tells those who wait, and keeps the file in the cache or drops it.
+// run fetches one file, informs the waiting callers, and then stores the file in the cache or drops it.
 func (f *Fetcher) run(m *file, u *url.URL) {
 	err := f.download(m, u)
 	f.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// key decides which callers share a file: those with the same key.
+// key identifies a file. Callers with the same key share the file.
 type key struct {
 	client puntuale.ClientID
 	run    puntuale.RunID
@@ -19,19 +19,19 @@ type key struct {
 	limit  int64
 }
 
-// file is one fetch and its result. The fetcher's lock guards the fields above data. Only the fetch uses the others
-// until done is closed, and they do not change afterwards.
+// file is one fetch and its result. The fetcher's lock guards the fields above data. The fields from data on are used
+// only by the fetch until done is closed. After that they do not change.
 type file struct {
 	key       key
 	ctx       context.Context // the context of the fetch; it ends when no caller waits any more
 	cancel    context.CancelCauseFunc
-	users     int           // callers who wait or read
+	users     int           // callers that wait for the file or read it
 	done      chan struct{} // closed when the fetch has ended
 	failed    *puntuale.SendError
-	keptUntil time.Time // the file is kept until then
-	listed    bool      // the file is in the fetcher's files
-	room      int64     // bytes taken of the budget
-	gone      bool      // the file was dropped
+	keptUntil time.Time // until when the file is stored
+	listed    bool      // true: the file is in the fetcher's files
+	room      int64     // bytes of the budget that the file uses
+	gone      bool      // true: the file was dropped
 
 	data *os.File
 	name string // the name of data in the fetcher's folder
@@ -39,7 +39,7 @@ type file struct {
 	kind string
 }
 
-// take finds the file or begins to fetch it, and counts one more user.
+// take finds the file or begins to fetch it, and adds one user.
 func (f *Fetcher) take(k key, u *url.URL) (*file, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *file) ended() bool {
 	}
 }
 
-// leave counts one user fewer. A fetch that nobody waits for any more is given up.
+// leave removes one user. It cancels a fetch that no caller waits for any more.
 func (f *Fetcher) leave(m *file) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,8 @@ func (f *Fetcher) leave(m *file) {
 	f.release(m)
 }
 
-// forget takes the file out of what callers find; present users keep it. The fetcher is locked, as below.
+// forget removes the file from the files that callers can find. Current users can still read it. The caller must hold
+// the fetcher's lock. This also applies to release, drop and evict.
 func (f *Fetcher) forget(m *file) {
 	if m.listed {
 		m.listed = false
@@ -96,7 +97,7 @@ func (f *Fetcher) forget(m *file) {
 	}
 }
 
-// release frees what a file takes once nobody can find or use it.
+// release drops a file that no caller can find or uses.
 func (f *Fetcher) release(m *file) {
 	if !m.listed && m.users == 0 && m.ended() {
 		f.drop(m)
@@ -116,7 +117,7 @@ func (f *Fetcher) drop(m *file) {
 	f.stored -= m.room
 }
 
-// evict drops one file that nobody uses: the one that would expire first. It reports whether there was one.
+// evict drops the unused file that would expire first. It returns false if there is no unused file.
 func (f *Fetcher) evict() bool {
 	var oldest *file
 	for _, m := range f.files {
@@ -131,7 +132,7 @@ func (f *Fetcher) evict() bool {
 	return true
 }
 
-// grow takes n more bytes of the budget for a file, from files that nobody uses if need be.
+// grow reserves n more bytes of the budget for a file. If necessary, it drops unused files.
 func (f *Fetcher) grow(m *file, n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +146,7 @@ func (f *Fetcher) grow(m *file, n int64) error {
 	return nil
 }
 
-// create opens the file on disk, and takes its name away where the system allows that.
+// create creates the file on disk, and removes its name if the system allows this.
 func (f *Fetcher) create(m *file) error {
 	name := rand.Text()
 	data, err := f.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -153,11 +154,11 @@ func (f *Fetcher) create(m *file) error {
 		return fmt.Errorf("make a file for media: %w", err)
 	}
 	m.data, m.name = data, name
-	_ = f.root.Remove(name) // if the operating system refuses this, the name stays until the file is dropped
+	_ = f.root.Remove(name) // if the system refuses this, the name remains until the file is dropped
 	return nil
 }
 
-// age drops what has been kept long enough.
+// age drops expired files periodically.
 func (f *Fetcher) age() {
 	for f.cfg.Clock.Sleep(f.ctx, f.cfg.Age/4) == nil {
 		f.expire(f.cfg.Clock.Now())

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gate lets up to limit callers pass at once for each key, in no particular order.
+// gate lets at most limit callers pass at once for each key. The order of waiting callers is not defined.
 type gate[K comparable] struct {
 	limit int
 
@@ -13,7 +13,7 @@ type gate[K comparable] struct {
 	lines map[K]*line
 }
 
-// line has the callers that pass, and those that wait, under one key.
+// line contains the slots of one key, and the number of callers that have a slot or wait for one.
 type line struct {
 	slots chan struct{}
 	users int
@@ -23,7 +23,8 @@ func newGate[K comparable](limit int) *gate[K] {
 	return &gate[K]{limit: limit, lines: map[K]*line{}}
 }
 
-// enter waits for a slot, and returns the function that gives it back. If the context ends first, it returns the context's cause.
+// enter waits for a slot, and returns the function that releases it. If the context ends first, enter returns the
+// context's cause.
 func (g *gate[K]) enter(ctx context.Context, key K) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.lines[key]

@@ -18,7 +18,7 @@ import (
 	"puntuale"
 )
 
-// short are limits for hosts that waste time.
+// short returns limits for tests with slow hosts.
 func short() Config {
 	return Config{
 		Connect: time.Second, Header: time.Second, Total: 3 * time.Second,
@@ -26,7 +26,7 @@ func short() Config {
 	}
 }
 
-// raw is a server that sends the bytes that speak writes. speak must end when stop closes.
+// raw is a server that sends the bytes that speak writes. speak must return when stop is closed.
 func raw(t *testing.T, speak func(c net.Conn, stop <-chan struct{})) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func raw(t *testing.T, speak func(c net.Conn, stop <-chan struct{})) netip.AddrP
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// drip sends text again and again, until the peer or the test has had enough.
+// drip sends text repeatedly, until the peer closes the connection or the test ends.
 func drip(c net.Conn, stop <-chan struct{}, text string, every time.Duration) {
 	for {
 		select {
@@ -66,7 +66,7 @@ func drip(c net.Conn, stop <-chan struct{}, text string, every time.Duration) {
 	}
 }
 
-// TestHostsThatWasteTime: the fetcher gives each host up within its limit, and may try it again.
+// TestHostsThatWasteTime: the fetcher ends each slow fetch within its limit, with an error that allows another try.
 func TestHostsThatWasteTime(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
@@ -121,7 +121,7 @@ func TestHostsThatWasteTime(t *testing.T) {
 	}
 }
 
-// TestSize: the limit holds for the bytes that come. A file that is one byte smaller passes.
+// TestSize: the limit applies to the bytes that arrive. A file that is one byte smaller is accepted.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	const limit = 200_000
@@ -153,13 +153,13 @@ func TestSize(t *testing.T) {
 	if e := fails(t, f, r, puntuale.Final, reasonTooBig); !strings.Contains(italian(e.Detail), "1000 byte") {
 		t.Errorf("detail %q", e.Detail)
 	}
-	r.MaxBytes = limit * 2 // it cannot raise the fetcher's limit
+	r.MaxBytes = limit * 2 // this limit cannot raise the fetcher's limit
 	r.URL = h.under(fmt.Sprintf("/a.jpg?size=%d", limit+1))
 	fails(t, f, r, puntuale.Final, reasonTooBig)
 }
 
-// TestNothingIsInflated: a compressed bomb stays as small as it came. Hosts are asked for plain files; one that
-// compresses anyway is refused.
+// TestNothingIsInflated: compressed files are not unpacked. The fetcher asks hosts for uncompressed files, and refuses
+// an answer that is compressed nevertheless.
 func TestNothingIsInflated(t *testing.T) {
 	t.Parallel()
 	var bomb bytes.Buffer
@@ -186,7 +186,7 @@ func TestNothingIsInflated(t *testing.T) {
 	fails(t, f, request(h.under("/encoded.pdf")), puntuale.Final, reasonKind)
 }
 
-// TestMemory: a large file goes to disk as it comes.
+// TestMemory: a large file is written to disk while it arrives.
 func TestMemory(t *testing.T) {
 	const size = 80 << 20
 	h := newHost(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -213,7 +213,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestAnswers: what each status leads to.
+// TestAnswers checks the error for each status.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +246,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRedirects: three are followed, with each code. Nothing of ours is sent to the new host.
+// TestRedirects: the fetcher follows three redirects, with each code. Nothing of ours is sent to the new host.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +279,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsShareTheTime: each redirect is in time, but all together are too slow.
+// TestRedirectsShareTheTime: each redirect is fast enough, but all together exceed the limit.
 func TestRedirectsShareTheTime(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -290,7 +290,8 @@ func TestRedirectsShareTheTime(t *testing.T) {
 	fails(t, f, request(h.under("/a.jpg")), puntuale.Transient, reasonSlow)
 }
 
-// TestKind: the host's type decides, else the extension, else the beginning of the file. Web pages are no files.
+// TestKind: the host's media type takes precedence, then the extension, then the first bytes of the file. Web pages are
+// not files.
 func TestKind(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// sniffed is how many bytes of a file's beginning may be looked at to tell its kind.
+// sniffed is how many of a file's first bytes are used to detect its type.
 const sniffed = 512
 
 const unknownKind = "application/octet-stream"
 
-// kinds gives the media type of each file extension that a media address may have by default. The operating system's
+// kinds contains the media type of each file extension that a media address may have by default. The operating system's
 // table is not used, because it differs between machines.
 var kinds = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",
@@ -25,8 +25,9 @@ var kinds = map[string]string{
 	"ppt": "application/vnd.ms-powerpoint", "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 }
 
-// kindOf takes the type that the host names. If the host names no type, the extension decides. First it looks at the
-// address where the file was found, then at the address in the request. Otherwise the file's beginning decides.
+// kindOf returns the media type of a file. If the host's header contains a type, this is the result. If the first bytes
+// are a web page, the result is the type of a web page. Otherwise the extension decides, first of the address where the
+// file was found, and then of the requested address. If no extension is known, the first bytes decide.
 func kindOf(header string, found *url.URL, requested string, first []byte) string {
 	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
 		return kind
@@ -51,5 +52,5 @@ func kindOf(header string, found *url.URL, requested string, first []byte) strin
 	return seen
 }
 
-// isPage recognizes web pages that hosts send instead of a file, such as a login.
+// isPage reports whether a file type means a web page. Some hosts send a page, such as a login, instead of a file.
 func isPage(kind string) bool { return kind == "text/html" || kind == "application/xhtml+xml" }

@@ -10,16 +10,16 @@ import (
 	"puntuale"
 )
 
-// Bounds of opening the files of replies. Each open file takes disk space and a slot until it is closed.
+// Limits of opening the files of replies. Each open file uses disk space and a slot until it is closed.
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
 	openWithin     = 10 * time.Second // how long a call waits for a slot
-	openTakes      = 2 * time.Minute  // how long it may take to fetch all of a file
+	openTakes      = 2 * time.Minute  // how long it may take to fetch a whole file
 )
 
-// Opener opens the files of replies. The file comes from the connector of the reply's session. Many goroutines may use
-// an Opener at once.
+// Opener opens the files of replies. The connector of the reply's session fetches the file. Opener is safe for
+// concurrent use.
 type Opener struct {
 	openerOf func(puntuale.Session) puntuale.MediaOpener
 	all      *gate[struct{}]
@@ -28,12 +28,13 @@ type Opener struct {
 
 var _ puntuale.MediaOpener = (*Opener)(nil)
 
-// NewOpener returns an opener. of chooses the connector of a session, nil where its network has no files.
+// NewOpener returns an opener. openerOf returns the connector of a session, or nil if the session's network has no
+// files.
 func NewOpener(openerOf func(puntuale.Session) puntuale.MediaOpener) *Opener {
 	return &Opener{openerOf: openerOf, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
 }
 
-// OpenMedia fetches the file; see [puntuale.MediaOpener]. A client cannot take all slots.
+// OpenMedia fetches the file; see [puntuale.MediaOpener]. One client cannot use all slots.
 func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	opener := o.openerOf(s)
 	if opener == nil {
@@ -44,7 +45,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTakes)
-	defer cancel() // the file is whole when OpenMedia returns
+	defer cancel() // the whole file has been fetched when OpenMedia returns
 	f, err := opener.OpenMedia(ctx, s, m)
 	if err != nil {
 		leave()
@@ -54,7 +55,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 	return f, nil
 }
 
-// enter waits for a slot among all open files.
+// enter waits for a slot of the client, and then for a slot among all open files.
 func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
@@ -69,7 +70,7 @@ func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave fun
 	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openWithin, Err: err}
 }
 
-// openFile gives its slot back when it is closed.
+// openFile releases its slot when it is closed.
 type openFile struct {
 	io.ReadCloser
 	leave func()

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// fakeOpener opens a text, or fails.
+// fakeOpener opens a text, or returns an error.
 type fakeOpener struct{ err error }
 
 func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
@@ -24,8 +24,8 @@ func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntual
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(strings.NewReader("file")), Size: 4}, nil
 }
 
-// TestOpener: the connector of a session opens its files. A client takes only its own slots, and a closed file gives its
-// slot back.
+// TestOpener: the connector of a session opens the session's files. A client uses only its own slots, and closing a
+// file releases the file's slot.
 func TestOpener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

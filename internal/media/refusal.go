@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Reasons that end a fetch on our side.
+// Causes with which the fetcher itself ends a fetch.
 var (
 	errTooLong = errors.New("the fetch took too long")
 	errTooSlow = errors.New("the host sends too slowly")
@@ -17,7 +17,7 @@ var (
 	errFull    = errors.New("the room for media is taken by files in use")
 )
 
-// Why a file cannot be fetched.
+// Reasons why a file cannot be fetched.
 const (
 	reasonMissing     puntuale.ReasonCode = "media.missing"
 	reasonRefused     puntuale.ReasonCode = "media.refused"
@@ -29,18 +29,18 @@ const (
 	reasonLater       puntuale.ReasonCode = "media.not_yet"
 )
 
-// The details of these reasons.
+// Details of these reasons.
 const (
-	reasonDetail       puntuale.ReasonCode = "media.detail"     // {1}: one of the others
+	reasonDetail       puntuale.ReasonCode = "media.detail"     // {1}: one of the other details
 	reasonOverLimit    puntuale.ReasonCode = "media.over_limit" // {1}: the limit in bytes
-	reasonHTTP         puntuale.ReasonCode = "media.http"       // {1}: the status
+	reasonHTTP         puntuale.ReasonCode = "media.http"       // {1}: the HTTP status
 	reasonNotPublic    puntuale.ReasonCode = "media.not_public" // the host's address is not public
 	reasonTimeUp       puntuale.ReasonCode = "media.time_up"
 	reasonTooSlow      puntuale.ReasonCode = "media.too_slow"
-	reasonUnresolved   puntuale.ReasonCode = "media.unresolved" // the host's name has no address for now
+	reasonUnresolved   puntuale.ReasonCode = "media.unresolved" // the host's name has no address now
 	reasonNoAnswer     puntuale.ReasonCode = "media.no_answer"
 	reasonNoConnection puntuale.ReasonCode = "media.no_connection"
-	reasonGivenUp      puntuale.ReasonCode = "media.given_up" // nobody waits any more
+	reasonGivenUp      puntuale.ReasonCode = "media.given_up" // no caller waits any more
 	reasonNoAddress    puntuale.ReasonCode = "media.address_unreadable"
 	reasonScheme       puntuale.ReasonCode = "media.scheme"
 	reasonUserName     puntuale.ReasonCode = "media.user_name"
@@ -51,15 +51,15 @@ const (
 	reasonNoRedirect   puntuale.ReasonCode = "media.redirect_without" // the redirect has no address
 	reasonCompressed   puntuale.ReasonCode = "media.compressed"
 	reasonEmpty        puntuale.ReasonCode = "media.empty"
-	reasonPage         puntuale.ReasonCode = "media.web_page" // {1}: its content type
+	reasonPage         puntuale.ReasonCode = "media.web_page" // {1}: the content type
 	reasonClosedEarly  puntuale.ReasonCode = "media.closed_early"
 	reasonNoRoom       puntuale.ReasonCode = "media.no_room"
 	reasonManyFiles    puntuale.ReasonCode = "media.too_many_files" // too many files are in use
 	reasonNotStored    puntuale.ReasonCode = "media.not_stored"
 )
 
-// The details say which rule was broken, never what a name resolved to or who said so. Such details would tell a caller about our own
-// network.
+// A detail says which rule was broken. It never says which address a name resolved to, or which resolver answered,
+// because this would reveal facts about our own network to a caller.
 
 func final(code, detail puntuale.ReasonCode, err error, args ...string) *puntuale.SendError {
 	return refusal(puntuale.Final, code, puntuale.Because(detail, args...), err)
@@ -73,12 +73,12 @@ func refusal(kind puntuale.SendErrorKind, code puntuale.ReasonCode, detail puntu
 	return &puntuale.SendError{Kind: kind, Reason: puntuale.Because(code), Detail: puntuale.Because(reasonDetail, detail.Stored()), Err: err}
 }
 
-// tooBig refuses a file by the limit that it exceeds.
+// tooBig returns the error for a file that exceeds a limit.
 func tooBig(limit int64) *puntuale.SendError {
 	return final(reasonTooBig, reasonOverLimit, nil, strconv.FormatInt(limit, 10))
 }
 
-// interrupted explains an error of the network, which the context may have caused.
+// interrupted returns the error for a failure of the network, which may be caused by the context.
 func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	var refused *addressError
 	var name *net.DNSError
@@ -93,7 +93,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 		return transient(reasonSlow, reasonTooSlow, errors.Join(cause, err))
 	case cause != nil:
 		return given(cause)
-	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: callers must not learn which names exist inside our network
+	case errors.As(err, &name) && name.IsNotFound: // the same error as for a forbidden address: callers must not learn which names exist inside our network
 		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.As(err, &name):
 		return transient(reasonUnreachable, reasonUnresolved, err)
@@ -104,12 +104,12 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	}
 }
 
-// given is the error if nobody waits any more, or if the fetcher closes.
+// given returns the error if no caller waits any more, or if the fetcher closes.
 func given(err error) *puntuale.SendError {
 	return transient(reasonLater, reasonGivenUp, err)
 }
 
-// asSendError makes any error of a fetch into one.
+// asSendError converts any error of a fetch into a SendError.
 func asSendError(ctx context.Context, err error) *puntuale.SendError {
 	if e := puntuale.AsSendError(err); e != nil {
 		return e

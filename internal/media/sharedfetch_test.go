@@ -16,7 +16,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// TestSharing: callers for the same file of the same run share one request. Other callers make their own.
+// TestSharing: callers that request the same file of the same run share one request. Other callers make separate
+// requests.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
@@ -49,7 +50,7 @@ func TestSharing(t *testing.T) {
 	eventually(t, "the host is asked", func() bool { return h.requests.Load() > 0 })
 	close(open)
 	all.Wait()
-	fetch(t, f, r) // a later step
+	fetch(t, f, r) // a later step of the same run
 	if n := h.requests.Load(); n != 1 {
 		t.Errorf("the host was asked %d times, want once", n)
 	}
@@ -63,8 +64,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestImpatience: a caller who gives up takes nothing from the others who wait. When the last one gives up, the fetch
-// ends, and the next caller begins anew.
+// TestImpatience: a caller that gives up does not affect the others that wait. When the last caller gives up, the fetch
+// ends, and the next caller begins a new fetch.
 func TestImpatience(t *testing.T) {
 	t.Parallel()
 	open, gone := make(chan struct{}), make(chan struct{}, 10)
@@ -129,7 +130,7 @@ func TestImpatience(t *testing.T) {
 	givenUp(err)
 }
 
-// TestFailuresAreNotKept: the next try asks the host again.
+// TestFailuresAreNotKept: after a failure, the next try requests the file from the host again.
 func TestFailuresAreNotKept(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -154,7 +155,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAge: a file is kept for a bounded time, but never taken from a caller who reads it.
+// TestAge: a file is stored for a bounded time, but is never removed while a caller reads it.
 func TestAge(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))
@@ -179,7 +180,7 @@ func TestAge(t *testing.T) {
 		t.Errorf("the first reader gets %q, %v", content, err)
 	}
 	m.Close()
-	m.Close() // a second Close is harmless
+	m.Close() // a second Close does nothing
 	c.Advance(2 * time.Hour)
 	eventually(t, "what is old goes by itself", func() bool {
 		c.Advance(time.Hour)
@@ -189,8 +190,8 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// TestBudget: the files on disk never exceed the budget. The one that would expire first makes room; those in use do
-// not.
+// TestBudget: the files on disk never exceed the budget. The unused file that would expire first is dropped. Files in
+// use are not dropped.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", make([]byte, 1000)))
@@ -225,7 +226,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestFiles: the number of open files is bounded, too.
+// TestFiles: the number of open files is bounded.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))
@@ -250,7 +251,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFetchesAreBounded: no more than so many fetches at once in all, of one host and for one client.
+// TestFetchesAreBounded: the number of simultaneous fetches is bounded in total, for each host and for each client.
 func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -303,7 +304,7 @@ func TestFetchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWaitingIsFree: the time limit counts what a fetch does, not its wait for a slot.
+// TestWaitingIsFree: the time limit does not include the wait for a slot.
 func TestWaitingIsFree(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +313,7 @@ func TestWaitingIsFree(t *testing.T) {
 	})
 	f := newFetcher(t, Config{PerHost: 1, Total: 2 * time.Second}, h.addr)
 	var all sync.WaitGroup
-	for i := range 8 { // 2.4 s together
+	for i := range 8 { // 2.4 s in total
 		all.Go(func() {
 			m, err := f.Fetch(within(t), request(h.under(fmt.Sprintf("/%d.jpg", i))))
 			if err != nil {
@@ -325,7 +326,7 @@ func TestWaitingIsFree(t *testing.T) {
 	all.Wait()
 }
 
-// TestClose: fetches under way end. Waiting callers get an answer, and later callers do, too.
+// TestClose: running fetches end. Waiting callers get an error, and so do later callers.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -16,32 +16,35 @@ import (
 	"puntuale"
 )
 
-// Transport reaches servers whose addresses callers give, such as gateways. It reaches public ones by https. In the
-// networks that the operator allows it uses https or http. It checks the numeric address right before each connection,
-// on any port. It keeps no connection, so no request is repeated on a stale one. Many goroutines may use it at once.
+// Transport returns a transport for servers whose addresses come from callers, such as gateways. It reaches public
+// addresses by https. In the networks that the operator allows, it uses https or http. It checks the numeric address
+// immediately before each connection, on any port. It reuses no connection, so no request is repeated on a stale
+// connection. The transport is safe for concurrent use.
 func Transport(allowed []netip.Prefix) http.RoundTripper {
 	return newTransport(allowed, func(t *http.Transport) { t.DisableKeepAlives = true })
 }
 
 const (
-	webhookIdle  = 2 * time.Second // less than servers keep an idle connection, so that none closes it while a request leaves
+	webhookIdle  = 2 * time.Second // less than the time for which servers keep idle connections, so that no server closes one while a request is sent
 	webhookConns = 512
 )
 
-// WebhookTransport reaches receivers of webhooks, as [Transport] reaches gateways. It keeps a connection for two seconds after an answer.
-// roots are the authorities that sign the receivers' certificates; nil: the system's.
+// WebhookTransport returns a transport for the receivers of webhooks, with the checks of [Transport]. It keeps a
+// connection open for two seconds after an answer. roots are the authorities that sign the receivers' certificates;
+// nil: the system's.
 func WebhookTransport(allowed []netip.Prefix, roots *x509.CertPool) http.RoundTripper {
 	return newTransport(allowed, func(t *http.Transport) {
 		t.IdleConnTimeout, t.MaxIdleConns, t.MaxIdleConnsPerHost = webhookIdle, webhookConns, 2*puntuale.WebhookAtOnce
-		t.DisableCompression = true // a small answer may not become a large one
+		t.DisableCompression = true // a small answer must not become a large one
 		if roots != nil {
 			t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 		}
 	})
 }
 
-// Forbidden reports whether a request failed because no address of its host may be reached, or the host has none. Callers learn no more:
-// else they could ask for names that only our network knows.
+// Forbidden reports whether a request failed because no address of its host is allowed, or because the host has no
+// address. Callers must not be able to distinguish the two cases. If they could, they could find out which names exist
+// inside our network.
 func Forbidden(err error) bool {
 	var address *addressError
 	var name *net.DNSError
@@ -53,7 +56,7 @@ func Permitted(ip netip.Addr, networks []netip.Prefix) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
 }
 
-// LiteralAddress returns the address that a host names without being looked up: a number, or this machine's own name.
+// LiteralAddress returns the address of a host that needs no DNS query: a numeric address, or this machine's own name.
 func LiteralAddress(host string) (ip netip.Addr, ok bool) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -65,7 +68,7 @@ func LiteralAddress(host string) (ip netip.Addr, ok bool) {
 
 var publicOnly = ssrf.New(ssrf.WithAnyPort())
 
-// IsPublic reports whether an address may be reached from anywhere, as [Transport] decides.
+// IsPublic reports whether an address is public, by the rules of [Transport].
 func IsPublic(ip netip.Addr) bool {
 	network := "tcp4"
 	if ip.Is6() {
@@ -78,7 +81,7 @@ func newTransport(allowed []netip.Prefix, set func(*http.Transport)) http.RoundT
 	exempt := func(to netip.AddrPort) bool { return Permitted(to.Addr(), allowed) }
 	through := func(d *dialer) *http.Transport {
 		t := &http.Transport{
-			Proxy:                  nil, // a proxy would make connections that nobody checks
+			Proxy:                  nil, // a proxy would make connections without a check
 			DialContext:            d.dial,
 			TLSHandshakeTimeout:    transportConnect,
 			MaxResponseHeaderBytes: 64 << 10,
@@ -109,7 +112,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("only http and https are spoken")
 }
 
-// CloseIdleConnections closes connections that wait for a request.
+// CloseIdleConnections closes idle connections.
 func (t transport) CloseIdleConnections() {
 	for _, part := range []http.RoundTripper{t.secure, t.plain} {
 		if closer, ok := part.(interface{ CloseIdleConnections() }); ok {

@@ -24,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waitMost bounds what must happen soon.
+// waitMost bounds the wait for events that should happen soon.
 const waitMost = 30 * time.Second
 
-// host is a server on loopback that a fetcher is allowed to reach.
+// host is a server on loopback that a fetcher may reach.
 type host struct {
 	*httptest.Server
 	addr     netip.AddrPort
@@ -54,7 +54,7 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher opens a fetcher that may reach public addresses and the given ones, and only the given ports.
+// newFetcher returns a fetcher that may reach public addresses and the addresses in reach, but only on the given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {
@@ -122,10 +122,10 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 	return string(read), m.ContentType
 }
 
-// italian is what people read of a reason.
+// italian returns the Italian sentence of a reason.
 var italian = catalogue.Italian.Sentence
 
-// fails wants a refusal of a kind with a reason. Its words hold nothing that a caller must not learn.
+// fails expects an error of this kind with this reason. Its text must contain nothing that a caller must not learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)
@@ -148,7 +148,7 @@ func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.Send
 	return e
 }
 
-// eventually polls until the condition holds.
+// eventually polls until holds returns true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(waitMost); !holds(); {
@@ -159,7 +159,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// names is a name server in memory. answer is asked for each A query, with the number of those before it.
+// names is a DNS server in memory. It calls answer for each A query, with the number of earlier A queries.
 func names(t *testing.T, answer func(name string, n int64) []netip.Addr) *net.Resolver {
 	t.Helper()
 	var asked atomic.Int64
@@ -186,7 +186,8 @@ func names(t *testing.T, answer func(name string, n int64) []netip.Addr) *net.Re
 	}}
 }
 
-// reply writes the answer to a query's first question (RFC 1035, 4.1): addresses to an A question, nothing to others.
+// reply encodes the answer to a query's first question (RFC 1035, 4.1). An A question gets addresses, and any other
+// question gets none.
 func reply(query []byte, answer func(name string) []netip.Addr) []byte {
 	end, name := 12, ""
 	for query[end] != 0 {
@@ -208,5 +209,5 @@ func reply(query []byte, answer func(name string) []netip.Addr) []byte {
 	return out
 }
 
-// The method under is an address below a host's root.
+// under returns the address of a path on the host.
 func (h *host) under(path string) string { return h.URL + path }

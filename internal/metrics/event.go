@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// eventMeter has the figures of events on their way to webhooks.
+// eventMeter contains the figures about events for webhooks.
 type eventMeter struct {
 	attempts *prometheus.CounterVec
 	backlog  *prometheus.GaugeVec
@@ -40,8 +40,8 @@ func (m *Meter) registerEvents() {
 // Attempted counts an attempt to deliver an event by its result: delivered, failed, given_up or gone.
 func (m *Meter) Attempted(result string) { m.events.attempts.WithLabelValues(result).Inc() }
 
-// EventBacklog shows the events that wait: those without a number, and the deliveries. It also shows how long the first
-// delivery has been due, and how many webhooks are disabled.
+// EventBacklog sets the numbers of waiting events: those without a number, and the deliveries. It also sets how long
+// the oldest delivery has been due, and how many webhooks are disabled.
 func (m *Meter) EventBacklog(unnumbered, waiting int, oldest time.Duration, disabled int) {
 	m.events.backlog.WithLabelValues("unnumbered").Set(float64(unnumbered))
 	m.events.backlog.WithLabelValues("waiting").Set(float64(waiting))

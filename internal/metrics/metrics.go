@@ -1,5 +1,5 @@
-// Package metrics keeps the figures that /metrics shows, in Prometheus' form. Callers of this package measure expensive figures in the
-// background, never during a request for the figures.
+// Package metrics contains the figures at /metrics, in Prometheus' format. Callers of this package must measure
+// expensive figures in the background, and never during a request for the figures.
 package metrics
 
 import (
@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Meter keeps the figures. It implements [puntuale.Meter]. Safe for concurrent use.
+// Meter contains the figures. It implements [puntuale.Meter]. It is safe for concurrent use.
 type Meter struct {
 	registry *prometheus.Registry
 
@@ -42,7 +42,7 @@ type Meter struct {
 	events  eventMeter
 }
 
-// New registers all figures in a registry of its own. version is the release that they name.
+// New registers all figures in a new registry. version is the program's release, which is one of the figures.
 func New(version string) *Meter {
 	m := &Meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
 	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -112,22 +112,22 @@ func New(version string) *Meter {
 	return m
 }
 
-// Roles shows the roles of the server.
+// Roles sets the roles of the server.
 func (m *Meter) Roles(roles []string) {
 	for _, r := range roles {
 		m.roles.WithLabelValues(r).Set(1)
 	}
 }
 
-// Late notes how late a message left.
+// Late records how late a message left.
 func (m *Meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }
 
-// Outcome counts what became of messages.
+// Outcome counts the outcomes of messages.
 func (m *Meter) Outcome(connector, verdict string, n int) {
 	m.outcomes.WithLabelValues(connector, verdict).Add(float64(n))
 }
 
-// Queue notes what the dispatcher holds in memory.
+// Queue sets how many messages and sessions the dispatcher has in memory.
 func (m *Meter) Queue(messages, sessions int) {
 	m.queued.Set(float64(messages))
 	m.sessions.Set(float64(sessions))
@@ -136,13 +136,13 @@ func (m *Meter) Queue(messages, sessions int) {
 // CapRefused counts calls beyond a daily cap.
 func (m *Meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
 
-// Batch notes a transaction of the store.
+// Batch records a transaction of the store.
 func (m *Meter) Batch(operation string, size int, took time.Duration) {
 	m.batchSize.WithLabelValues(operation).Observe(float64(size))
 	m.batchTime.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// Deadlock counts a transaction that the database gave up.
+// Deadlock counts a transaction that the database aborted because of a deadlock.
 func (m *Meter) Deadlock() { m.deadlocks.Inc() }
 
 // Fenced counts claims and outcomes that were refused because another server owns the session.
@@ -151,28 +151,28 @@ func (m *Meter) Fenced(n int) { m.fenced.Add(float64(n)) }
 // Quarantined counts messages that a failover made uncertain.
 func (m *Meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
 
-// Refused counts a call that was refused because there were too many.
+// Refused counts a call that was refused because there were too many calls.
 func (m *Meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
-// Waited notes how long a call waited at the gate.
+// Waited records how long a call waited at the gate.
 func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
 
 // Closed counts connections that were closed to make room for others.
 func (m *Meter) Closed(n int) { m.closed.Add(float64(n)) }
 
-// WatchAdmission shows how many calls are worked on, how many wait, and how much memory they take.
+// WatchAdmission registers figures about how many calls are worked on, how many wait, and how much memory they use.
 func (m *Meter) WatchAdmission(load func() (atWork, waiting int), taken func() int64) {
 	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { atWork, _ := load(); return float64(atWork) })
 	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { _, waiting := load(); return float64(waiting) })
 	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(taken()) })
 }
 
-// WatchConnections shows how many connections there are.
+// WatchConnections registers the number of connections.
 func (m *Meter) WatchConnections(count func() int) {
 	m.gauge("puntuale_connections", "Open connections, idle ones too.", func() float64 { return float64(count()) })
 }
 
-// WatchBackup shows when the last backup was made.
+// WatchBackup registers the time of the last backup.
 func (m *Meter) WatchBackup(last func(context.Context) (time.Time, error)) {
 	m.gauge("puntuale_last_backup_timestamp_seconds", "Moment of the last checked backup, in seconds since 1970; 0: none, NaN: the store does not answer.", func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -192,15 +192,15 @@ func (m *Meter) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
-// Dispatch has the measures of the dispatcher. The store measures the same transactions itself, so the dispatcher's view of them would
-// count each twice.
+// Dispatch is the meter for the dispatcher. The store itself measures the transactions that the dispatcher would
+// measure, too. Therefore, Dispatch does not count them a second time.
 type Dispatch struct{ *Meter }
 
-// Batch counts nothing.
+// Batch does nothing, because the store calls [Meter.Batch] for the same transaction.
 func (Dispatch) Batch(string, int, time.Duration) {}
 
-// Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller could invent any number
-// of paths.
+// Request counts an answered request. The route is a pattern and never a path, because a path contains identifiers. A
+// caller could also invent any number of paths.
 func (m *Meter) Request(route string, status int, took time.Duration) {
 	if route == "" {
 		route = "(none)"
@@ -209,7 +209,7 @@ func (m *Meter) Request(route string, status int, took time.Duration) {
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// Handler answers GET /metrics.
+// Handler returns the handler of GET /metrics.
 func (m *Meter) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }

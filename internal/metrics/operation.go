@@ -13,21 +13,21 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The figures below are for alerts.
+// The figures in this file are for alerts.
 
-// Backlog is what is due and has not left.
+// Backlog describes the messages that are due and have not left.
 type Backlog struct {
 	Messages int64
-	Oldest   time.Time // when the first of them should have left; zero if there are none
+	Oldest   time.Time // due time of the oldest of these messages; zero if there are none
 }
 
-// backlogs shows what is due and has not left, by the last count.
+// backlogs contains the figures about messages that are due and have not left, from the last count.
 type backlogs struct {
 	clock                 clock.Clock
 	messages, oldest, age *prometheus.Desc
 
 	mu     sync.Mutex
-	at     time.Time // the moment of the last count; zero before the first one
+	at     time.Time // the time of the last count; zero before the first count
 	counts map[string]Backlog
 }
 
@@ -72,7 +72,7 @@ func (b *backlogs) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(b.age, prometheus.GaugeValue, max(0, now.Sub(b.at).Seconds()))
 }
 
-// alerts are figures that are set when something happens.
+// alerts contains figures that are set when something happens.
 type alerts struct {
 	ready        *prometheus.GaugeVec
 	taskFailures *prometheus.CounterVec
@@ -144,22 +144,22 @@ func buildLabels(version string) prometheus.Labels {
 	return labels
 }
 
-// Backlog shows what was due at a moment: on sessions that can send, and on others.
+// Backlog sets the messages that were due at a time: on sessions that can send, and on others.
 func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
 
-// Disk shows how much of a disk is free, in bytes. use says what the server writes there.
+// Disk sets how much of a disk is free, in bytes. use is the purpose of the server's files on this disk.
 func (m *Meter) Disk(use string, free, size uint64) {
 	m.alerts.diskFree.WithLabelValues(use).Set(float64(free))
 	m.alerts.diskSize.WithLabelValues(use).Set(float64(size))
 }
 
-// Task shows a background task that has not failed yet.
+// Task registers a background task, with 0 failures.
 func (m *Meter) Task(name string) { m.alerts.taskFailures.WithLabelValues(name) }
 
 // TaskFailed counts a failure of a background task.
 func (m *Meter) TaskFailed(name string) { m.alerts.taskFailures.WithLabelValues(name).Inc() }
 
-// TaskDone notes when a background task succeeded.
+// TaskDone records the time at which a background task last succeeded.
 func (m *Meter) TaskDone(name string, at time.Time) {
 	m.alerts.taskDone.WithLabelValues(name).Set(float64(at.Unix()))
 }
@@ -170,7 +170,7 @@ func (m *Meter) Mailed(result string) { m.alerts.mails.WithLabelValues(result).I
 // Pushed counts a Web Push by its result: arrived, gone or failed.
 func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).Inc() }
 
-// Ready notes whether a part of the server does its work.
+// Ready sets whether a part of the server works.
 func (m *Meter) Ready(part string, yes bool) {
 	value := 0.0
 	if yes {
@@ -179,7 +179,8 @@ func (m *Meter) Ready(part string, yes bool) {
 	m.alerts.ready.WithLabelValues(part).Set(value)
 }
 
-// Delivered counts the answers to a network's webhook calls. (Meta asks by GET whether the address is ours.)
+// Delivered counts the answers to a network's webhook requests. It ignores GET requests, by which Meta verifies our
+// address.
 func (m *Meter) Delivered(network, route string, status int) {
 	if !strings.HasPrefix(route, http.MethodPost+" ") {
 		return

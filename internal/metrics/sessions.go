@@ -6,21 +6,21 @@ import (
 	"puntuale"
 )
 
-// SessionState names sessions of a type that are in a state.
+// SessionState is a type of sessions and a state.
 type SessionState struct {
 	Type    puntuale.ConnectionType
-	State   string // as the API shows it
+	State   string // the name in the API
 	Sandbox bool
 }
 
-// numbers shows, whenever the figures are asked for, how many sessions this server owns in each state: the same states
-// that the API shows.
+// numbers is a collector of how many sessions this server owns in each state. It counts at each request for the
+// figures. The states are those of the API.
 type numbers struct {
 	count           func(report func(state SessionState, n int))
 	real, sandboxes *prometheus.Desc
 }
 
-// WatchSessions shows how many sessions are in each state. It calls count for the numbers each time.
+// WatchSessions registers how many sessions are in each state. It calls count at each request for the figures.
 func (m *Meter) WatchSessions(count func(report func(state SessionState, n int))) {
 	labels := []string{"type", "state"}
 	m.registry.MustRegister(&numbers{

@@ -133,7 +133,8 @@ func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	return rest
 }
 
-// account is what the scheduler gives turns to: all webhooks of one client, or one webhook of a partner.
+// account is a group of receivers: all webhooks of one client, or one webhook of a partner. The scheduler starts
+// attempts for one account after the other.
 type account struct {
 	receivers []*receiver
 	next      int

@@ -40,7 +40,7 @@ type world struct {
 	at    time.Time
 }
 
-// The function on runs a test on both databases.
+// The function named on runs a test on both databases.
 func on(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()

@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Member is one value of a payload, with the path that leads to it.
+// Member is one value of a payload, with its path.
 type Member struct{ Path, Text string }
 
-// Members lists the values that [Payload.Text] finds, at most this many, in the order of their names. If a list allows it, its entries are
-// named by what they hold. Such a path stays right when other entries are missing.
+// Members lists the values that [Payload.Text] finds, at most limit values, in the order of their names. Where
+// possible, the path of a list entry contains a value of the entry instead of its number. Such a path remains correct
+// when other entries are missing.
 func (p Payload) Members(limit int) []Member {
 	l := memberList{limit: limit}
 	l.add("", p.root)
@@ -54,20 +55,22 @@ func (l *memberList) list(path string, entries []any) {
 		if strings.HasPrefix(path, "/") {
 			at = fmt.Sprintf("%s/%d", path, i)
 		} else if telling != "" {
-			within, _ := ParsePath(telling) // one of ours
+			within, _ := ParsePath(telling) // a constant, which is valid
 			at = fmt.Sprintf("%s[%s=%s]", path, telling, textOf(within.lookUp(entry)))
 		}
 		l.add(at, entry)
 	}
 }
 
-// tellingMembers are members that often tell entries of a list apart: of Typeform, of WooCommerce, and usual ones.
+// tellingMembers are members whose values often distinguish the entries of a list: in Typeform, in WooCommerce, and in
+// general.
 var tellingMembers = []string{"field.ref", "key", "ref", "slug", "label", "name"}
 
-// tellingMember is a member that each entry has, with another value in each; "" if there is none.
+// tellingMember returns a member that each entry has, with a different value in each entry. It returns "" if there is
+// none.
 func tellingMember(entries []any) string {
 	for _, name := range tellingMembers {
-		within, _ := ParsePath(name) // one of ours
+		within, _ := ParsePath(name) // a constant, which is valid
 		seen := map[string]bool{}
 		for _, entry := range entries {
 			text, _ := within.lookUp(entry).(string)
@@ -85,7 +88,7 @@ func tellingMember(entries []any) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// memberPath is the path of a member. A name that dots or brackets would break makes the path a JSON Pointer.
+// memberPath returns the path of a member. If the name contains dots or brackets, the path is a JSON Pointer.
 func memberPath(path, name string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
@@ -101,8 +104,8 @@ func memberPath(path, name string) string {
 	return asPointer(path) + "/" + escape.Replace(name)
 }
 
-// asPointer writes a path as a JSON Pointer. An entry that is named by what it holds cannot be written so; its pointer leads nowhere, and
-// the member is left out.
+// asPointer converts a path into a JSON Pointer. A JSON Pointer cannot identify an entry by one of its values. In this
+// case, the pointer finds nothing, and Members leaves the member out.
 func asPointer(path string) string {
 	p, err := ParsePath(path)
 	if err != nil {

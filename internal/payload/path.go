@@ -8,30 +8,30 @@ import (
 	"unicode/utf8"
 )
 
-// Path says where a member stands in a payload. There are two ways to write one:
+// Path is the position of a member in a payload. A path has one of two forms:
 //
 //	payload.responses.phone.value    names with dots, and the number of an entry: attendees[0].name or attendees.0.name
-//	/payload/responses/phone/value   a JSON Pointer (RFC 6901), for names that hold dots or brackets
+//	/payload/responses/phone/value   a JSON Pointer (RFC 6901), for names that contain dots or brackets
 //
-// The first form may also name an entry of a list by what it holds. So answers[field.ref=phone].phone_number stands in the first entry whose
-// field.ref is phone. The zero value is the whole payload.
+// In the first form, a condition may replace the number of an entry. For example, answers[field.ref=phone].phone_number
+// is in the first entry of answers whose field.ref is phone. The zero value is the whole payload.
 type Path struct{ steps []step }
 
 // step is one part of a path.
 type step struct {
 	name   string // a member's name, or an entry's number
-	within Path   // only if match is set: which member of an entry is compared
+	within Path   // only if match is true: the member of an entry whose value is compared
 	match  bool
 	value  string
 }
 
-// MaxPath is how long a path may be, in characters.
+// MaxPath bounds a path, in characters.
 const MaxPath = 200
 
-// ErrPath says that a text is no path.
+// ErrPath means that a text is not a path.
 var ErrPath = errors.New("not a path")
 
-// ParsePath reads a path. The error is [ErrPath].
+// ParsePath parses a path. The error is [ErrPath].
 func ParsePath(text string) (Path, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || utf8.RuneCountInString(text) > MaxPath || strings.ContainsRune(text, 0) {
@@ -66,7 +66,7 @@ func pointer(text string) (p Path) {
 	return p
 }
 
-// plain reads a name up to the next dot or bracket. Inside a path a name stands after a dot.
+// plain parses a name up to the next dot or bracket. If inside is true, the name must begin with a dot.
 func plain(text string, inside bool) (step, string, error) {
 	if inside {
 		after, dotted := strings.CutPrefix(text, ".")
@@ -85,7 +85,7 @@ func plain(text string, inside bool) (step, string, error) {
 	return step{name: text[:end]}, text[end:], nil
 }
 
-// bracket reads "0]" or "field.ref=phone]", and returns the rest after it.
+// bracket parses "0]" or "field.ref=phone]", and returns the rest after it.
 func bracket(text string) (step, string, error) {
 	inner, rest, closed := strings.Cut(text, "]")
 	if !closed || rest != "" && rest[0] != '.' && rest[0] != '[' {
@@ -105,7 +105,7 @@ func bracket(text string) (step, string, error) {
 	return step{within: within, match: true, value: value}, rest, nil
 }
 
-// lookUp follows the path; nil: there is nothing at the path.
+// lookUp returns the value at the path, or nil if there is none.
 func (p Path) lookUp(value any) any {
 	for _, s := range p.steps {
 		switch v := value.(type) {

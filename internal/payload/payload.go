@@ -1,5 +1,5 @@
-// Package payload reads what other programs post to a hook, and finds members in it by their paths. It knows JSON and the two encodings of
-// forms. It stores nothing.
+// Package payload reads the data that other programs post to a hook, and finds members in it by their paths. It
+// supports JSON and the two encodings of forms. It stores nothing.
 package payload
 
 import (
@@ -15,17 +15,17 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a payload. Its bytes are bounded by the caller.
+// Limits of a payload. The caller limits its bytes.
 const (
-	// MaxValues is how many values a payload may hold, including those inside objects and lists.
+	// MaxValues bounds the values of a payload, including values inside objects and lists.
 	MaxValues = 10_000
-	// MaxDepth is how deep objects and lists may lie in each other.
+	// MaxDepth bounds how deeply objects and lists may be nested.
 	MaxDepth = 32
 	// maxParts bounds the fields of a form.
 	maxParts = 1000
 )
 
-// Why a payload cannot be read.
+// Errors about a payload that cannot be read.
 var (
 	ErrEmpty    = errors.New("the payload is empty")
 	ErrEncoding = errors.New("the payload is not UTF-8")
@@ -33,16 +33,16 @@ var (
 	ErrTooMany  = errors.New("the payload holds too many values, or lies too deep")
 )
 
-// Payload is a payload that was read. It does not change. Many goroutines may use it at once.
+// Payload is a parsed payload. It does not change, and is safe for concurrent use.
 type Payload struct{ root any }
 
-// Parse reads a payload. Bytes that begin with { or [ are JSON, whatever the content type says. Anything else is a form: multipart if the
-// content type says so, else URL-encoded. Names such as "fields[phone][value]" become objects in each other, as in PHP. The error is one of
-// the four above, or wraps it.
+// Parse parses a payload. If the content type is multipart/form-data, body is a multipart form. Otherwise, a body that
+// begins with { or [ is JSON, and any other body is a URL-encoded form. Names such as "fields[phone][value]" become
+// nested objects, as in PHP. The error is ErrEmpty, ErrEncoding, ErrForm or ErrTooMany, or wraps one of them.
 func Parse(contentType string, body []byte) (Payload, error) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	text := bytes.TrimLeft(body, " \t\r\n")
-	kind, params, _ := mime.ParseMediaType(contentType) // what cannot be read is taken as a form
+	kind, params, _ := mime.ParseMediaType(contentType) // an invalid content type is ignored
 	switch {
 	case len(text) == 0:
 		return Payload{}, ErrEmpty
@@ -72,13 +72,13 @@ func readJSON(text []byte) (Payload, error) {
 	return Payload{root}, nil
 }
 
-// tooMany reports whether a JSON text goes beyond the bounds. It takes no memory.
+// tooMany reports whether a JSON text exceeds the limits. It needs no memory.
 func tooMany(text []byte) bool {
 	values, depth, quoted := 1, 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
-			i++ // whatever it is
+			i++ // skip the escaped character
 		case c == '"':
 			quoted = !quoted
 		case quoted:
@@ -115,7 +115,7 @@ func readForm(text []byte) (Payload, error) {
 	return Payload{f.root}, f.err
 }
 
-// readMultipart reads the fields of a form. It leaves out files.
+// readMultipart reads the fields of a form. It ignores files.
 func readMultipart(body []byte, boundary string) (Payload, error) {
 	if boundary == "" {
 		return Payload{}, ErrForm
@@ -152,13 +152,14 @@ func readMultipart(body []byte, boundary string) (Payload, error) {
 	return Payload{f.root}, f.err
 }
 
-// form makes a tree of the names of a form.
+// form builds nested objects from the names of a form.
 type form struct {
 	root map[string]any
 	err  error
 }
 
-// put places a field. A name that stands where an object is already goes to the top, as it is written.
+// put adds a field. Each part of the name except the last must be an object. If one of them already has another value,
+// the field is added to the root under its whole name.
 func (f *form) put(name string, values []string) {
 	keys := keysOf(name)
 	if len(keys) > MaxDepth {
@@ -182,12 +183,12 @@ func (f *form) put(name string, values []string) {
 	}
 	last := keys[len(keys)-1]
 	if _, object := at[last].(map[string]any); object {
-		return // parts of it came, which say more
+		return // parts of this field were added before, and contain more information
 	}
 	at[last] = valueOf(values)
 }
 
-// valueOf is a field's value: a text, or a list of texts if the field came several times.
+// valueOf returns a field's value: a text, or a list of texts if the field occurred several times.
 func valueOf(values []string) any {
 	if len(values) == 1 {
 		return values[0]
@@ -199,7 +200,8 @@ func valueOf(values []string) any {
 	return list
 }
 
-// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". A name of another form is one key.
+// keysOf splits "fields[phone][value]" into its parts. "names[]" is the list "names". A name in another form is one
+// key.
 func keysOf(name string) []string {
 	first, rest, nested := strings.Cut(name, "[")
 	if !nested || first == "" || !strings.HasSuffix(rest, "]") {
@@ -217,8 +219,8 @@ func keysOf(name string) []string {
 	return keys
 }
 
-// Text returns what stands at a path: a text, a number as it is written, true or false. A list of such values is one text, with commas
-// between them. It is "" for anything else, and where nothing stands.
+// Text returns the value at a path: a text, a number as it was written, true or false. A list of such values becomes
+// one text, with commas between the values. For anything else, and if there is no value, Text returns "".
 func (p Payload) Text(path Path) string { return textOf(path.lookUp(p.root)) }
 
 func textOf(value any) string {
@@ -244,13 +246,13 @@ func textOf(value any) string {
 	return ""
 }
 
-// JSON is the payload as JSON, also if it came as a form.
+// JSON returns the payload as JSON, even if it was posted as a form.
 func (p Payload) JSON() []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(p.root) != nil {
-		return nil // it was read from text, and always becomes text
+		return nil // cannot happen, because the value was parsed from a text
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

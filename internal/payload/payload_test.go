@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestMembers: each member that is listed is found again at its path.
+// TestMembers: each listed member is found again at its path.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	p, err := Parse("", []byte(order))

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultTemplateButtonTwice  puntuale.ReasonCode = "template.button_twice"
 	faultTemplateLanguage     puntuale.ReasonCode = "template.language"
@@ -70,8 +70,8 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// buttonMost is the largest length of a button's value in characters, before rendering. Meta's own limits are 128 for
-// a payload and 15 for a code.
+// buttonMost contains the largest length of each kind of button value, in characters, before rendering. Meta's own
+// limits are 128 for a payload and 15 for a code.
 var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
 
 func (c *checker) buttons(all []puntuale.Button) {
@@ -131,7 +131,7 @@ func (b *builder) value(i int, text string, limit int, t *timing) string {
 	return text
 }
 
-// texts returns all texts of the template that may name fields.
+// texts returns all texts of the template that may contain fields.
 func texts(a *puntuale.Approved) (all []string) {
 	if a == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultMustBeOneOf                  puntuale.ReasonCode = "fault.must_be_one_of"
 	faultMustBeSeconds                puntuale.ReasonCode = "fault.must_be_seconds"
@@ -28,8 +28,8 @@ const (
 	faultSequenceTooManySteps         puntuale.ReasonCode = "sequence.too_many_steps"
 )
 
-// offsetLimits has the largest offset of each unit, between sixty and a hundred years. An anchor may be a birthday,
-// so only a start can check that the moment is within the horizon.
+// offsetLimits contains the largest offset of each unit, between sixty and a hundred years. An anchor may be a
+// birthday, so only a start can check that the due time is within the horizon.
 var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 2_000_000_000,
 	puntuale.Minutes: 52_596_000,
@@ -39,7 +39,7 @@ var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Months:  1_200,
 }
 
-// validityLimits has the largest validity of each unit: five years.
+// validityLimits contains the largest validity of each unit, which is five years.
 var validityLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 157_788_000,
 	puntuale.Minutes: 2_629_800,
@@ -51,13 +51,13 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "seconds, minutes, hours, days, weeks, months"
 
-// Check returns all faults of a sequence that do not depend on a start. Locations are those of the request's body:
-// "body.steps[2].timing.at". If there are no faults, [Build] accepts the sequence. extensions are the allowed
+// Check returns all faults of a sequence that do not depend on a start. Locations are those of the request's body, such
+// as "body.steps[2].timing.at". If there are no faults, [Build] accepts the sequence. extensions are the allowed
 // extensions of media files; empty means DefaultMediaExtensions.
 //
 // Check is for sequences that are about to be stored, and may become stricter in later versions. Build plans a stored
-// sequence without Check. So Build still plans a step before the start, which an earlier version accepted; its moment
-// is in the past.
+// sequence without Check. An earlier version accepted steps before the start, whose time is in the past. Build can
+// still plan such steps.
 func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions}
 	if len(extensions) == 0 {
@@ -72,7 +72,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", faultSequenceNoSteps, nil)
 	case n > puntuale.MaxSteps:
 		c.add("body.steps", faultSequenceTooManySteps, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxSteps))
-		return c.faults // does not check the steps if there are too many
+		return c.faults // if there are too many steps, they are not checked
 	}
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")
@@ -82,8 +82,8 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	return c.faults
 }
 
-// CheckContent returns all faults in the content of a step or a template, before rendering. Their locations begin
-// with location. extensions are as in [Check].
+// CheckContent returns all faults in the content of a step or a template, before rendering. Their locations begin with
+// location. extensions has the same meaning as in [Check].
 func CheckContent(location string, step puntuale.Step, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions, where: location, alone: true}
 	if len(extensions) == 0 {
@@ -96,8 +96,8 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 // checker collects faults.
 type checker struct {
 	extensions []string
-	where      string // location of the present step
-	alone      bool   // the content belongs to a template, not to a step; so it must not name a template
+	where      string // location of the current step
+	alone      bool   // true: the content belongs to a template and not to a step, so it must not use a template itself
 	faults     []puntuale.Fault
 }
 
@@ -105,12 +105,12 @@ func (c *checker) add(location string, code puntuale.ReasonCode, value any, args
 	c.faults = append(c.faults, puntuale.Because(code, args...).At(location, value))
 }
 
-// addCode adds a fault in a part of the present step.
+// addCode adds a fault in a part of the current step.
 func (c *checker) addCode(part string, code puntuale.ReasonCode, value any, args ...string) {
 	c.addReason(part, puntuale.Because(code, args...), value)
 }
 
-// addReason adds a fault with this reason in a part of the present step.
+// addReason adds a fault with this reason in a part of the current step.
 func (c *checker) addReason(part string, reason puntuale.Reason, value any) {
 	if part != "" {
 		part = "." + part
@@ -133,7 +133,7 @@ func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
 	c.template("text", step.Text, textLimit(fixedMedia))
-	if fixedMedia { // the length is checked below, with the whole address
+	if fixedMedia { // the length of the whole address is checked below
 		c.template("media", step.Media, puntuale.MaxRawText)
 	} else {
 		c.template("media", step.Media, puntuale.MaxURL)
@@ -199,7 +199,7 @@ func (c *checker) location(step *puntuale.Step) {
 		switch {
 		case value == nil:
 			c.addCode(part, faultSequenceLatitudeAndLongitude, nil)
-		case !(*value >= -limit && *value <= limit): // true for NaN, too
+		case !(*value >= -limit && *value <= limit): // also true for NaN
 			c.addCode(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}
@@ -262,7 +262,7 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 	}
 }
 
-// amountReason returns the reason that names the smallest and the largest amount of a unit.
+// amountReason returns the reason that contains the smallest and the largest amount of a unit.
 func amountReason(least, maximum int, unit puntuale.Unit) puntuale.Reason {
 	if unit == puntuale.Seconds {
 		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(maximum))

@@ -29,7 +29,7 @@ func TestCheckAccepts(t *testing.T) {
 func TestCheckFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ step, want string }{
-		{`{}`, ""}, // the fault is at the step, not at a part of it
+		{`{}`, ""}, // the fault is at the step and not at a part of it
 		{`{"text":"  "}`, ""},
 		{`{"media_name":"a.pdf"}`, ""},
 		{`{"text":"{{"}`, "text"},

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestClockChanges has, for each kind of zone, a night on which clocks go forward and a night on which they go back.
-// A skipped time moves forward by the gap. For a time that occurs twice, the plan takes the first. Offsets in days
+// TestClockChanges contains, for each kind of zone, a night on which clocks go forward and a night on which clocks go
+// back. A skipped time moves forward by the gap. If a time occurs twice, the plan uses the first. Offsets in days
 // follow the calendar. Offsets in hours are elapsed time.
 func TestClockChanges(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestClockChanges(t *testing.T) {
 		{"Europe/Rome", "2026-03-01", dayHours, "28/03/2026 02:30", "2026-03-29T01:30:00Z"},
 		{"Europe/Rome", "2026-03-01", day, "28/03/2026 12:00", "2026-03-29T10:00:00Z"},
 		{"Europe/Rome", "2026-03-01", dayHours, "28/03/2026 12:00", "2026-03-29T11:00:00Z"},
-		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "25/10/2026 02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: the plan takes the first
+		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "25/10/2026 02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: the plan uses the first
 		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "2026-10-25T02:30+01:00", "2026-10-25T01:30:00Z"},
 		{"Europe/Rome", "2026-10-01", day, "24/10/2026 02:30", "2026-10-25T00:30:00Z"},
 		{"Europe/Rome", "2026-10-01", day, "24/10/2026 12:00", "2026-10-25T11:00:00Z"},

@@ -10,11 +10,11 @@ import (
 	"puntuale"
 )
 
-// DefaultMediaExtensions has the file name extensions of media that may be sent.
+// DefaultMediaExtensions contains the file name extensions of media that may be sent.
 var DefaultMediaExtensions = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a",
 	"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultSequenceExtensionNotAllowed puntuale.ReasonCode = "sequence.extension_not_allowed"
 	faultSequenceMediaAddress        puntuale.ReasonCode = "sequence.media_address"
@@ -22,7 +22,7 @@ const (
 	faultSequenceNothingLeft         puntuale.ReasonCode = "sequence.nothing_left"
 )
 
-// content renders the content of a step. It records faults. After a fault, its result is not usable.
+// content renders the content of a step, and records faults. After a fault, the result must not be used.
 func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	t := timing{Timing: &step.Timing}
 	c := puntuale.Content{Latitude: step.Latitude, Longitude: step.Longitude, Template: step.Template, Resend: step.OnUncertain == puntuale.UncertainResend}
@@ -51,8 +51,8 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	return c
 }
 
-// checkMedia records the fault of a rendered address or file name, if it has one. If a single field is the whole
-// text, the fault is at that field.
+// checkMedia records the fault of a rendered address or file name, if there is one. If the whole text is a single
+// field, the fault is at this field.
 func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	if fault := mediaFault(c.MediaURL, c.MediaName, b.media); !fault.IsZero() {
 		if name := sole(step.Media); name != "" && name != fieldPhone && b.field(name).state == fieldGood {

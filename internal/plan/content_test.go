@@ -20,7 +20,7 @@ func TestMediaFault(t *testing.T) {
 		{"https://example.com/a", "", "sequence.no_extension"},
 		{"https://example.com/a?f=b.pdf", "", "sequence.no_extension"},
 		{"https://example.com", "nome", "sequence.no_extension"},
-		{"https://example.com/a.exe", "a.pdf", "sequence.extension_not_allowed"}, // the address also has a fault, and it is reported first
+		{"https://example.com/a.exe", "a.pdf", "sequence.extension_not_allowed"}, // the address also has a fault, which is reported first
 		{"https://example.com/a.pdf.exe", "", "sequence.extension_not_allowed"},
 		{"https://example.com/a", "a.exe", "sequence.extension_not_allowed"},
 		{"ftp://example.com/a.pdf", "", "sequence.media_address"},

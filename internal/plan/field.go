@@ -7,9 +7,9 @@ import (
 	"puntuale"
 )
 
-// Fields returns the fields that the steps of a sequence name, in the order of first use. A field is a date if it is
-// an anchor, or if a text prints it in a date's format. It is a media address if it is the whole media of a step.
-// Otherwise it is a text. It is required if it is an anchor, or if a text prints it without a fallback.
+// Fields returns the fields in the steps of a sequence, in the order of first use. A field is a date if it is an
+// anchor, or if a text prints it in a date format. It is a media address if it is the whole media of a step. Otherwise
+// it is a text. A field is required if it is an anchor, or if a text prints it without a fallback.
 func Fields(s puntuale.Sequence) []puntuale.Field {
 	var l fieldList
 	for i := range s.Steps {
@@ -49,7 +49,7 @@ func (l *fieldList) template(text string) {
 	}
 }
 
-// use notes one use of a field. If a field has uses of two kinds, the stricter kind wins.
+// use records one use of a field. If a field has uses of two kinds, the stricter kind applies.
 func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	i, known := l.names.number(name)
 	if !known {
@@ -63,8 +63,8 @@ func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	f.Required = f.Required || required
 }
 
-// nameList numbers names from 0, in the order in which they first appear. It searches a short list. For a long list,
-// which is rare, it uses a map.
+// nameList numbers names from 0, in the order of their first use. It searches a short list. For a long list, which is
+// rare, it uses a map.
 type nameList struct {
 	list  []string
 	index map[string]int
@@ -72,7 +72,7 @@ type nameList struct {
 
 const shortList = 16
 
-// number returns the number of a name, and whether the name appeared before.
+// number returns the number of a name, and whether the name was already in the list. It adds a new name to the list.
 func (l *nameList) number(name string) (int, bool) {
 	if l.index == nil {
 		for i, known := range l.list {
@@ -97,17 +97,17 @@ func (l *nameList) number(name string) (int, bool) {
 	return n, false
 }
 
-// field is what one plan knows about a field.
+// field is the state of a field in one plan.
 type field struct {
 	name     string
-	date     bool // at least one step uses the field as a date
+	date     bool // true: at least one step uses the field as a date
 	state    fieldState
 	text     string
 	moment   Moment
-	reported bool // the field's fault is recorded
+	reported bool // true: the field's fault is recorded
 }
 
-// fieldState says whether a field's value was read, and whether it is usable.
+// fieldState says whether a field's value was read, and whether the value is usable.
 type fieldState int8
 
 const (
@@ -117,7 +117,7 @@ const (
 	fieldBad
 )
 
-// entry returns the entry of a field, and adds one if there is none. The pointer is valid until the next call of
+// entry returns the entry of a field, and adds the entry if there is none. The pointer is valid until the next call of
 // entry.
 func (b *builder) entry(name string) *field {
 	i, known := b.names.number(name)
@@ -127,13 +127,13 @@ func (b *builder) entry(name string) *field {
 	return &b.fields[i]
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultSequenceMustBeDate   puntuale.ReasonCode = "sequence.must_be_date"
 	faultSequenceTextOrNumber puntuale.ReasonCode = "sequence.text_or_number"
 )
 
-// field returns a field that a step needs. It reads the field's value at the first call.
+// field returns a field that a step needs. The first call reads the field's value.
 func (b *builder) field(name string) *field {
 	f := b.entry(name)
 	if f.state != fieldUnread {
@@ -163,7 +163,7 @@ func (b *builder) field(name string) *field {
 	return f
 }
 
-// fieldFault records a fault of a field, unless this field already has one.
+// fieldFault records a fault of a field, unless the field already has a fault.
 func (b *builder) fieldFault(f *field, reason puntuale.Reason, value any) {
 	if f.reported {
 		return
@@ -172,5 +172,5 @@ func (b *builder) fieldFault(f *field, reason puntuale.Reason, value any) {
 	b.faults = append(b.faults, reason.At("body."+f.name, value))
 }
 
-// missing records that a field is needed but has no value.
+// missing records that a required field has no value.
 func (b *builder) missing(f *field) { b.fieldFault(f, puntuale.Because(puntuale.FaultRequired), nil) }

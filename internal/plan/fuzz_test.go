@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// FuzzSequence: if a sequence passes Check, Build plans it, or names the location of each fault. Every plan has the
-// properties that the comments of Build promise.
+// FuzzSequence: if a sequence passes Check, Build either plans it, or reports the location of each fault. Every plan
+// has the properties in the comments of Build.
 func FuzzSequence(f *testing.F) {
 	for _, seed := range []struct{ steps, body string }{
 		{`[{"text":"Ciao {{nome|tu}}","timing":{"anchor":"start","offset":{"amount":0}}}]`, `{}`},

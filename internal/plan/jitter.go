@@ -9,13 +9,12 @@ import (
 	"puntuale"
 )
 
-// jitter sets the final moment of each message, and until when it may leave. Each message comes with its earliest and
-// its latest moment, and the seed chooses a moment between them. jitter records a fault for a message that may leave
-// beyond the horizon.
+// jitter sets the final due time and the deadline of each message. Each message has an earliest and a latest time, and
+// the seed chooses a time between them. jitter records a fault if a message may leave beyond the horizon.
 //
-// All messages of a run use the same fraction of the time between their earliest and their latest moment. So two
-// messages keep their order if the first one's earliest moment is not after the second one's earliest moment. The
-// same must be true for their latest moments; keepOrder ensures it.
+// All messages of a run use the same fraction of the time between their earliest and their latest time. Therefore, two
+// messages stay in order if both their earliest and their latest times are in order. keepOrder puts the latest times in
+// order.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -32,9 +31,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder makes the latest moment of each message no later than the latest moments of the messages that are planned
-// after it. Messages with the same moment leave in the order of their steps. So if the step planned first has the
-// higher number, its latest moment must be a microsecond earlier.
+// keepOrder makes sure that the latest time of each message is not after the latest time of any message that is planned
+// after it. Messages with the same due time leave in the order of their steps. Therefore, if the message that is
+// planned first has the higher step, its latest time must be a microsecond earlier.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
@@ -59,15 +58,14 @@ func keepOrder(messages []puntuale.PlannedMessage) {
 	}
 }
 
-// latest returns the latest moment that the jitter of the step allows. This moment is at most Jitter seconds after
-// due, and in the same opening of the window. If the step must leave before its anchor, the moment is before the
-// anchor.
+// latest returns the latest time that the jitter of the step allows. This time is at most Jitter seconds after due, and
+// in the same opening of the window. If the step must leave before its anchor, this time is before the anchor.
 func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due
 	}
-	// The end of the window is outside. So the latest moment is one microsecond before it, which is the precision of
-	// moments.
+	// The end of the window is not part of the window. Therefore, the latest time is one microsecond before the end. A
+	// microsecond is the precision of times.
 	maximum := time.Duration(t.Jitter) * time.Second
 	latest := due.Add(maximum)
 	if end := t.window.Until(due, t.loc, maximum+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
@@ -79,8 +77,8 @@ func (t *timing) latest(due time.Time) time.Time {
 	return latest
 }
 
-// mix turns a seed into a number whose 64 bits all depend on it, so that similar seeds give very different numbers.
-// It is the finaliser of SplitMix64.
+// mix converts a seed into a number whose 64 bits all depend on the seed, so that similar seeds give very different
+// numbers. It is the finaliser of the hash function SplitMix64.
 func mix(seed uint64) uint64 {
 	seed += 0x9E3779B97F4A7C15
 	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9

@@ -7,29 +7,29 @@ import (
 	"puntuale"
 )
 
-// Moment is a date as a caller wrote it: a day, optionally with a time of day, optionally with a zone.
+// Moment is a date as a caller wrote it: a day, with an optional time of day and an optional zone.
 type Moment struct {
 	Date    puntuale.Date
 	Time    time.Duration // time since midnight, in whole microseconds
 	HasTime bool
-	Zone    *time.Location // zone that the text names; nil: the run's zone
+	Zone    *time.Location // zone in the text; nil: the run's zone
 }
 
-// DefaultTime is the time of day for a date without a time, if the step has no time either.
+// DefaultTime is the time of day for a date without a time of day, if the step also has none.
 const DefaultTime = 9 * time.Hour
 
-// NotDateError says that a text is not a date. Text has only the first 80 bytes or so of a longer text.
+// NotDateError means that a text is not a date. Text contains only about the first 80 bytes of a longer text.
 type NotDateError struct{ Text string }
 
 func (e *NotDateError) Error() string { return strconv.Quote(e.Text) + " is not a date" }
 
-// ParseMoment reads one of these two forms of dates. It refuses all other texts.
+// ParseMoment parses a date in one of these two forms:
 //
 //   - ISO 8601: YYYY-MM-DD, optionally with "T" or a space and HH:MM, HH:MM:SS or a fraction of up to nine digits (kept to
 //     the microsecond), optionally followed by Z, ±HH:MM, ±HHMM or ±HH;
 //   - day first: d/m/YYYY, with / or - or . twice, optionally with a space and H:MM or H:MM:SS.
 //
-// Years have four digits. It also refuses days and times that do not exist.
+// Years have four digits. ParseMoment refuses any other text, and days and times that do not exist.
 func ParseMoment(text string) (Moment, error) {
 	r := reader{rest: text}
 	var m Moment
@@ -44,7 +44,7 @@ func ParseMoment(text string) (Moment, error) {
 	return m, nil
 }
 
-// At returns the instant in UTC. A moment without a zone is local time in loc. A moment without a time gets
+// At returns the time in UTC. A moment without a zone is local time in loc. A moment without a time of day gets
 // timeOfDay.
 func (m Moment) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 	if m.HasTime {
@@ -60,13 +60,13 @@ func exists(d puntuale.Date) bool {
 	return d.Year >= 1 && d == puntuale.DateOf(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC))
 }
 
-// reader parses a text from left to right. After the first error, bad stays true.
+// reader parses a text from left to right. After the first error, bad is true.
 type reader struct {
 	rest string
 	bad  bool
 }
 
-// iso reads YYYY-MM-DD and an optional time and zone.
+// iso parses YYYY-MM-DD and an optional time and zone.
 func (r *reader) iso() (m Moment) {
 	m.Date.Year = r.number(4, 4)
 	r.take('-')
@@ -92,7 +92,7 @@ func (r *reader) iso() (m Moment) {
 	return m
 }
 
-// dayFirst reads d/m/YYYY and an optional time.
+// dayFirst parses d/m/YYYY and an optional time.
 func (r *reader) dayFirst() (m Moment) {
 	m.Date.Day = r.number(1, 2)
 	separator := byte('/')
@@ -114,7 +114,7 @@ func (r *reader) dayFirst() (m Moment) {
 	return m
 }
 
-// clock reads hours and minutes. The hours must have at least hourDigits digits.
+// clock parses hours and minutes. The hours must have at least hourDigits digits.
 func (r *reader) clock(hourDigits int) time.Duration {
 	h := r.number(hourDigits, 2)
 	r.take(':')
@@ -131,7 +131,7 @@ func (r *reader) seconds() time.Duration {
 	return time.Duration(s) * time.Second
 }
 
-// fraction reads the digits of a fraction of a second. It ignores digits after the sixth.
+// fraction parses the digits of a fraction of a second. It ignores digits after the sixth.
 func (r *reader) fraction() time.Duration {
 	digits := 0
 	var micros time.Duration
@@ -146,7 +146,7 @@ func (r *reader) fraction() time.Duration {
 	return micros
 }
 
-// zone reads Z, or an offset from UTC of less than a day.
+// zone parses Z, or an offset from UTC of less than a day.
 func (r *reader) zone() *time.Location {
 	if r.skip('Z') {
 		return time.UTC
@@ -165,7 +165,7 @@ func (r *reader) zone() *time.Location {
 	return time.FixedZone("", sign*(h*3600+m*60))
 }
 
-// number reads a number. least and most limit how many digits it has.
+// number parses a number. least and maximum limit the number of its digits.
 func (r *reader) number(least, maximum int) int {
 	n, digits := 0, 0
 	for digits < maximum && digits < len(r.rest) && isDigit(r.rest[digits]) {
@@ -177,8 +177,8 @@ func (r *reader) number(least, maximum int) int {
 	return n
 }
 
-// take reads the character c, and sets bad if it is not there. skip reads c if it is there, and reports whether it
-// was.
+// take consumes the character c, and sets bad if the next character is not c. skip consumes c if it is the next
+// character, and reports whether it was.
 func (r *reader) take(c byte) { r.bad = !r.skip(c) || r.bad }
 
 func (r *reader) skip(c byte) bool {
@@ -197,7 +197,7 @@ var (
 		"luglio", "agosto", "settembre", "ottobre", "novembre", "dicembre"}
 )
 
-// appendMoment prints a local time in one of a date field's formats.
+// appendMoment appends a local time in one of the formats of a date field.
 func appendMoment(buf []byte, t time.Time, format string) []byte {
 	switch format {
 	case formatDay:

@@ -1,18 +1,20 @@
-// Package plan turns a sequence, the fields of a call, a time zone and the present moment into messages with contents
-// and moments. It is pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same
-// plan. So a start, its dry run and the dashboard's preview all use it.
+// Package plan computes messages, with contents and due times. Its input is a sequence, the fields of a call, a time
+// zone and the current time. The package is pure: it reads no clock, does no I/O and has no state. The same input
+// always gives the same plan. Therefore, a start, its dry run and the dashboard's preview all use it.
 //
-// A step's moment is computed in this order:
+// The due time of a step is computed in this order:
 //
-//  1. the anchor (the call, or a date field) and the offset from it: hours and shorter units are elapsed time, days and
-//     longer units are calendar arithmetic in the run's zone;
-//  2. "at": this time of day, on the day that 1 gave;
-//  3. the window: the first moment inside it; if that is on another day, then "at" on that day, if it is inside the window;
-//  4. only for a step before its anchor whose moment is now at or after the anchor: back to the latest earlier opening of
-//     the window, to the step's own time of day ("at", or with units of days and longer) if the opening contains it, and
-//     otherwise to the opening's last minute;
-//  5. if the moment is in the past: up to five minutes ago counts as now; for an older moment, if_past decides;
-//  6. jitter, which ends at the end of the window; no step may pass a step that is planned after it.
+//  1. The anchor (the call, or a date field) plus or minus the offset. Hours and shorter units are elapsed time. Days and
+//     longer units are calendar arithmetic in the run's zone.
+//  2. If the step has "at": this time of day, on the day from 1.
+//  3. If the step has a window: the first time inside the window. If the window moves the step to another day, the time
+//     of day "at" on that day is used, if it is inside the window.
+//  4. This applies only to a step that must leave before its anchor, if its time is now at or after the anchor. The step
+//     moves back to the latest earlier opening of the window. If the step has its own time of day ("at", or an offset in
+//     days or longer units), and the opening contains it, the step gets this time. Otherwise it gets the opening's last
+//     minute.
+//  5. A time that is at most five minutes in the past becomes now. For an earlier time, if_past decides.
+//  6. Jitter, which ends at the end of the window. No step may leave after a step that is planned after it.
 package plan
 
 import (
@@ -21,41 +23,41 @@ import (
 	"puntuale"
 )
 
-// Input has everything that a plan depends on.
+// Input contains everything that a plan depends on.
 type Input struct {
-	Sequence puntuale.Sequence // must have passed [Check]; a step that names a template must already contain the template's content
+	Sequence puntuale.Sequence // must have passed [Check]; a step with a template must already contain the template's content
 	Phone    string            // the recipient, in the form that {{phone}} prints
-	Fields   map[string]Value  // the call's body; fields that no step names are ignored
+	Fields   map[string]Value  // the call's body; fields that no step uses are ignored
 	Location *time.Location    // zone of the run; nil: UTC
 	Closed   []puntuale.Date   // the client's own holidays
-	Now      time.Time         // the moment of the call
+	Now      time.Time         // the time of the call
 
-	// Seed decides the jitter: each seed gives other moments between the earliest and the latest. The whole run uses
-	// one seed, so that jitter never changes the order of its steps. 0 asks for a dry run: Due is the earliest
-	// moment, DueMax the latest.
+	// Seed determines the jitter: with another seed, messages get other times between their earliest and their latest
+	// time. The whole run uses one seed, so that jitter never changes the order of its steps. 0 means a dry run: Due
+	// is then the earliest time, and DueMax the latest.
 	Seed uint64
 
-	// Media has the allowed file name extensions, in lower case and without the dot. nil means
+	// Media contains the allowed file name extensions, in lower case and without the dot. nil means
 	// DefaultMediaExtensions.
 	Media []string
 }
 
-// Plan is what a start schedules, in the order of the steps.
+// Plan contains the messages that a start schedules, in the order of the steps.
 type Plan struct {
 	Messages []puntuale.PlannedMessage
 	Skipped  []puntuale.SkippedStep
 }
 
-// Codes of why a step is left out.
+// Codes of the reasons why a step is left out.
 const (
 	ReasonPast       puntuale.ReasonCode = "sequence.past"
 	ReasonAnchorPast puntuale.ReasonCode = "sequence.after_anchor"
 )
 
-// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once; then the
-// caller must schedule nothing. Faults of fields are at "body.<field>". Other faults are at "steps[2].text" or
-// "steps[2].timing", where steps count from 0. Build does not change its input, but the plan shares the windows and
-// coordinates of the steps with it.
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that contains all faults at once. After an
+// error, the caller must schedule nothing. Faults of fields are at "body.<field>". Other faults are at "steps[2].text"
+// or "steps[2].timing", where steps count from 0. Build does not change its input. But the plan and the input share
+// the windows and coordinates of the steps.
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}
@@ -80,7 +82,7 @@ func Build(in Input) (Plan, error) {
 	return p, nil
 }
 
-// builder has the data that the steps of one plan share.
+// builder contains the data that the steps of one plan share.
 type builder struct {
 	in      *Input
 	loc     *time.Location
@@ -117,7 +119,7 @@ func newBuilder(in *Input) *builder {
 	return b
 }
 
-// findDates notes which fields a text prints in a date's format.
+// findDates records which fields a text prints in a date format.
 func (b *builder) findDates(text string) {
 	for s := scan(text); s.next(); {
 		if s.fault.IsZero() && s.field.format != "" {

@@ -15,7 +15,7 @@ import (
 // now is a Wednesday.
 var now = time.Date(2026, 11, 18, 9, 0, 0, 0, time.UTC)
 
-// sequence makes a sequence of steps in the form of the wire.
+// sequence returns a sequence from its steps in the form of the API.
 func sequence(t testing.TB, steps string) puntuale.Sequence {
 	t.Helper()
 	s := puntuale.Sequence{Name: "prova"}
@@ -28,7 +28,7 @@ func sequence(t testing.TB, steps string) puntuale.Sequence {
 	return s
 }
 
-// fields makes fields from a call's body.
+// fields returns the fields of a call's body.
 func fields(t testing.TB, body string) map[string]Value {
 	t.Helper()
 	if body == "" {
@@ -78,8 +78,8 @@ func faultsOf(t testing.TB, err error) []string {
 
 const minuteForm = "2006-01-02 15:04"
 
-// TestDue plans one step with one field f. The moments in the table are local times. "skip" means that the step is
-// left out, and "422" that the start is refused.
+// TestDue plans one step with one field f. The times in the table are local times. "skip" means that the step is left
+// out, and "422" that the start is refused.
 func TestDue(t *testing.T) {
 	t.Parallel()
 	const office = `"window":{"weekdays":[1,2,3,4,5],"from":"09:00","to":"18:00","holidays":"avoid"}`
@@ -185,8 +185,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestBeforeTheStartAsStored plans a step before the start. Check refuses such a step, but an earlier version may
-// have stored one.
+// TestBeforeTheStartAsStored plans a step before the start. Check refuses such a step, but an earlier version may have
+// stored it.
 func TestBeforeTheStartAsStored(t *testing.T) {
 	t.Parallel()
 	for ifPast, want := range map[puntuale.IfPast]string{puntuale.PastSkip: "skip", puntuale.PastSend: "2026-11-18 10:00"} {
@@ -204,7 +204,7 @@ func TestBeforeTheStartAsStored(t *testing.T) {
 	}
 }
 
-// outcome returns a plan of one step in the form of the tables.
+// outcome formats a plan of one step in the form of the tables.
 func outcome(t *testing.T, p Plan, err error, loc *time.Location) (desired, due string) {
 	t.Helper()
 	if err != nil {
@@ -246,7 +246,7 @@ func TestValidUntil(t *testing.T) {
 		{`"valid_for":{"amount":30,"unit":"minutes"}`, "", "2026-11-18 10:30"},
 		{`"valid_for":{"amount":1,"unit":"months"}`, "", "2026-12-18 10:00"},
 		{`"anchor":"f","valid_for":{"amount":1,"unit":"days"}`, "2027-03-27 12:00", "2027-03-28 12:00"},
-		{`"anchor":"f"`, "2027-03-27 12:00", "2027-03-28 13:00"}, // 24 hours of elapsed time; on this day, clocks skip an hour
+		{`"anchor":"f"`, "2027-03-27 12:00", "2027-03-28 13:00"}, // 24 hours of elapsed time; clocks skip an hour on this day
 		{`"anchor":"f","offset":{"amount":2,"unit":"hours","direction":"before"}`, "20/11/2026 10:00", "2026-11-20 10:00"},
 		{`"anchor":"f","offset":{"amount":3,"unit":"days","direction":"before"}`, "30/11/2026 10:00", "2026-11-28 10:00"},
 		{`"anchor":"f","offset":{"amount":3,"unit":"days","direction":"before"},"valid_for":{"amount":2,"unit":"weeks"}`, "30/11/2026 10:00", "2026-11-30 10:00"},
@@ -288,11 +288,11 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestJitterKeepsStepsApart checks that the jitter of a step ends at the latest moment of the step that is planned
-// after it.
+// TestJitterKeepsStepsApart checks that the jitter of a step ends at the latest time of the step that is planned after
+// it.
 func TestJitterKeepsStepsApart(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, steps, want string }{ // want has the latest moments
+	for _, c := range []struct{ name, steps, want string }{ // want contains the latest times
 		{"a later step without jitter", `{"text":"a","timing":{"jitter":3600}},{"text":"b","timing":{"offset":{"amount":10,"unit":"minutes"}}}`, "10:10:00.000000 10:10:00.000000"},
 		{"an earlier step that is planned later", `{"text":"a","timing":{"offset":{"amount":10,"unit":"minutes"}}},{"text":"b","timing":{"jitter":3600}}`, "10:10:00.000000 10:09:59.999999"},
 		{"one moment", `{"text":"a","timing":{"jitter":3600}},{"text":"b","timing":{"jitter":60}}`, "10:01:00.000000 10:01:00.000000"},
@@ -355,8 +355,8 @@ func TestWindowThatNeverOpens(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce checks that an error has the faults of all steps, and each field's fault once, even if several
-// steps use the field.
+// TestAllFaultsAtOnce checks that an error contains the faults of all steps, and each field's fault only once, even if
+// several steps use the field.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	in := input(t, `[
@@ -374,8 +374,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSkippedStepsAreChecked checks that faults count even in a step that is left out. Otherwise the hour of a call
-// would decide whether it is refused.
+// TestSkippedStepsAreChecked checks that faults count even in a step that is left out. If they did not, the hour of a
+// call would decide whether the call is refused.
 func TestSkippedStepsAreChecked(t *testing.T) {
 	t.Parallel()
 	_, err := Build(input(t, `[{"text":"{{nome}}","timing":{"anchor":"f"}}]`, `{"f":"1/1/2020"}`))

@@ -152,14 +152,14 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 	}
 }
 
-// checkDry compares a plan with its dry run: each moment must be between the dry run's earliest and latest moment. It
-// also compares it with a sequence that has each step twice.
+// checkDry compares a plan with its dry run. Each due time must be between the dry run's earliest and latest time.
+// checkDry also compares the plan with a sequence that contains each step twice.
 func checkDry(t *rapid.T, in Input, p Plan) {
 	dry := in
 	dry.Seed = 0
 	bounds, err := Build(dry)
 	if err != nil {
-		return // only the dry run's latest moment is beyond the horizon
+		return // only the dry run's latest time is beyond the horizon
 	}
 	if !reflect.DeepEqual(bounds.Skipped, p.Skipped) {
 		t.Fatal("the dry run leaves out other steps")
@@ -185,13 +185,13 @@ func checkDry(t *rapid.T, in Input, p Plan) {
 	}
 }
 
-// TestJitterKeepsOrder checks that jitter never changes the order in which messages leave, for any seed. Messages
-// with the same moment leave in the order of their steps.
+// TestJitterKeepsOrder checks that jitter never changes the order in which messages leave, for any seed. Messages with
+// the same due time leave in the order of their steps.
 func TestJitterKeepsOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
-		if rapid.Bool().Draw(t, "close together") { // otherwise most drawn steps are days apart
+		if rapid.Bool().Draw(t, "close together") { // without this, most drawn steps are days apart
 			for i := range in.Sequence.Steps {
 				in.Sequence.Steps[i].Timing = puntuale.Timing{Jitter: rapid.SampledFrom([]int{0, 1, 600, 3600}).Draw(t, "seconds of jitter"),
 					Offset: puntuale.Offset{Amount: rapid.IntRange(0, 3).Draw(t, "minutes"), Unit: puntuale.Minutes}}
@@ -228,8 +228,8 @@ func sendingOrder(p Plan) (steps []int) {
 	return steps
 }
 
-// TestPlaceAgainstSlowModel compares the planner with a slow model for one step without jitter. The model tries
-// minute after minute, by the printed local time.
+// TestPlaceAgainstSlowModel compares the planner with a slow model for one step without jitter. The model tries one
+// minute after the other, by the local time.
 func TestPlaceAgainstSlowModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,7 +252,7 @@ func TestPlaceAgainstSlowModel(t *testing.T) {
 	})
 }
 
-// slowDue returns when the step is due, or zero if it is left out.
+// slowDue returns the step's due time, or zero if the step is left out.
 func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	anchor := in.Now
 	if timing.Anchor == "f" || timing.Anchor == "g" {
@@ -308,8 +308,8 @@ func slowAt(timing *puntuale.Timing, other time.Duration) time.Duration {
 	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
 }
 
-// slowShift moves by months and days of the calendar, and then to the step's time of day. If a month is too short, it
-// uses the month's last day.
+// slowShift moves a time by months and days of the calendar, and then to the step's time of day. If a month is too
+// short, it uses the month's last day.
 func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *time.Location) time.Time {
 	if months == 0 && days == 0 && timing.At == "" {
 		return from
@@ -334,7 +334,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	}
 	at := wall.Add(-26 * time.Hour)
 	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
-		if shows(at).After(wall) { // the time is skipped: continue from the minute before, as if the clocks had not changed
+		if shows(at).After(wall) { // clocks skip wall: continue from the minute before, as if the clocks had not changed
 			before := at.Add(-time.Minute)
 			return before.Add(wall.Sub(shows(before)))
 		}
@@ -374,8 +374,8 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 	return due
 }
 
-// slowOwnTime returns the step's time of day in the opening of the window that contains last. That time must be
-// before both wish and anchor; otherwise slowOwnTime returns last.
+// slowOwnTime returns the step's time of day in the opening of the window that contains last. This time must be before
+// both wish and anchor. If it is not, slowOwnTime returns last.
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)

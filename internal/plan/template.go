@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultSequenceDateFormat   puntuale.ReasonCode = "sequence.date_format"
 	faultSequenceNestedField  puntuale.ReasonCode = "sequence.nested_field"
@@ -16,8 +16,8 @@ const (
 	faultSequenceUnclosed     puntuale.ReasonCode = "sequence.unclosed"
 )
 
-// Names with a meaning of their own in a call's body. {{phone}} prints the recipient as all answers show it: "+…", or
-// the id of a group. A step cannot use the other names.
+// These names have a fixed meaning in a call's body. {{phone}} prints the recipient in the form of all answers: "+…",
+// or the id of a group. A step cannot use the other names.
 const (
 	fieldPhone    = "phone"
 	fieldTimezone = "timezone"
@@ -32,21 +32,21 @@ const (
 
 const maxFieldName = 64
 
-// placeholder is {{field}}, {{field:format}}, {{field|fallback}} or {{field:format|fallback}}.
+// placeholder is a parsed {{field}}, {{field:format}}, {{field|fallback}} or {{field:format|fallback}}.
 type placeholder struct {
 	name, format string
 	fallback     string
-	optional     bool // the placeholder has a fallback, which may be empty
+	optional     bool // true: the placeholder has a fallback, which may be empty
 }
 
 // scanner reads a template part by part. Each call of next reads a literal text and the placeholder after it, or the
-// fault in that placeholder. At the end of the template, only a literal text is left.
+// fault in this placeholder. At the end of the template, there is only a literal text.
 type scanner struct {
 	rest    string
 	literal string
 	field   placeholder
 	fault   puntuale.Reason
-	found   bool // a placeholder follows the literal text, with or without a fault
+	found   bool // true: a placeholder follows the literal text, with or without a fault
 }
 
 func scan(template string) scanner { return scanner{rest: template} }
@@ -109,7 +109,7 @@ func isFieldName(name string) bool {
 // isReserved reports whether a sequence's field cannot have this name.
 func isReserved(name string) bool { return name == fieldPhone || name == fieldTimezone }
 
-// clip shortens a text to at most 80 bytes, so that an error message can repeat it.
+// clip shortens a text to at most 80 bytes, so that an error message can contain it.
 func clip(text string) string {
 	const limit = 80
 	for i := range text {
@@ -120,7 +120,7 @@ func clip(text string) string {
 	return text
 }
 
-// sole returns the name of the field, if the whole template is one placeholder. Otherwise it returns "".
+// sole returns the name of the field if the whole template is one placeholder, and "" for any other template.
 func sole(template string) string {
 	s := scan(template)
 	if s.next() && s.found && s.fault.IsZero() && s.literal == "" && s.rest == "" {
@@ -129,8 +129,8 @@ func sole(template string) string {
 	return ""
 }
 
-// render prints the template of a step. It returns false if there was a fault. It prints field values unchanged, even
-// if they contain placeholders.
+// render renders the template of a step. It returns false if there was a fault. Field values are not changed, even if
+// they contain placeholders.
 func (b *builder) render(i int, part, template string, t *timing) (string, bool) {
 	if !strings.Contains(template, "{{") {
 		return template, true
@@ -167,7 +167,7 @@ func (b *builder) print(p placeholder, t *timing) bool {
 		b.missing(f)
 		return false
 	case f.date && p.format == formatTime && !f.moment.HasTime:
-		if !p.optional { // the date has no time, and print must not invent one
+		if !p.optional { // the date has no time of day, and print must not invent one
 			b.fieldFault(f, puntuale.Because(faultSequenceTimeNeeded, clip(p.name)), clip(f.text))
 			return false
 		}
@@ -182,11 +182,11 @@ func (b *builder) print(p placeholder, t *timing) bool {
 	return true
 }
 
-// enough is a length in bytes. A longer text exceeds every limit in characters.
+// enough is a length in bytes. A text with more bytes exceeds every limit in characters.
 const enough = utf8.UTFMax * puntuale.MaxText
 
-// add appends a text to the rendered text, until this exceeds every limit. Otherwise a short template that repeats a
-// long value could fill the memory.
+// add appends a text to the rendered text, until the rendered text exceeds every limit. Without this bound, a short
+// template that repeats a long value could fill the memory.
 func (b *builder) add(text string) {
 	if len(b.buf) <= enough {
 		b.buf = append(b.buf, text...)

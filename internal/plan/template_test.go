@@ -28,9 +28,9 @@ func TestRender(t *testing.T) {
 		"{ {nome} } } {nome} }}":                 "{ {nome} } } {nome} }}",
 		"{{quando:data}} {{quando}}":             "20/11/2026 20/11/2026 10:30",
 		"{{quando:ora}} {{quando:giorno}}":       "10:30 venerdì 20 novembre",
-		"{{estero:ora}}":                         "11:30",            // shown in the run's zone
+		"{{estero:ora}}":                         "11:30",            // printed in the run's zone
 		"{{largo:data}} {{largo:ora}}":           "20/11/2026 10:30", // white space around a value is removed
-		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a date without a time has no hour that could be printed
+		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a date without a time of day has no hour to print
 		"{{giorno}} {{giorno:giorno}}":           "20/11/2026 venerdì 20 novembre",
 		"{{manca:data|presto}}":                  "presto",
 		"{{phone}}":                              "+393331234567",
@@ -55,8 +55,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRenderAnchors checks that a field that is an anchor counts as a date in all texts. A date without a time prints
-// no hour, even if the step gives a time.
+// TestRenderAnchors checks that a field that is an anchor is a date in all texts. For a date without a time of day, no
+// hour is printed, even if the step has a time of day.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
@@ -114,8 +114,7 @@ func TestRenderBomb(t *testing.T) {
 	}
 }
 
-// TestManyFields has a text that names 50,000 different fields. The time must not grow with the square of their
-// number.
+// TestManyFields uses a text with 50,000 different fields. The duration must not grow with the square of this number.
 func TestManyFields(t *testing.T) {
 	t.Parallel()
 	const n = 50_000
@@ -133,7 +132,7 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-// TestBuildUnchecked checks that Build refuses an invalid sequence that Check did not see, and does not panic.
+// TestBuildUnchecked checks that Build refuses an invalid sequence that Check has not seen, and does not panic.
 func TestBuildUnchecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"{{": 1, "{{a b}} {{": 2, "x {{timezone}}": 1} {
@@ -174,8 +173,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// FuzzTemplate checks that the scanner loses no character. A template that passes Check must render if all fields
-// have a value.
+// FuzzTemplate checks that the scanner loses no character. A template that passes Check must render if all fields have
+// a value.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{"Ciao {{nome}}", "{{a|b}}{{c:data}}", "{{{a}}}", "{{a", "a}}", "{{|}}", "{{a|{{b}}}}", "{{:ora}}", "{{a:giorno|}}"} {
 		f.Add(seed, "x")

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultQuotedNotTime         puntuale.ReasonCode = "fault.quoted_not_time"
 	faultSequenceBeyondHorizon puntuale.ReasonCode = "sequence.beyond_horizon"
@@ -16,23 +16,23 @@ const (
 	faultSequenceNeverOpen     puntuale.ReasonCode = "sequence.never_open"
 )
 
-// defaultValidity is how long after its planned moment a message may leave if its step sets no valid_for.
+// defaultValidity is how long after its due time a message may leave if its step has no valid_for.
 const defaultValidity = 24 * time.Hour
 
-// timing is the state of a step's timing while its moment is computed.
+// timing is the state of a step's timing while the step's due time is computed.
 type timing struct {
 	*puntuale.Timing
 	loc    *time.Location
 	window *puntuale.Window // nil: always open
 	anchor time.Time
 	at     time.Duration // value of At; set only if the step has At
-	before bool          // the step must leave before its anchor
-	own    time.Duration // the step's own time of day: At, or the time of its moment; set only if keeps is true
-	keeps  bool          // the step keeps its own time of day when the window moves it back; steps with hours or shorter units do not
+	before bool          // true: the step must leave before its anchor
+	own    time.Duration // the step's own time of day: At, or the time of day of the desired time; set only if keeps is true
+	keeps  bool          // true: the time of day stays the same when the window moves the step back; false for hours and shorter units without At
 }
 
-// place finds the moments of a step before jitter, or the reason why the step is left out. DueMax is the latest
-// moment that the jitter of this step allows. place records faults; after a fault, the result is not usable.
+// place computes the times of a step before jitter, or the reason why the step is left out. DueMax is the latest time
+// that the jitter of this step allows. place records faults. After a fault, the result must not be used.
 func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.SkippedStep) {
 	desired, ok := b.desired(i, t)
 	if !ok {
@@ -60,7 +60,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 	return m, nil
 }
 
-// freeze returns the window for a message. If the window avoids holidays, it gets the client's own holidays.
+// freeze returns the window for a message. If the window avoids holidays, freeze adds the client's own holidays.
 func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	if w.Always() {
 		return nil
@@ -73,7 +73,7 @@ func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	return &frozen
 }
 
-// desired returns the moment after anchor, offset and "at".
+// desired returns the time after anchor, offset and "at".
 func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.At != "" {
 		at, err := puntuale.ParseTimeOfDay(t.At)
@@ -105,8 +105,8 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	return desired, true
 }
 
-// ownTime returns the time of day that the step keeps when the window moves it to an earlier opening. It returns
-// false if the step keeps none.
+// ownTime returns the time of day that stays the same when the window moves the step to an earlier opening. It returns
+// false if there is no such time of day.
 func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	switch t.Offset.Unit {
 	case puntuale.Days, puntuale.Weeks, puntuale.Months:
@@ -120,7 +120,7 @@ func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 // fromField reports whether the step's anchor is a date field.
 func (t *timing) fromField() bool { return t.Anchor != "" && t.Anchor != puntuale.AnchorStart }
 
-// atFor returns the time of day for a date field that has no time of its own.
+// atFor returns the time of day for a date field without a time of day.
 func (t *timing) atFor(field string) time.Duration {
 	if t.At != "" && t.Anchor == field {
 		if at, err := puntuale.ParseTimeOfDay(t.At); err == nil {
@@ -130,7 +130,7 @@ func (t *timing) atFor(field string) time.Duration {
 	return DefaultTime
 }
 
-// shift moves a moment by an offset, and then to the time of day of "at".
+// shift moves a time by an offset, and then to the time of day in "at".
 func (t *timing) shift(from time.Time, amount int, unit puntuale.Unit) time.Time {
 	if length, ok := elapsed(unit); ok {
 		from, amount = from.Add(time.Duration(amount)*length), 0
@@ -177,8 +177,8 @@ func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
 		time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
 }
 
-// due moves the moment into the window, and decides about a moment in the past. If it returns a reason, the step is
-// left out and due is the past moment.
+// due moves the time into the window, and decides about a time in the past. If it returns a reason, the step is left
+// out, and due is the past time.
 func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason puntuale.ReasonCode, ok bool) {
 	due, ok = t.fit(desired)
 	if !ok {
@@ -204,8 +204,8 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 	return due, reason, true
 }
 
-// fit moves a moment into the window. For a step before its anchor, fit moves the moment back if moving it forward
-// would reach the anchor. It returns false if the window does not open.
+// fit moves a time into the window. If a step must leave before its anchor, and moving forward would reach the anchor,
+// fit moves the time back instead. It returns false if the window does not open.
 func (t *timing) fit(m time.Time) (time.Time, bool) {
 	fitted, ok := t.window.Next(m, t.loc)
 	if ok && t.At != "" && !fitted.Equal(m) {
@@ -220,16 +220,16 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	return fitted, ok
 }
 
-// lastOpen returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
-// if it is in that opening and before m. Otherwise it is the last whole minute before m. back returns false if there
-// is no opening within two years.
+// lastOpen returns a time in the latest opening of the window that begins before m. This is the step's own time of day,
+// if it is in this opening and before m. Otherwise it is the last whole minute before m. lastOpen returns false if
+// there is no opening within two years.
 func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {
 		return last, ok
 	}
 	opened := t.window.Opened(last, t.loc)
-	for _, day := range [...]puntuale.Date{opened.AddDays(1), opened} { // an opening that crosses midnight has two days
+	for _, day := range [...]puntuale.Date{opened.AddDays(1), opened} { // an opening that crosses midnight contains two days
 		own := day.At(t.own, t.loc)
 		if own.Before(m) && t.window.Contains(own, t.loc) && t.window.Opened(own, t.loc) == opened {
 			return own, true
@@ -238,8 +238,8 @@ func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 	return last, true
 }
 
-// atAgain handles a moment that the window moved from the day of from to another day. It returns the time "at" on
-// that day, if it is inside the window. Otherwise it returns moved.
+// atAgain handles a time that the window moved from the day of from to another day. If the time of day "at" on the
+// other day is inside the window, atAgain returns this time. Otherwise it returns moved.
 func (t *timing) atAgain(from, moved time.Time) time.Time {
 	day, _ := local(moved, t.loc)
 	if before, _ := local(from, t.loc); before == day {
@@ -251,7 +251,8 @@ func (t *timing) atAgain(from, moved time.Time) time.Time {
 	return moved
 }
 
-// validUntil returns the moment after which the message must not be sent. For a step before its anchor, it is never after the anchor.
+// validUntil returns the deadline of the message. If a step must leave before its anchor, the deadline is never after
+// the anchor.
 func (t *timing) validUntil(due time.Time) time.Time {
 	end := due.Add(defaultValidity)
 	if v := t.ValidFor; v != nil {

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Kind says which JSON type a field of the call had.
+// Kind is the JSON type of a field in the call.
 type Kind int8
 
 const (
@@ -19,13 +19,14 @@ const (
 	Other              // an array, an object, true or false
 )
 
-// Value is one field of the call. The zero value is an absent field.
+// Value is the value of one field of the call. The zero value is an absent field.
 type Value struct {
 	Kind Kind
 	Text string // only with Text and Number
 }
 
-// FromJSON makes a value from a member of a JSON object. raw should be valid JSON; any other bytes give Other.
+// FromJSON converts a member of a JSON object into a value. raw should be valid JSON; for any other bytes, Kind is
+// Other.
 func FromJSON(raw []byte) Value {
 	raw = trimJSON(raw)
 	if len(raw) == 0 {
@@ -56,7 +57,7 @@ func trimJSON(raw []byte) []byte {
 	return raw
 }
 
-// blank reports whether a value counts as missing: it is absent, null, empty, or only white space.
+// blank reports whether a value counts as missing, because it is absent, null, empty, or only white space.
 func (v Value) blank() bool {
 	return v.Kind == Absent || v.Kind != Other && isBlank(v.Text)
 }

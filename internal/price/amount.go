@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// amount is money in millionths of the currency.
+// amount is an amount of money in millionths of the currency.
 type amount int64
 
 const decimals = 6
 
-// parseAmount reads a decimal number with a point, below 1,000.
+// parseAmount parses a decimal number with a point, below 1,000.
 func parseAmount(text string) (amount, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if whole == "" || len(whole) > 3 || len(fraction) > decimals || strings.Trim(whole+fraction, "0123456789") != "" || strings.HasSuffix(text, ".") {
@@ -22,7 +22,7 @@ func parseAmount(text string) (amount, error) {
 	return amount(n), err
 }
 
-// String is the exact decimal number, with two decimals at least.
+// String returns the exact decimal number, with at least two decimals.
 func (a amount) String() string {
 	const unit = 1_000_000
 	fraction := fmt.Sprintf("%06d", a%unit)

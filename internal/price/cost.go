@@ -10,7 +10,7 @@ import (
 // mostRows bounds the rows of a cost.
 const mostRows = 20
 
-// Cost is what messages cost, counted by their kinds.
+// Cost returns the cost of messages. counts contains the number of messages of each kind.
 func (t *Table) Cost(counts map[puntuale.MessageKind]int) *puntuale.CampaignCost {
 	cost := &puntuale.CampaignCost{Currency: t.Currency, Date: t.Date.String()}
 	var total amount

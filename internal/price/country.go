@@ -8,11 +8,12 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// shared are calling codes with several countries that have different prices at Meta. For all other codes the main country counts, because
-// Meta's prices go by calling codes.
+// shared are the calling codes of several countries for which Meta has different prices. For any other code, the code's
+// main country is used, because Meta's prices depend on calling codes.
 var shared = []int{1, 7}
 
-// Country returns the country of a phone number as two letters. It returns "" for a number of no country, and for every other text.
+// Country returns the country of a phone number as two letters. It returns "" for a number without a country, and for
+// any other text.
 func Country(phone string) string {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {
@@ -31,14 +32,14 @@ func Country(phone string) string {
 }
 
 func ofCode(phone string, code int, main string) string {
-	if slices.Contains(shared, code) { // the others need no look at their ranges, which takes long
+	if slices.Contains(shared, code) { // for other codes, the ranges of numbers need not be searched, which is slow
 		if n, err := phonenumbers.Parse(phone, ""); err == nil {
 			if country := phonenumbers.GetRegionCodeForNumber(n); letters(country, 2) {
 				return country
 			}
 		}
 	}
-	if !letters(main, 2) { // 001 is for numbers of no country
+	if !letters(main, 2) { // 001 is the code for numbers without a country
 		return ""
 	}
 	return main

@@ -9,7 +9,7 @@ import (
 
 const header = "currency,EUR\ndate,2026-10-01\nsource,prova\ncountry,marketing,utility\n"
 
-// The embedded table can be read, and has a price for each of its kinds.
+// The embedded table is valid, and has a price for each of its kinds of messages.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	table := Embedded()
@@ -21,7 +21,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// Every fault of a file is named with its line.
+// The error contains every fault of a file with its line.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string][]string{
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A cost is exact, names the largest kinds, and counts what has no price.
+// A cost is exact, contains the kinds with the most messages, and counts the messages without a price.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	table, err := Read(strings.NewReader(header + "IT,0.0658,0.000001\nDE, 999.999999 ,\n"))
@@ -84,8 +84,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A number has the country of its calling code, and for +1 and +7 the country of the number itself. A text that is no
-// number has no country.
+// A number has the country of its calling code, but with +1 and +7 the country of the number itself. A text that is not
+// a number has no country.
 func TestCountry(t *testing.T) {
 	t.Parallel()
 	for phone, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// Categories are the categories that have prices in a table.
+// Categories are the message categories that may have prices.
 var Categories = []string{"marketing", "utility", "authentication", "service"}
 
 // Table is a table of prices. It never changes.
@@ -27,22 +27,22 @@ type Table struct {
 //go:embed prices.csv
 var embedded string
 
-// Embedded is the table that comes with the program.
+// Embedded returns the table that is part of the program.
 func Embedded() *Table {
 	t, err := Read(strings.NewReader(embedded))
 	if err != nil {
-		panic("the embedded prices: " + err.Error()) // a test reads them
+		panic("the embedded prices: " + err.Error()) // cannot happen, because a test reads the embedded prices
 	}
 	return t
 }
 
 const (
 	mostBytes  = 1 << 20
-	mostFaults = 20 // faults that an error names
+	mostFaults = 20 // faults that one error contains
 )
 
-// Read reads a table: CSV whose first lines name currency, date and source, and then a line for each country. Its error names every
-// fault with its line.
+// Read reads a table in CSV format. Its first lines contain currency, date and source. After the header, which begins
+// with "country", there is one line for each country. The error contains every fault with its line.
 func Read(from io.Reader) (*Table, error) {
 	r := csv.NewReader(io.LimitReader(from, mostBytes))
 	r.FieldsPerRecord = -1
@@ -63,11 +63,11 @@ func Read(from io.Reader) (*Table, error) {
 	}
 }
 
-// reading is a table that is being read.
+// reading is the state while a table is read.
 type reading struct {
 	table      *Table
 	line       int
-	categories []string // in the order of the columns, once the header was read
+	categories []string // in the order of the columns; nil: the header was not read yet
 	seen       map[string]bool
 	faults     []error
 }
@@ -131,7 +131,7 @@ func (x *reading) country(cells []string) {
 	default:
 		x.seen[country] = true
 		for i, text := range cells[1:] {
-			if text == "" { // unknown
+			if text == "" { // the price is unknown
 				continue
 			}
 			price, err := parseAmount(text)

@@ -205,7 +205,7 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// TestStop: if a stop ends a push, the push counts as failed, so that another node sends it.
+// TestStop: if the notifier stops during a push, the push counts as failed, so that another node sends it.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, direct)

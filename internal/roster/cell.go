@@ -45,7 +45,7 @@ func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
 	return w.convert(start, kind, from)
 }
 
-// convert replaces the raw text of a cell with the value that it stands for. The cell's kind and style decide.
+// convert replaces the raw text of a cell by the cell's value, which depends on the cell's kind and style.
 func (w *workbook) convert(start xml.StartElement, kind string, from int) (Problem, error) {
 	raw := string(bytes.TrimSpace(w.record.text[from:]))
 	meant := raw
@@ -87,7 +87,7 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 }
 
 // place ends the cell of a column in the record. To limit memory, it puts all cells after the last allowed column
-// into one extra column, and ignores blank ones.
+// into one extra column, and ignores blank cells.
 func (w *workbook) place(column, from int) {
 	r := &w.record
 	if column > MaxColumns {

@@ -188,7 +188,7 @@ func TestRefusedCSV(t *testing.T) {
 	csvOf(t, "2026-11-23;2026\n1;2\n").expect(t, "2026-11-23|2026", "2|1|2\n")
 }
 
-// TestCSVOfOthers checks that cells which encoding/csv wrote are read back unchanged, whatever they contain.
+// TestCSVOfOthers checks that cells from encoding/csv are read unchanged, whatever they contain.
 func TestCSVOfOthers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

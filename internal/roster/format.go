@@ -30,7 +30,7 @@ var (
 )
 
 // detect returns the form of a list. If the first bytes are those of a workbook, these bytes decide. Otherwise the
-// content type decides. Whether the workbook is readable, only openWorkbook finds out.
+// content type decides. Only openWorkbook finds out whether the workbook is readable.
 func detect(contentType string, first []byte) (form, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {

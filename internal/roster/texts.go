@@ -105,7 +105,7 @@ func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	return append(b, s.window[from-s.at:to-s.at]...), true, nil
 }
 
-// text appends the text of an element until the element's end. The caller has just read the start tag. The element is
+// text appends the text of an element until the element's end. The caller must have read the start tag. The element is
 // a shared text, or a text inside a cell. A text may consist of runs in different fonts. The pronunciation of
 // Japanese characters (rPh) is not part of the text.
 func (p *part) text(b []byte) ([]byte, error) {
@@ -135,13 +135,13 @@ func (p *part) text(b []byte) ([]byte, error) {
 	return unescaped(b, from), nil
 }
 
-// appendCell appends more to the cell that begins at from. It drops what certainly exceeds the longest cell.
+// appendCell appends more to the cell that begins at from. It drops the bytes after the first longestCell bytes.
 func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
 
-// longestCell is how many bytes MaxCell+1 bytes may take before unescaped. One byte may take 14 bytes, because
-// _x000D__x000A_ becomes \n.
+// longestCell is the largest size of a cell of MaxCell+1 bytes before the function unescaped. One byte may be written
+// as 14 bytes, because _x000D__x000A_ becomes \n.
 const longestCell = 14 * (MaxCell + 1)
 
 // escapes matches escapes of characters that XML cannot contain, such as _x000D_ for \r.

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// keepCommands looks for commands every [Config].Poll, and after each wakeup.
+// keepCommands searches for commands every [Config].Poll, and after each wakeup.
 func (m *Manager) keepCommands() {
 	for {
 		fired, release := m.cfg.Clock.After(m.cfg.Poll)
@@ -25,7 +25,7 @@ func (m *Manager) keepCommands() {
 	}
 }
 
-// look carries out the open commands of the node's sessions.
+// look starts the open commands of the node's sessions.
 func (m *Manager) look() {
 	m.mu.Lock()
 	node, sessions := m.node, len(m.sessions)
@@ -61,7 +61,7 @@ func (m *Manager) look() {
 	}
 }
 
-// perform takes a command, carries it out and stores its answer.
+// perform executes a command and stores its answer.
 func (m *Manager) perform(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) {
 	done := m.performed(ctx, p, node, c)
 	m.mu.Lock()
@@ -72,7 +72,8 @@ func (m *Manager) perform(ctx context.Context, p *managedSession, node puntuale.
 	}
 }
 
-// performed carries out one command. It reports whether the manager may forget it, because it was answered or not taken.
+// performed executes one command. It returns true if the manager need not remember the command, because the command was
+// answered or was not taken.
 func (m *Manager) performed(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -101,8 +102,8 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 	return m.answer(ctx, sessionCtx, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
-// answer stores an answer, and reports whether it is stored. After a failure it tries again, as long as a caller may
-// wait and the node owns the session.
+// answer stores an answer, and reports whether it is stored. After a failure it tries again. It stops when no caller
+// can wait any more, or when the node no longer owns the session.
 func (m *Manager) answer(ctx, sessionCtx context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
@@ -126,7 +127,7 @@ func (m *Manager) complain(ctx context.Context, problem string, c puntuale.Comma
 	}
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults in this file.
 const (
 	faultCommandServerStopped    puntuale.ReasonCode = "command.server_stopped"
 	faultCommandUnknown          puntuale.ReasonCode = "command.unknown"
@@ -137,7 +138,7 @@ const (
 	faultSessionNotTestable      puntuale.ReasonCode = "session.not_testable"
 )
 
-// carryOut does what a command says. Its error is for the caller that gave the command.
+// carryOut executes a command. Its error is for the caller that gave the command.
 func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) error {
 	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandServerStopped), RetryAfter: time.Second}
@@ -156,8 +157,8 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		// The caller computed Until with the clock of the node that gave the command. So only the difference to
-		// Created counts.
+		// The node that gave the command computed Until with its own clock. Therefore, only the difference between
+		// Until and Created counts.
 		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)
@@ -171,7 +172,7 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
-	return puntuale.Conflict(faultCommandUnknown) // the verb comes from a later version
+	return puntuale.Conflict(faultCommandUnknown) // a later version gave the command, and this version does not know the verb
 }
 
 // read unseals a command's detail and decodes it.
@@ -218,7 +219,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	return err
 }
 
-// begunAt records when the pairing of a session last began. It returns the moment that was recorded before.
+// begunAt records when the pairing of a session last began. It returns the time that was recorded before.
 func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,7 +234,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
-		return nil // then no connector can have linked the session
+		return nil // in this case, no connector can have linked the session
 	case !open:
 		return errMoved
 	}
@@ -259,7 +260,8 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// test makes a session's connector check again whether it could send, and waits until the result is stored.
+// test makes a session's connector check again whether the session could send, and waits until the
+// result is stored.
 func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
@@ -282,7 +284,7 @@ func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// reconnect makes a session's connector connect it at once, and waits until the result is stored.
+// reconnect makes a session's connector connect the session at once, and waits until the result is stored.
 func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
@@ -305,7 +307,7 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// drain keeps new messages of a session from starting until a moment, and waits until none is in flight.
+// drain stops a session from beginning messages until deadline, and waits until none of its messages is in flight.
 func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, deadline time.Time) error {
 	quiet := m.cfg.Rest(id, deadline)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)
@@ -318,7 +320,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, deadline tim
 	}
 }
 
-// await waits until the function so returns true for a session. It calls so while it holds the lock.
+// await waits until condition returns true for a session. It calls condition while it holds the lock.
 func (m *Manager) await(ctx context.Context, p *managedSession, condition func() bool) error {
 	for {
 		m.mu.Lock()
@@ -346,8 +348,8 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// errSlow says that the network did not answer in time.
+// errSlow means that the network did not answer in time.
 var errSlow = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultSessionNetworkSilent), RetryAfter: 2 * time.Second}
 
-// errMoved says that another node owns the session now.
+// errMoved means that another node owns the session now.
 var errMoved = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultSessionMoving), RetryAfter: time.Second}

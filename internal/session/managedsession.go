@@ -11,22 +11,23 @@ import (
 type managedSession struct {
 	session puntuale.Session
 	linker  puntuale.Linker // connector of the session; nil: no connector can link the session
-	owned   bool            // the node owns the session, and is not releasing it
-	open    bool            // the connector has opened the session, and its reports count
+	owned   bool            // true: the node owns the session, and is not releasing it
+	open    bool            // true: the connector has opened the session, and the manager accepts its reports
 
 	work    []func(context.Context) // calls that wait; one runs at a time
-	working bool                    // a goroutine runs the calls
+	working bool                    // true: a goroutine runs the calls
 	cut     context.CancelFunc      // cancels the running command; nil before the first command
 
 	begun   time.Time           // when the node last began a pairing of the session; zero: never
 	last    puntuale.LinkReport // the latest report
 	reports int                 // number of reports since the session was opened
 	stored  int                 // number of the last report that is on disk
-	changed chan struct{}       // closed when told or stored changes
+	changed chan struct{}       // closed when reports or stored changes
 }
 
-// take makes the node the owner of a session. If fresh is true, the caller must open the session, and then call
-// begin. Otherwise the session has running work, and is opened after it. The caller holds the lock.
+// take makes the node the owner of a session. If fresh is true, the caller must open the session, and then call begin.
+// If fresh is false and the session has running work, the session is opened after this work. The caller must hold the
+// lock.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.sessions[s.ID]
 	if p == nil {
@@ -54,7 +55,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
-// paced tells the connector a session's new pace. The caller holds the lock.
+// paced passes a session's new pace to the connector. The caller must hold the lock.
 func (m *Manager) paced(s *puntuale.Session) {
 	p := m.sessions[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
@@ -66,7 +67,7 @@ func (m *Manager) paced(s *puntuale.Session) {
 	}
 }
 
-// open opens a session at its connector, unless the session was released meanwhile.
+// open opens a session at its connector, unless the session was released in the meantime.
 func (m *Manager) open(p *managedSession) {
 	m.mu.Lock()
 	s, linker := p.session, p.linker
@@ -79,7 +80,7 @@ func (m *Manager) open(p *managedSession) {
 }
 
 // letGo releases a session. It adds a call that closes the session and then calls done, which may be nil. The caller
-// holds the lock.
+// must hold the lock.
 func (m *Manager) letGo(p *managedSession, done func()) {
 	p.owned = false
 	delete(m.unsaved, p.session.ID)
@@ -109,7 +110,7 @@ func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.
 	linker.Close(ctx, id)
 }
 
-// The method within returns a context that ends after d by the manager's clock. The caller must call cancel.
+// within returns a context that ends after the duration d, by the manager's clock. The caller must call cancel.
 func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	fired, release := m.cfg.Clock.After(d)
@@ -124,7 +125,7 @@ func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context,
 	return ctx, cancel
 }
 
-// enqueue adds a call to a session's work. The caller holds the lock.
+// enqueue adds a call to a session's work. The caller must hold the lock.
 func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	p.work = append(p.work, do)
 	if !p.working {
@@ -134,8 +135,8 @@ func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	}
 }
 
-// begin starts a goroutine for a session's work. Without work, it marks the work as done. The session is already
-// marked as working. The caller holds the lock.
+// begin starts a goroutine for a session's work. If there is no work, it marks the work as done. The session must
+// already be marked as working. The caller must hold the lock.
 func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)
@@ -144,7 +145,7 @@ func (m *Manager) begin(p *managedSession) {
 	m.wg.Go(func() { m.labour(p) })
 }
 
-// labour runs a session's calls until none is left.
+// labour runs a session's calls until no call is left.
 func (m *Manager) labour(p *managedSession) {
 	for {
 		m.mu.Lock()
@@ -160,8 +161,8 @@ func (m *Manager) labour(p *managedSession) {
 	}
 }
 
-// end marks a session's work as done. If the node no longer owns the session, the manager forgets it. The caller
-// holds the lock.
+// end marks a session's work as done. If the node no longer owns the session, the manager removes the session. The
+// caller must hold the lock.
 func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--
@@ -171,7 +172,7 @@ func (m *Manager) end(p *managedSession) {
 	m.rested()
 }
 
-// notify wakes the goroutines that wait for a change of a session. The caller holds the lock.
+// notify wakes the goroutines that wait for a change of a session. The caller must hold the lock.
 func (m *Manager) notify(p *managedSession) {
 	close(p.changed)
 	p.changed = make(chan struct{})

@@ -10,23 +10,24 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is the configuration of a manager. Answered, Clock, Logger, Poll, Drain and Begin may be unset.
+// Config is the configuration of a manager. Answered, Clock, Logger, Poll, Drain and Begin are optional.
 type Config struct {
 	Keeper puntuale.LinkStore
-	// Linker returns the connector that links the session, or nil if there is none. It reads only memory.
+	// Linker returns the connector that links the session, or nil if there is none. It must read only memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
-	// Rest makes the dispatcher begin no new message on a session until a moment. The returned channel is closed when
-	// no message of the session is in flight. Resume ends the rest earlier.
+	// Rest stops a session from beginning messages until a given time. The returned channel is closed when no message
+	// of the session is in flight. Resume ends the rest earlier.
 	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
 	Resume func(puntuale.SessionID)
-	// Changed tells the dispatcher that a session may have gone online or offline.
+	// Changed informs the dispatcher that a session may have gone online or offline.
 	Changed func(puntuale.SessionID)
-	// Answered is called after a command of the session was answered. nil: no caller in this process waits for
-	// answers.
+	// Answered is called after a command of the session was answered. It may be nil if no caller in this process waits
+	// for answers.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open seal and open stored data. purpose says what the data are for, and place says where they belong.
+	// Seal and Open encrypt and decrypt stored data. purpose says what the data are for, and place says which row they
+	// belong to.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 
@@ -38,23 +39,23 @@ type Config struct {
 }
 
 const (
-	answerKept = time.Minute      // how long a caller can read an answer, and a new owner can find a command without an answer
-	callWait   = 15 * time.Second // longest time for one call of the store
-	closeWait  = 5 * time.Second  // longest time for a connector to close a session
+	answerKept = time.Minute      // how long a caller can read an answer, and how long a new owner can find an unanswered command
+	callWait   = 15 * time.Second // the longest time for one call of the store
+	closeWait  = 5 * time.Second  // the longest time in which a connector must close a session
 	writeMost  = 500              // links in one transaction
 	writeRetry = time.Second
 )
 
-// Manager manages the sessions that this node owns. Many goroutines may call its methods at once.
+// Manager manages the sessions that this node owns. It is safe for concurrent use.
 type Manager struct {
 	cfg   Config
 	wake  chan struct{} // starts a search for commands
-	dirty chan struct{} // starts the storing of links
+	dirty chan struct{} // starts to store links
 
 	mu       sync.Mutex
 	node     puntuale.NodeID // 0: the node owns nothing
 	sessions map[puntuale.SessionID]*managedSession
-	unsaved  map[puntuale.SessionID]*managedSession // sessions with a report that is not on disk yet
+	unsaved  map[puntuale.SessionID]*managedSession // sessions with a report that is not stored yet
 	running  map[puntuale.CommandID]bool            // commands that have begun: true while they run, false if they ended and the answer could not be stored
 	idle     chan struct{}                          // closed when no session has work; nil if no goroutine waits for this
 	busy     int                                    // number of sessions that have work
@@ -65,7 +66,7 @@ type Manager struct {
 	start  sync.Once
 }
 
-// New returns a manager. Only after Start does it look for commands and store links.
+// New returns a manager. It searches for commands and stores links only after Start.
 func New(cfg Config) *Manager {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -89,7 +90,7 @@ func New(cfg Config) *Manager {
 	return m
 }
 
-// Start begins to look for commands and to store links. A second call does nothing.
+// Start begins to search for commands and to store links. A second call does nothing.
 func (m *Manager) Start() {
 	m.start.Do(func() {
 		m.wg.Go(m.keepLinks)
@@ -97,15 +98,15 @@ func (m *Manager) Start() {
 	})
 }
 
-// Stop closes all sessions and ends all goroutines of the manager. When ctx ends, it aborts what still runs.
+// Stop closes all sessions and ends all goroutines of the manager. When ctx ends, it aborts the calls that still run.
 func (m *Manager) Stop(ctx context.Context) {
 	m.ReleaseAll(ctx)
 	m.cancel()
-	m.start.Do(func() {}) // a manager that was stopped cannot start any more
+	m.start.Do(func() {}) // a stopped manager can no longer be started
 	m.wg.Wait()
 }
 
-// State is a type of sessions together with a link state.
+// State is a type of sessions and a link state.
 type State struct {
 	Type    puntuale.ConnectionType
 	State   string // name of the state in the API
@@ -129,12 +130,12 @@ func (m *Manager) States() map[State]int {
 	return all
 }
 
-// Wake tells the manager that a command may have come. It never blocks.
+// Wake informs the manager that there may be a new command. It never blocks.
 func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
-// Own tells the manager which sessions the node owns from now on. The manager opens the new ones, and closes those
-// that are missing. Sessions in leaving stay as they are. Node 0 owns nothing. Own never blocks. When it returns, all
-// sessions are open, except those with work that still runs.
+// Own sets the sessions that the node owns from now on. The manager opens the new ones, and closes those that are no
+// longer in the list. Sessions in leaving do not change. Node 0 owns nothing. Own never blocks. When it returns, all
+// sessions are open, except sessions whose work still runs.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	for _, p := range m.own(node, sessions, leaving) {
 		m.open(p)
@@ -144,8 +145,8 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// own takes and releases sessions. It returns the sessions that the caller must open at once. Their work waits until
-// then.
+// own takes and releases sessions. It returns the sessions that the caller must open at once. Work for these sessions
+// waits until they are open.
 func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,7 +203,7 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 	}
 }
 
-// rested wakes the goroutines that wait until no session has work. The caller holds the lock.
+// rested wakes the goroutines that wait until no session has work. The caller must hold the lock.
 func (m *Manager) rested() {
 	if m.idle != nil && m.busy == 0 {
 		close(m.idle)

@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// Report accepts a connector's report about a session, and stores it soon. It ignores the report if the node has not
-// opened the session. It never blocks.
+// Report accepts a connector's report about a session. The report is stored soon. If the node has not opened the
+// session, the report is ignored. Report never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
 	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
 		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))
@@ -29,7 +29,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 	}
 }
 
-// note keeps a report in memory for storing, unless it equals the last report. The caller holds the lock.
+// note records a report for storing, unless it equals the last report. The caller must hold the lock.
 func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	if p.reports > 0 && p.last.Equal(r) {
 		return
@@ -41,7 +41,7 @@ func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	ring(m.dirty)
 }
 
-// keepLinks stores reports as they come. While it writes, more reports may come; the next write stores them all.
+// keepLinks stores reports when they arrive. More reports may arrive during a write; the next write stores all of them.
 func (m *Manager) keepLinks() {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (m *Manager) keepLinks() {
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // if the lease is gone, this node soon loses these sessions or gets a new lease
+			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // if the lease has ended, this node soon loses these sessions or gets a new lease
 				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
 			}
 			if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
@@ -100,7 +100,7 @@ func (m *Manager) storeLinks() (int, error) {
 	defer m.mu.Unlock()
 	for _, u := range batch {
 		if m.unsaved[u.id] != u.managed {
-			continue // the session was released meanwhile
+			continue // the session was released in the meantime
 		}
 		if u.managed.reports == u.count {
 			delete(m.unsaved, u.id)
@@ -111,7 +111,7 @@ func (m *Manager) storeLinks() (int, error) {
 	return len(batch), nil
 }
 
-// linkOf makes the link to store from a session's latest report. The caller holds the lock.
+// linkOf returns the link to store, from a session's latest report. The caller must hold the lock.
 func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited, Restricted: r.Restricted}
@@ -127,12 +127,12 @@ func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	return l
 }
 
-// storable replaces characters that databases refuse.
+// storable replaces characters that databases do not accept.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// stateOf returns the state from a session's last report, or the stored state if there is no report. The caller holds
+// stateOf returns the state in a session's last report, or the stored state if there is no report. The caller must hold
 // the lock.
 func (p *managedSession) stateOf() puntuale.LinkState {
 	if p.reports > 0 {

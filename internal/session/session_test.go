@@ -21,7 +21,7 @@ func wantCode(t *testing.T, err error, code puntuale.Code) {
 }
 
 // TestPair checks that each code is stored, sealed, when the connector reports it, and that it replaces the earlier
-// code. At the end the number replaces the last code.
+// code. At the end, the session's number replaces the last code.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -58,10 +58,10 @@ func TestPair(t *testing.T) {
 		if link := w.became(puntuale.LinkOnline); link.Number != "+393331234567" || link.Code != "" || !link.Until.IsZero() {
 			t.Errorf("linked: %+v", link)
 		}
-		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online when it was created
+		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online at first, so there are two changes: offline, and online again
 			t.Errorf("the dispatcher was told %d times, want 2", changed)
 		}
-		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // conflict, because the session is already linked
+		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // CodeConflict, because the session is already linked
 		n.did("open as created", "pair qr ", "pair qr ")
 		if strings.Contains(w.log.String(), "level=ERROR") {
 			t.Error(w.log.String())
@@ -69,7 +69,7 @@ func TestPair(t *testing.T) {
 	})
 }
 
-// TestPairRefused has the results that a pairing may have instead of a code.
+// TestPairRefused contains the results of a pairing that gives no code.
 func TestPairRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -111,11 +111,11 @@ func TestPairRefused(t *testing.T) {
 			})
 			wantCode(t, w.answer(id), puntuale.CodeBusy)
 		}
-		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // this verb comes from a later version
+		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // a later version gave this verb
 	})
 }
 
-// TestNoLinker has a session of a type that no connector links.
+// TestNoLinker uses a session of a type that no connector links.
 func TestNoLinker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -129,8 +129,8 @@ func TestNoLinker(t *testing.T) {
 	})
 }
 
-// TestUnlink checks that a session is unlinked only when none of its messages is in flight. Until then it begins no
-// new message.
+// TestUnlink checks that a session is unlinked only when none of its messages is in flight. Before that, it begins no
+// messages.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -164,7 +164,7 @@ func TestUnlink(t *testing.T) {
 	})
 }
 
-// TestDrainTakesTooLong has a message that is in flight for longer than a command waits. Then the session stays
+// TestDrainTakesTooLong uses a message that is in flight for longer than a command waits. The session must then stay
 // linked.
 func TestDrainTakesTooLong(t *testing.T) {
 	t.Parallel()
@@ -208,8 +208,8 @@ func TestDrain(t *testing.T) {
 		if resting, _, _ := n.lines.seen(); resting {
 			t.Error("it still rests")
 		}
-		// The clock of the node that gave the command is an hour behind. The session must still rest for as long as
-		// the caller asked.
+		// The clock of the node that gave the command is an hour slow. The session must still rest for the requested
+		// duration.
 		there := w.DB.Clock.Now().Add(-time.Hour)
 		id, err := w.client.GiveCommand(t.Context(), puntuale.Command{
 			Session: w.client.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(2 * time.Hour),
@@ -230,7 +230,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestOwnerDies stops the owner after it took a command and before it answered. The new owner carries out a harmless
+// TestOwnerDies stops the owner after it took a command and before it answered. The new owner executes a harmless
 // command again, but does not ask a phone to pair a second time. A late report of the old owner changes nothing.
 func TestOwnerDies(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestOwnerDies(t *testing.T) {
 				id := w.give(a, verb, byQR)
 				call := map[puntuale.CommandVerb]string{puntuale.CommandUnlink: "unlink", puntuale.CommandPair: "pair qr "}[verb]
 				a.did("open as created", call)
-				if err := w.Leave(t.Context(), a.id); err != nil { // has the same effect as a lease that ended
+				if err := w.Leave(t.Context(), a.id); err != nil { // has the same effect as the end of the lease
 					t.Fatal(err)
 				}
 				b.owns(0)
@@ -276,8 +276,8 @@ func TestOwnerDies(t *testing.T) {
 	}
 }
 
-// TestTakeoverWhilePairing gives a session a new owner while it is being linked. The old owner closes the session
-// before the new owner opens it. Late reports from the old owner's network are not stored.
+// TestTakeoverWhilePairing gives a session a new owner during a pairing. The old owner closes the session before the
+// new owner opens it. Late reports from the old owner's network are not stored.
 func TestTakeoverWhilePairing(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -306,7 +306,7 @@ func TestTakeoverWhilePairing(t *testing.T) {
 	})
 }
 
-// TestCommandExpires has a command that no node took before it expired. So no node carries it out.
+// TestCommandExpires checks that no node executes a command that expired before a node took it.
 func TestCommandExpires(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -314,7 +314,7 @@ func TestCommandExpires(t *testing.T) {
 		w.DB.Clock.Advance(30 * time.Second)
 		n := w.newNode()
 		n.owns(0)
-		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // when this command has its answer, the manager has also seen the expired one
+		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // when this command is answered, the manager has also read the expired one
 			t.Fatal(err)
 		}
 		n.did("open as created")
@@ -363,7 +363,7 @@ func TestOwn(t *testing.T) {
 		again := make(chan struct{})
 		n.Release(w.client.Session, func() { close(again) })
 		<-again
-		n.Own(n.id, mine, nil) // now the session does not leave any more
+		n.Own(n.id, mine, nil) // now the session no longer leaves
 		n.did("open as created", "close", "open as created")
 		n.Own(n.id, nil, nil)
 		n.did("open as created", "close", "open as created", "close")
@@ -389,7 +389,7 @@ func TestReleaseCutsCommands(t *testing.T) {
 	})
 }
 
-// forgetful is a store that fails for a while.
+// forgetful is a store that fails for some time.
 type forgetful struct {
 	puntuale.LinkStore
 	away   atomic.Bool
@@ -421,7 +421,7 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 }
 
 // TestStoreAway checks that the manager keeps the latest report of each session in memory while the store fails. It
-// also checks that a command is not carried out again after its answer could not be stored.
+// also checks that a command is not executed again after its answer could not be stored.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -461,7 +461,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestOddReports has a network that reports texts which databases refuse. The stored text is one that they accept.
+// TestOddReports uses a network that reports texts that databases do not accept. The stored text must be one that they
+// accept.
 func TestOddReports(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -477,7 +478,7 @@ func TestOddReports(t *testing.T) {
 	})
 }
 
-// TestStop checks that Stop does not wait for ever for a connector that does not close a session.
+// TestStop checks that Stop does not wait forever for a connector that does not close a session.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

@@ -21,7 +21,7 @@ func (n *tested) Test(ctx context.Context, _ puntuale.SessionID) error {
 }
 
 // TestTestCommand checks that a test is answered after its result is stored. If the connector has no method Test, the
-// answer says so.
+// answer must be an error that says so.
 func TestTestCommand(t *testing.T) {
 	t.Parallel()
 	start := func(w *world, test func(*node) func(context.Context) error) *node {
@@ -49,7 +49,7 @@ func TestTestCommand(t *testing.T) {
 				return nil
 			}
 		})
-		for range 2 { // a second test finds nothing new
+		for range 2 { // the second test has the same result
 			if err := w.answer(w.give(n, puntuale.CommandTest, nil)); err != nil {
 				t.Fatal(err)
 			}

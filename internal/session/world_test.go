@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is a connector. The test decides the result of each of its calls.
+// network is a connector. The test sets the result of each call.
 type network struct {
 	mu     sync.Mutex
 	report func(puntuale.LinkReport)
@@ -38,7 +38,7 @@ func (n *network) note(what string, args ...any) {
 	n.calls = append(n.calls, fmt.Sprintf(what, args...))
 }
 
-// called returns the calls so far, without the ids of sessions.
+// called returns the calls until now, without the ids of sessions.
 func (n *network) called() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,10 +70,10 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 	return nil
 }
 
-// lines replaces the dispatcher. It knows which sessions must not send now.
+// lines is a fake dispatcher. It records which sessions must not send now.
 type lines struct {
 	mu      sync.Mutex
-	quiet   chan struct{} // what Rest returns
+	quiet   chan struct{} // the channel that Rest returns
 	until   time.Time     // end of the last rest
 	resting bool
 	changed int
@@ -143,7 +143,7 @@ func databases(t *testing.T, test func(*testing.T, *world)) {
 	}
 }
 
-// node replaces one process: it has a manager, a network and a dispatcher.
+// node is a fake process: it has a manager, a network and a dispatcher.
 type node struct {
 	*session.Manager
 	w     *world
@@ -182,7 +182,7 @@ func (w *world) newNode(change ...func(*session.Config)) *node {
 	return n
 }
 
-// owns makes the node the owner of the client's session. from is the owner before; 0: none.
+// owns makes the node the owner of the client's session. from is the previous owner; 0: none.
 func (n *node) owns(from puntuale.NodeID) {
 	n.w.t.Helper()
 	moved, err := n.w.Assign(context.Background(), from, n.id, []puntuale.SessionID{n.w.client.Session})
@@ -271,7 +271,7 @@ func (w *world) answer(id puntuale.CommandID) error {
 	return a.Err()
 }
 
-// eventually calls so repeatedly, until it returns nil.
+// eventually calls condition repeatedly, until it returns nil.
 func (w *world) eventually(what string, condition func() error) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
@@ -285,7 +285,7 @@ func (w *world) eventually(what string, condition func() error) {
 	}
 }
 
-// became waits until the stored link of the session has this state.
+// became waits until the stored link of the session has the given state.
 func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	w.t.Helper()
 	var s puntuale.Session
@@ -298,7 +298,7 @@ func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	return s.Link
 }
 
-// did waits until the network got exactly these calls.
+// did waits until the calls of the network are exactly these calls.
 func (n *node) did(want ...string) {
 	n.w.t.Helper()
 	n.w.eventually(fmt.Sprint("calls ", want), func() error {
@@ -309,12 +309,12 @@ func (n *node) did(want ...string) {
 	})
 }
 
-// stepsMost is how many steps of one second advance may make. It is below a minute, because the store keeps an answer
-// to a command only for a minute.
+// stepsMost bounds the steps of one second in one call of advance. It is less than a minute, because the store keeps an
+// answer to a command only for a minute.
 const stepsMost = 40
 
-// advance moves the clock in steps of a second, until the given function returns nil. After each step it gives the
-// woken goroutines time to run.
+// advance moves the clock in steps of a second, until deadline returns nil. After each step, it gives the woken
+// goroutines time to run.
 func (w *world) advance(d time.Duration, deadline func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()

@@ -22,7 +22,7 @@ const (
 	mostEvents   = "200"
 )
 
-// agendaDetails ends a statement: it reads the details of the messages whose ids are in the common table f.
+// agendaDetails ends a statement: it reads the details of the messages whose ids are in the with-clause f.
 const agendaDetails = ` select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts
 

@@ -157,7 +157,7 @@ func details(t *testing.T, c puntuale.Tenant, ids ...puntuale.MessageID) []puntu
 }
 
 // TestRestoredTwice restores one backup twice, at a time when identifiers are up to an hour ahead of the clock. The two
-// installations must not create a common new identifier.
+// installations must never create the same new identifier.
 func TestRestoredTwice(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		d := driver(t)

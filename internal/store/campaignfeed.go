@@ -74,12 +74,12 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// callsLast is a time after each call. While it lasts, the store assumes that more calls arrive.
+// callsLast is how long after a call the store assumes that more calls arrive.
 const callsLast = 250 * time.Millisecond
 
 // sizes contains how much work one background transaction may do beside calls. On SQLite all calls wait for such a
 // transaction. On PostgreSQL only calls of the same client wait, but all calls share the disk.
-type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // the fields ...Beside apply while calls arrive
+type sizes struct{ sqlite, sqliteBeside, postgres, postgresBeside int } // sqliteBeside and postgresBeside apply while calls arrive
 
 // bound returns how much work the next transaction does, and whether calls arrive now.
 func (s *Store) bound(z sizes) (size int, calls bool) {
@@ -198,8 +198,9 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	return len(marked), nil
 }
 
-// refuse marks two kinds of rows as refused. The chunk refuses some. The starts of others were not possible, for
-// example because the sequence is already running for the recipient. refuse returns the numbers of the marked rows.
+// refuse marks rows as refused: rows that the chunk itself refuses, and rows whose start was refused. A start is
+// refused, for example, if the sequence is already running for the recipient. refuse returns the numbers of the marked
+// rows.
 func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	var all []puntuale.Recipient
 	for i := range f.Rows {
@@ -240,7 +241,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// uncount returns how many of the refused rows mark had first marked as fed.
+// uncount returns how many of the refused rows were marked as fed before, by mark.
 func (f *feedChunk) uncount(refused []int64) (n int) {
 	for _, i := range f.rowOf {
 		if slices.Contains(refused, f.Rows[i].N) {

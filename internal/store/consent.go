@@ -144,7 +144,7 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 	return r.Consent, err
 }
 
-// consentsOf finds the changes of one person, by phone ($4) and mark ($5). The inner select first finds the ids.
+// consentsOf finds the changes of one person, by phone ($4) and keyed hash ($5). The inner select first finds the ids.
 // Without it, SQLite would read all changes of the client.
 const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`

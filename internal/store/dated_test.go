@@ -107,7 +107,7 @@ func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 				if d.Postgres {
 					return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 				}
-				return counter.times.Load() > before+1 // the call has read the clock, and then the writer
+				return counter.times.Load() > before+1 // both the call and its writer have read the clock
 			})
 			d.Clock.Advance(1500 * time.Millisecond)
 			do("commit")

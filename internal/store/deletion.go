@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultSequenceOnePending  puntuale.ReasonCode = "sequence.one_pending"
 	faultSequencePending     puntuale.ReasonCode = "sequence.pending"
@@ -314,7 +314,7 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 }
 
 // candidates reads one chunk of the session's open messages, and sorts it in the order of locks. If the chunk is full,
-// there may be more messages, even if the read ones change before they are locked.
+// there may be more messages, even if some of the messages change before they are locked.
 func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, condition string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+condition+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)

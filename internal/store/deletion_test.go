@@ -79,8 +79,8 @@ func TestDeletionInChunks(t *testing.T) {
 	}
 }
 
-// TestSessionsDeletedTogether runs two deletions of sessions at once. Afterwards no row may name a deleted session, and
-// no message may be left on one.
+// TestSessionsDeletedTogether runs two deletions of sessions at once. Afterwards no row may contain the id of a deleted
+// session, and no message may be left on one.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -39,7 +39,7 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 	})
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultDeviceMessagesHeld puntuale.ReasonCode = "device.messages_held"
 	faultDeviceNotLinked    puntuale.ReasonCode = "device.not_linked"

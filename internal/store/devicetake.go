@@ -278,7 +278,7 @@ type takeTransaction struct {
 	taken  []puntuale.HeldMessage
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultDeviceNotNow      puntuale.ReasonCode = "device.not_now"
 	faultStoreNobodyJoined puntuale.ReasonCode = "store.nobody_joined"

@@ -218,7 +218,7 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 // opened.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
-// ListWithoutEnd reads a list that never ends, in the name of no client.
+// ListWithoutEnd reads a list that never ends, without a client.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
 	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)

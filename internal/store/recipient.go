@@ -42,7 +42,7 @@ const insertRecipients = `
 insert into recipient (client_id, list_id, n, line, phone, cells)
 select $1, $2, u.n, u.l, u.p, u.c from $u(n bigint, l bigint, p text, c text)`
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultCampaignCheckRuns     puntuale.ReasonCode = "campaign.check_runs"
 	faultListChanged           puntuale.ReasonCode = "list.changed"

@@ -149,7 +149,7 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	return nil
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultMessageBeingSent      puntuale.ReasonCode = "message.being_sent"
 	faultMessageContentRemoved puntuale.ReasonCode = "message.content_removed"

@@ -18,7 +18,7 @@ import (
 // Texts are compared in Go, not in the databases. Each database treats case and accents differently, and PostgreSQL
 // also treats them differently in each collation.
 
-// searchWords has the words of a search.
+// searchWords contains the words of a search.
 type searchWords []string
 
 // needleOf returns the words of a search text, without case and accents.

@@ -88,7 +88,7 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 // Close refuses new calls, waits until the queued tasks are committed, and closes the database. It may be called again.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // first, because their callers still send wakeups to other nodes
+		s.CloseWriters() // first, because callers of the queued tasks still send wakeups to other nodes
 		s.Fleet.Close()
 	})
 	return s.DB.Close()

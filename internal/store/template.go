@@ -40,7 +40,7 @@ func scanTemplate(rows engine.Row, t *puntuale.Template) error {
 	return rows.Scan(templateFields(t)...)
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultTemplateInUse     puntuale.ReasonCode = "template.in_use"
 	faultTemplateNameTaken puntuale.ReasonCode = "template.name_taken"

@@ -34,7 +34,7 @@ type account struct {
 	number      string
 	detail      puntuale.Reason
 	pausedUntil time.Time // no message leaves before this time
-	restricted  bool      // during a pause: Meta restricts the number
+	restricted  bool      // the pause began because Meta restricts the number
 	templates   map[string]pausedTemplate
 	slowUntil   time.Time
 	slowFor     time.Duration
@@ -174,8 +174,8 @@ func (a *account) reconsider(key string, valid bool) {
 	}
 }
 
-// slowDown makes the number wait after Meta refused a message as too fast. It returns the wait: one second at first,
-// then twice as long after each further refusal.
+// slowDown makes the number wait after Meta refused a message because the number sends too fast. It returns the wait:
+// one second at first, then twice as long after each further refusal.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"puntuale"
 )
 
-// Almost every delivery contains an alias that is already on disk. So memory has a copy of the aliases on disk, in
-// order not to write them again. The copy is cleared when it has more than aliasesMost aliases. It is also cleared
-// after aliasesFor, because the store may have removed some of them.
+// Almost every delivery contains an alias that is already on disk. Memory contains a copy of such aliases, so that they
+// are not written again. The copy is cleared when it has more than aliasesMost aliases. It is also cleared after
+// aliasesFor, because the store may have removed some of them.
 const (
 	aliasesMost = 50_000
 	aliasesFor  = time.Hour

@@ -30,7 +30,7 @@ type Config struct {
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
 	// overloaded and rate_limited mean that there is no memory for the body; Meta then gets status 503. Any other error
-	// means that the body broke off. nil: only the size of a body is limited.
+	// means that the body broke off. If ReadBody is nil, only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 
 	API     string  // base address of the API; default https://graph.facebook.com

@@ -23,9 +23,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// process is the database as one life of a node uses it. After the node died, its goroutines change nothing in the
-// database. So attempts in flight get no outcome. process records the messages whose intent was committed and has no
-// outcome.
+// process is a node's access to the database during one life of the node. After the node died, its goroutines change
+// nothing in the database. So attempts in flight get no outcome. process records the messages whose intent was
+// committed and has no outcome.
 type process struct {
 	puntuale.Queue
 	puntuale.Fleet

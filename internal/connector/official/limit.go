@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s on average. A burst of up to 45 messages may leave at once. After a burst of n
-// messages, the next one must wait until 6 s times n have passed.
+// One person may get a message every 6 s on average. Up to 45 messages may leave at once, if the person got none for 45
+// times 6 s. After that, one message may leave every 6 s.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
@@ -20,8 +20,8 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair counts the messages to one person by one time, paid. Each message moves paid on by pairEvery, starting from the
-// present time. Once paid is past, a whole burst may leave.
+// pair counts the messages to one person by one time, paid. Each message moves paid forward by pairEvery. If paid is
+// past, it first becomes the present time. Once paid is past, a whole burst may leave.
 type pair struct {
 	paid        time.Time
 	refused     int       // how many times in a row Meta refused a message because the person got too many
@@ -30,7 +30,7 @@ type pair struct {
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
 
-// wait returns how long until a person may get one more message. 0 means now.
+// wait returns the time left until a person may get one more message. 0 means now.
 func (p *pairs) wait(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *marketingPause) pauseFor(to string, pauseEnd, now time.Time) {
 	}
 }
 
-// wait returns how long until a person may get marketing. 0 means now.
+// wait returns the time left until a person may get marketing. 0 means now.
 func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *recipientCount) setLimit(limit int) {
 	r.limit = limit
 }
 
-// wait returns how long until a person may be addressed. 0 means now.
+// wait returns the time left until a person may be addressed. 0 means now.
 func (r *recipientCount) wait(to string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *Connector) keep(a *account) {
 }
 
 // checkStatus reads the keys, requests the number's data from Meta, and reports the result. It returns how long to wait
-// until the next check. After an error it has found out nothing and reported nothing.
+// until the next check. If checkStatus returns an error, it reported nothing.
 func (c *Connector) checkStatus(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()

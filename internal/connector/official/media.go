@@ -56,7 +56,7 @@ var kindsByExtension = map[string]mediaKind{
 	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,
 }
 
-// uploadLife is a day less than the time for which Meta stores an upload: 30 days.
+// uploadLife is how long an upload is used. Meta stores uploads for 30 days.
 const uploadLife = 29 * 24 * time.Hour
 
 // upload sends a message's file to Meta, unless Meta has it already. It returns the file's id at Meta.

@@ -38,7 +38,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// allowed checks whether the person may get the message, and records the limits that apply when it leaves.
+// allowed returns an error if the person may not get the message now. It sets window, first and template of p.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, e.Client, e.Session, e.To)
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. If this attempt is refused, the message did not arrive, except in a repeat. The earlier
-// attempt of a repeat may have arrived. So an error of a repeat proves nothing, and the outcome stays uncertain.
+// Send posts the message. A refusal of a first attempt proves that the message did not arrive. In a repeat, the earlier
+// attempt may have arrived. So a refused repeat proves nothing, and the outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -131,7 +131,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // the person did not write, and that this is the first message to that person in 24 hours.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
-	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take looks whether the person wrote again
+	if !first && !now.Before(p.window) { // the window that Prepare read is closed, so take checks whether the person wrote again
 		windowEnd, err := c.cfg.Store.ReplyWindowEnd(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
@@ -191,8 +191,8 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 }
 
 // noteNames stores Meta's name for a recipient, if it differs from ours. Meta writes the numbers of some countries
-// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames stores the
-// number at most, because later statuses contain the id.
+// differently, and gives an id for people who hide their number. If Meta gives a number and an id, noteNames does not
+// store the id, because later statuses contain it.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return

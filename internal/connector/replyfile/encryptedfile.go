@@ -19,7 +19,7 @@ import (
 	"puntuale"
 )
 
-// Kinds of encrypted files. Each kind derives its keys in its own way.
+// Kinds of encrypted files. keyNames has the name with which the keys of each kind are derived.
 const (
 	Image    = "image"
 	Video    = "video"

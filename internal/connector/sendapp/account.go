@@ -112,7 +112,7 @@ func (a *account) lookNow() {
 	}
 }
 
-// close ends the session's goroutines and reports.
+// close ends the session's goroutines. After close, the session reports nothing.
 func (a *account) close() {
 	a.mu.Lock()
 	a.closed = true

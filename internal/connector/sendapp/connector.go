@@ -26,7 +26,8 @@ type Config struct {
 	// The connector calls Report at each change of a session's link. Report must never block.
 	Report func(puntuale.LinkReport)
 	// ReadBody reads the body of a webhook, up to maxBytes. Its error too_large means a larger body. The errors
-	// overloaded and rate_limited mean that there is no memory for the body. nil: only the size of a body is limited.
+	// overloaded and rate_limited mean that there is no memory for the body. If ReadBody is nil, only the size of a
+	// body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 	// Take stores what a gateway reported, on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error

@@ -35,7 +35,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case strings.HasPrefix(e.To, "+"):
 		p.parameters["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.encoding = "send_group", inForm // the request send accepts no group
+		p.name, p.encoding = "send_group", inForm // send_group accepts no JSON
 		p.parameters["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}
@@ -71,7 +71,7 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 }
 
 // Send sends the request to the gateway. After that the message cannot be cancelled. If the message is a repeat, the
-// earlier attempt may have arrived. So an error of a repeat proves nothing, and the outcome stays uncertain.
+// earlier attempt may have arrived. So a refused repeat proves nothing, and the outcome stays uncertain.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

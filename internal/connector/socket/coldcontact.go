@@ -15,9 +15,9 @@ import (
 	"puntuale"
 )
 
-// WhatsApp allows few messages to cold contacts, who are people who do not know the number. It refuses more messages
-// with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have a pace of their
-// own. While WhatsApp refuses cold contacts, only messages to cold contacts wait.
+// A cold contact is a person who does not know the number. WhatsApp allows few messages to cold contacts. It refuses
+// more messages with error 463 for some time, and later it bans the number. Therefore messages to cold contacts have a
+// pace of their own. While WhatsApp refuses cold contacts, only messages to cold contacts wait.
 const (
 	pauseFirst   = time.Hour // how long cold contacts wait if the network gives no end; each later wait is longer
 	pauseLongest = 24 * time.Hour
@@ -85,7 +85,7 @@ func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error)
 	return known, nil
 }
 
-// acquaint stores since when the number knows a recipient. If an earlier time is stored, it stays.
+// acquaint stores since when the number knows a recipient. If a time is already stored, acquaint does not change it.
 func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Time) error {
 	s.mu.Lock()
 	known := s.known[to]
@@ -109,8 +109,8 @@ func (s *coldContactLimiter) learn(to string) {
 	s.known[to] = true
 }
 
-// isCold reports whether a recipient is a cold contact. A group is never one, because the number is a member of the
-// group.
+// isCold reports whether a recipient is a cold contact. A group is never a cold contact, because the number is a member
+// of the group.
 func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
@@ -197,7 +197,7 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	return at
 }
 
-// take gives the slot at the time at to a message. The caller holds the lock.
+// take reserves the slot at the time at for a message. The caller holds the lock.
 func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
 	if len(s.slots)%1000 == 999 { // remove slots of messages that were cancelled
 		for id, slot := range s.slots {

@@ -18,19 +18,19 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The library reads an encryption state, changes it and writes it back. Several goroutines may do so at the same time:
-// one decrypts, one encrypts a message, and one encrypts again for a device that requests it. If two goroutines change
-// the same state, the later write overwrites the earlier change. Then the next message has a message number that was
-// used before. The recipient treats this message as a repeat: it acknowledges the message and never shows it. So each
-// contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is the time in which
-// one goroutine owns a lock.
+// The library reads an encryption state, changes it and writes it back. Several goroutines may do so at the same time.
+// One decrypts, one encrypts a message, and one encrypts a message again for a device that requests it. If two
+// goroutines change the same state, the later write overwrites the earlier change. Then the next message has a message
+// number that was used before. The recipient treats this message as a repeat: it acknowledges the message and never
+// shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is
+// the time in which one goroutine owns a lock.
 //
 // Two rules prevent deadlocks and long waits. First, a goroutine with a database connection never waits for a lock,
 // because there may be only one connection. Second, a goroutine that waits for the network normally owns no lock.
 //
 // If a decryption finds a contact locked, it therefore ends its transaction, waits for the lock, and begins again. A
-// message that is sent reads the states without a lock. If another goroutine owned the lock before the message writes
-// the states, the message is encrypted again. This second time it owns the lock.
+// goroutine that sends a message reads the states without a lock. If another goroutine owned the lock before the sender
+// writes the states, the sender encrypts the message again. The second time, it takes the lock first.
 
 // errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")
@@ -38,9 +38,9 @@ var errMoved = errors.New("the state of encryption changed meanwhile")
 // errBusy ends work that found a contact locked but must not wait inside its transaction.
 var errBusy = errors.New("another has the turn")
 
-// loanLasts limits the lock of a goroutine that reads a state in order to write it, and then may not write. Such a lock
-// is a loan. After loanLasts any goroutine may take the lock. Once another one took it, the borrower's write is
-// refused, because its state may be out of date. The library encrypts anew if the device requests the message again.
+// A goroutine that reads a state in order to write it gets the contact's lock as a loan, because it may never write.
+// After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused, because its state
+// may be out of date. The library encrypts anew if the device requests the message again.
 const loanLasts = 2 * time.Second
 
 // contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
@@ -80,9 +80,9 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 	return slices.Compact(all)
 }
 
-// try takes the lock of a contact if the lock is free. An empty loan takes the lock until it is returned. Otherwise
-// loan is the address of a state, and the lock lasts for loanLasts. try returns the present lock, and whether the
-// caller owns it. If another goroutine owns the lock as a loan, left is how long that loan still lasts.
+// try takes the lock of a contact if the lock is free. If loan is empty, the lock lasts until giveBack. Otherwise loan
+// is the address of a state, and the lock is a loan that lasts for loanLasts. try returns the contact's present lock,
+// and whether the caller owns it. left is the remaining time of another goroutine's loan.
 func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,8 +183,8 @@ func (t *contactLocks) moved(contacts []string) bool {
 	return false
 }
 
-// lent returns the loan of a state's address, so that its owner may write the state. From now on the lock lasts until
-// it is returned. nil means that the loan ended and another goroutine took the lock.
+// lent ends the loan with which the state at an address was read, and returns its lock, so that the state can be
+// written. The lock then lasts until giveBack. lent returns nil if the loan ended and another goroutine took the lock.
 //
 // lent recognises callers only by the address, because the library gives all of them one context. After a loan ended, a
 // second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is refused.

@@ -31,7 +31,7 @@ type Database struct {
 	Postgres bool // false: SQLite
 }
 
-// ownTables are the device of each session with its keys, and notes about the network.
+// ownTables creates two tables: one for the device of each session with its keys, and one for notes about the network.
 const ownTables = `
 create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
@@ -158,8 +158,8 @@ func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// drop removes a device. By foreign keys, the database then removes the device's rows in all of the library's tables
-// but one.
+// drop removes a device. Because of foreign keys, the database then also removes the device's rows in all of the
+// library's tables, except one.
 func (d *devices) drop(ctx context.Context, jid string) error {
 	for _, text := range []string{
 		`delete from socket_device where jid = $1`, // remove the keys first, because all other data are useless without them

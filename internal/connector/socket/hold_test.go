@@ -67,8 +67,8 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 	return nil
 }
 
-// A loan ended. If another goroutine owns the lock now, the borrower can neither write the state nor end that lock. If
-// nobody took the lock, the borrower can still write.
+// A loan ended. If another goroutine owns the lock now, the first one can neither write the state nor end that lock. If
+// nobody took the lock, the first one can still write.
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -62,7 +62,7 @@ type linkMachine struct {
 }
 
 // opened sets the state of a session that was just opened. l is the stored state. linked says whether the number has
-// keys. If linked and l differ, linked is right.
+// keys. If linked and l disagree, linked counts.
 func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {

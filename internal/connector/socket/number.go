@@ -21,7 +21,7 @@ type number struct {
 	client puntuale.ClientID
 	log    *slog.Logger
 
-	ctx    context.Context // its end closes the connections
+	ctx    context.Context // when it ends, the connections close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	looked chan struct{} // closed once the number's state is known: linked, not linked, or being linked

@@ -23,8 +23,8 @@ func (w *world) asked() (queries, people int) {
 	return queries, people
 }
 
-// The shop asks once about each person. People who come while a query is under way share the next query. A person
-// without WhatsApp gets no message, and the shop does not ask about that person again.
+// The shop asks once about each person. If messages to other people come during a query, one next query asks about all
+// of these people. A person without WhatsApp gets no message, and the shop does not ask about that person again.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -105,7 +105,7 @@ func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, 
 		return login, invitation, stored, nil
 	}
 	var err error
-	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // the same limit as for a sign-in
+	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // a sign-in shortens passwords to the same length
 	return login, Invitation{}, nil, err
 }
 

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// A partner's pages are served at the partner's own host name after the name is confirmed. The operator confirms the
-// name, or a DNS record that only the name's owner can set. Until then the name is only requested, and other partners
-// may request the same name.
+// A partner's pages are served at the partner's own host name after the name is confirmed. There are two ways to
+// confirm a name: a DNS record that only the name's owner can set, or a command of the operator. Until then the name is
+// only requested, and other partners may request the same name.
 
 // Resolver reads DNS records. [net.Resolver] is a Resolver.
 type Resolver interface {

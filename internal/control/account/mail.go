@@ -142,7 +142,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	return errNoLetter
 }
 
-// resetLetter creates a new link for each attempt to send the e-mail. Therefore, the whole validity of the link begins
+// resetLetter creates a new link for each attempt to send the e-mail. Therefore, the link's time of validity begins
 // when the e-mail is sent, and no link is stored.
 func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
 	var reset resetRequest

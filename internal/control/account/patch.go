@@ -188,9 +188,9 @@ func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Tim
 	return account
 }
 
-// refillTo returns the change of the credits after each refill. This number is the latest grant, and never the credits
-// that are left. A grant counts even before refills are set up, so the order of changes makes no difference. An account
-// of type baby keeps the refill of its type.
+// refillTo returns the change of the credits after each refill. The new number is the latest grant, and never the
+// credits that are left. A grant counts even before refills are set up, so the order of changes makes no difference. An
+// account of type baby keeps the refill of its type.
 func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64] {
 	switch {
 	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:

@@ -120,7 +120,7 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 // isStorable reports whether every database can store the text. PostgreSQL fails on queries with other texts.
 func isStorable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads the users whose password was right again. It omits users who were removed, or who changed the
+// stillFitting reads again the users whose password was right. It omits users who were removed, or who changed the
 // password in the meantime.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {

@@ -14,9 +14,9 @@ import (
 // Zones caches time zones by name, because loading a zone reads a file. It is safe for concurrent use.
 type Zones struct{ loaded sync.Map }
 
-// zoneNames are IANA's names of time zones, one a line, sorted. A machine's folder of zones has further files, such as
-// "posixrules" and "right/Europe/Rome". They mean something else, or nothing, on other machines. "Factory" is not a
-// zone.
+// zoneNames contains IANA's names of time zones, sorted, one per line. It does not contain "Factory", which is not a
+// zone. A machine's folder of zones has more files, such as "posixrules" and "right/Europe/Rome". They are not in
+// zoneNames, because they have another meaning on other machines, or do not exist there.
 //
 //go:embed zone.txt
 var zoneNames string

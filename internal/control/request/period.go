@@ -90,16 +90,16 @@ func backwards(start, end plan.Moment, from, to time.Time) bool {
 	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
 }
 
-// firstMoment returns the first time at which clocks show m or later. If clocks show m twice, it is the first of the
-// two times. If a clock change skips m, it is the time of the change.
+// firstMoment returns the first time at which clocks show m or later. If clocks show m twice, the result is the first
+// of the two times. If a clock change skips m, the result is the time of the change.
 func firstMoment(m plan.Moment, loc *time.Location) time.Time {
 	t, _ := instant(m, loc)
 	return t
 }
 
-// lastMoment returns the end of the minute that clocks show as m. If m has no time of day, it returns the end of the
-// day. If clocks show the minute twice, it is the second one, so that neighbouring periods have no gap. If a clock
-// change skips m, it is the time of the change.
+// lastMoment returns the end of the minute that clocks show as m. If m has no time of day, the result is the end of the
+// day. If clocks show the minute twice, the result is the end of the second one, so that neighbouring periods have no
+// gap. If a clock change skips m, the result is the time of the change.
 func lastMoment(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)

@@ -79,7 +79,7 @@ type SentDelivery struct {
 }
 
 // Delivery returns a delivery. name is the webhook-id in each of its attempts. The body is made from the current event.
-// Therefore, it shows an erasure after the last attempt. Codes: not_found.
+// Therefore, the body shows an erasure after the last attempt. Codes: not_found.
 func (o *Owner) Delivery(ctx context.Context, id, name string) (d SentDelivery, err error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -118,7 +118,7 @@ type ReplayCall struct {
 	Period request.Period // the events must be in this period; empty: all stored events
 	Failed bool           // true: only deliveries that were given up
 	Seqs   []int64        // only the events with these numbers; nil: all
-	Client string         // the client whose events Seqs are; needed for a partner's webhook
+	Client string         // the client whose events have the numbers in Seqs; required for a partner's webhook
 	Faults []puntuale.Fault
 }
 

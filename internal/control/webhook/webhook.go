@@ -206,8 +206,8 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 }
 
 // checkAddress adds a fault if a text cannot be the address of a receiver. It does not resolve the host name, because
-// the result may change; each attempt checks it again. Faults never contain the address, because the address may
-// contain a secret.
+// the result may change. Instead, each attempt checks the resolved address. Faults never contain the address, because
+// the address may contain a secret.
 func checkAddress(f *request.Faults, at, address string, caller puntuale.WebhookCaller) {
 	u, err := url.Parse(address)
 	switch {

@@ -62,8 +62,8 @@ func (l *Lookahead) Phase() Phase { return l.phase }
 // Wanted reports whether a read is wanted that has not begun yet.
 func (l *Lookahead) Wanted() bool { return l.Pending() || l.phase == Again }
 
-// Pending reports whether a read is wanted and none is running. A session in a list may no longer have a pending read.
-// It may have been in both lists, and been read from the other list.
+// Pending reports whether a read is wanted and none is running. A session in a list may no longer have a pending read,
+// because its entry in the other list has already started the read.
 func (l *Lookahead) Pending() bool {
 	return l.phase == Waiting || l.phase == Listed || l.phase == Urgent
 }

@@ -103,7 +103,7 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 	return c, nil
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultClientCreditsUnlimited puntuale.ReasonCode = "client.credits_unlimited"
 	faultClientTakesTooMany     puntuale.ReasonCode = "client.takes_too_many"

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/notice"
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultKeyExists  puntuale.ReasonCode = "key.exists"
 	faultKeyTooMany puntuale.ReasonCode = "key.too_many"

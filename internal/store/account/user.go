@@ -85,7 +85,7 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 	return id, err
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultUserLastOwner puntuale.ReasonCode = "user.last_owner"
 	faultUserTooMany   puntuale.ReasonCode = "user.too_many"

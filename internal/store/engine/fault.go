@@ -62,9 +62,8 @@ func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports whether it is unknown, after a failed COMMIT, if the transaction is on disk. If PostgreSQL answered
-// that it rolled the transaction back, Unsure returns false. Code 40003 means that PostgreSQL itself does not know the
-// result.
+// Unsure reports whether the transaction may still be on disk after a failed COMMIT. If PostgreSQL answered that it
+// rolled the transaction back, Unsure returns false. Code 40003 means that PostgreSQL itself does not know the result.
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
@@ -147,7 +146,7 @@ func Repeated(err error) bool {
 	return false
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultCallEndedEarly puntuale.ReasonCode = "call.ended_early"
 	faultCannotBeStored puntuale.ReasonCode = "fault.cannot_be_stored"

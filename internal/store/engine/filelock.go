@@ -17,7 +17,7 @@ const (
 	dispatchLock = ".dispatch" // locked by the process that dispatches
 )
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultStoreDispatchedByAnother puntuale.ReasonCode = "store.dispatched_by_another"
 	faultStoreFileBeingMoved      puntuale.ReasonCode = "store.file_being_moved"

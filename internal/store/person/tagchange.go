@@ -25,7 +25,7 @@ type TagChange struct {
 }
 
 // Tag changes tags, in a transaction that has called [ContactStore.Lock]. It skips a contact that would get too many
-// tags. It also skips a new contact if the client already has the largest number of contacts.
+// tags. It also skips a new contact if the client already has as many contacts as allowed.
 func (s ContactStore) Tag(ctx context.Context, a engine.Querier, all []TagChange, now time.Time) error {
 	people, err := s.lockPeople(ctx, a)
 	if err != nil {

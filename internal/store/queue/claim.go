@@ -187,7 +187,6 @@ order by c.client_id, c.id for share of c`
 // After the send permissions were read, an erasure may replace a number in the blacklist by its mark. Then this
 // statement would find neither the number nor the mark. So it returns the number of erasures that it saw. If this
 // number has changed, the claim runs again.
-// again.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,

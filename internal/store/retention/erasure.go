@@ -90,8 +90,8 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 	})
 }
 
-// automations stops the client's automations from acting for the person. It runs before the step runs. So no automation
-// can start a run that the erasure does not find.
+// automations stops the client's automations from acting for the person. It is called before the person's runs are
+// erased. So no automation can start a run that the erasure does not find.
 func (x *erasureTransaction) automations(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return automation.Disarm(ctx, a, x.id, x.Phone) })
 }
@@ -313,8 +313,8 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 }
 
 // archived stores that the person must also be removed from the files of the archive, if there is an archive. The
-// archiver does this soon after. This step runs after the step runs. So the archiver also removes runs that it moved
-// into a file during the erasure.
+// archiver does this soon after. archived is called after the person's runs are erased. So the archiver also removes
+// runs that it moved into a file during the erasure.
 func (x *erasureTransaction) archived(ctx context.Context) error {
 	var existing int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &existing)
@@ -331,7 +331,8 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	})
 }
 
-// contact deletes the client's contact. It runs after the step runs, because contacts are made from runs.
+// contact deletes the client's contact. It is called after the person's runs are erased, because contacts are made from
+// runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		contacts, err := person.Erase(ctx, a, x.id, x.Phone)

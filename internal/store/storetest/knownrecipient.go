@@ -9,7 +9,7 @@ import (
 )
 
 // testKnownRecipients checks that a session knows a person from the first contact on. Each session must know only its
-// own people. The people that a session met in a day are those to whose number it wrote first.
+// own people. The people that a session met in a day are people to which it wrote before they wrote.
 func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)

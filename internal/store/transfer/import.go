@@ -152,7 +152,7 @@ func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	return nil
 }
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultStoreNotEmpty       puntuale.ReasonCode = "store.not_empty"
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"

@@ -21,7 +21,7 @@ import (
 //   - On PostgreSQL, a final export sees the connections of servers. It does not see a server that has just lost its
 //     connections and may connect again. So each new connection of a writer checks the mark first.
 
-// Codes of the faults that this file finds.
+// Codes of the faults that functions in this file return.
 const (
 	faultStoreConnectionOpen  puntuale.ReasonCode = "store.connection_open"
 	faultStoreConnectionsOpen puntuale.ReasonCode = "store.connections_open"

@@ -149,7 +149,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// The method of calls do with the instance of a number, if there is one.
+// The method named of runs do with the instance of a number, if there is one.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +207,7 @@ func (p *Peer) fault(format string, args ...any) {
 
 func codeText(i *instance) string { return fmt.Sprintf("2@%s,%d,noise,identity", i.id, i.codes) }
 
-// parameters decodes a request's parameters like the panel. It accepts JSON only in the requests send and send_group.
+// parameters decodes a request's parameters like a real gateway. It accepts JSON only in the request send.
 func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	all := map[string]string{}
 	body, err := io.ReadAll(r.Body)
@@ -240,7 +240,7 @@ func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	return all
 }
 
-// ServeHTTP answers like the panel. The status is always 200, even for an error.
+// ServeHTTP answers like a real gateway. The status is always 200, even for an error.
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Base+"/")
 	p.mu.Lock()
@@ -273,7 +273,7 @@ type object map[string]any
 func refusal(text string) object { return object{"status": "error", "message": text} }
 
 func say(w http.ResponseWriter, o any) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // the panel uses this type, although the answer is JSON
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // real gateways use this type, although the answer is JSON
 	_ = json.NewEncoder(w).Encode(o)
 }
 
@@ -418,7 +418,7 @@ func (p *Peer) tell(w http.ResponseWriter, s Sent, r Reply) {
 	}
 }
 
-// unfit returns why the panel refuses a message, or "" if the panel accepts it. The caller holds the lock.
+// unfit returns why a real gateway would refuse a message, or "" if it would accept it. The caller holds the lock.
 func (p *Peer) unfit(name string, s Sent, with map[string]string) string {
 	i := p.instances[s.Instance]
 	switch {

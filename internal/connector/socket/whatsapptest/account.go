@@ -201,7 +201,7 @@ func (d *device) lid() types.JID {
 	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
 }
 
-// The method in returns the device's address in a space: the server of a number or of a LID.
+// The method named in returns the device's address in a space: the server of a number or of a LID.
 func (d *device) in(space string) types.JID {
 	if space == types.HiddenUserServer {
 		return d.lid()

@@ -97,7 +97,7 @@ func await[E any](c *client, skip int, match func(E) bool) E {
 	}
 }
 
-// The function of returns the events of one type.
+// The function named of returns the events of one type.
 func of[E any](seen []any) (some []E) {
 	for _, event := range seen {
 		if e, ok := event.(E); ok {

@@ -325,7 +325,7 @@ type stanzaKind struct {
 
 var stanzas []stanzaKind
 
-// init fills the table. A variable's initial value cannot, because the handlers refer to the table.
+// init fills the table. The declaration cannot contain the values, because the handlers refer to the table.
 func init() {
 	stanzas = []stanzaKind{
 		{messageShape, (*connection).message},

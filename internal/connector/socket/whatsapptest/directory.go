@@ -121,7 +121,7 @@ func (c *connection) issueTokens(s stanza) {
 	c.result(s)
 }
 
-// AwaitToken waits until the number owner has given the number to a privacy token.
+// AwaitToken waits for a privacy token. owner is the number that gives the token, and to is the number that gets it.
 func (n *Network) AwaitToken(t TB, owner, to string) {
 	t.Helper()
 	ctx, cancel := patient()

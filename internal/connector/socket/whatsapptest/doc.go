@@ -45,7 +45,7 @@
 // the device acknowledges it, and sends unacknowledged ones again at the next login.
 //
 // A passing test proves that our code and the library work together. It does not prove that WhatsApp would accept their
-// messages. The network uses the library's own codec, and it checks only what its authors thought of.
+// messages. The network uses the library's own codec, and it makes only the checks in this package.
 //
 // # Results
 //

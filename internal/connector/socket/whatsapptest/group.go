@@ -290,7 +290,7 @@ func (c *connection) byCode(s stanza, code string) *Group {
 	return nil
 }
 
-// invitation answers a query with a code with the code's group. Without a code, it answers with the group's own code,
+// If a query contains a code, invitation answers with the code's group. Otherwise it answers with the group's own code,
 // if the sender is a member.
 func (c *connection) invitation(s stanza) {
 	code := text(child(s, "invite"), "code")
@@ -305,7 +305,7 @@ func (c *connection) invitation(s stanza) {
 	}
 }
 
-// join handles a query with a code: the sender becomes a member. Without a code, the group gets a new code.
+// If a query contains a code, join makes the sender a member. Otherwise it gives the group a new code.
 func (c *connection) join(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {

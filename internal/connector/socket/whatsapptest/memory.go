@@ -28,8 +28,8 @@ type memory struct {
 	identities map[string][32]byte
 	sessions   map[string][]byte
 	once       map[uint32]*keys.PreKey
-	uploaded   uint32 // the last uploaded id
-	last       uint32 // the last id of a key
+	uploaded   uint32 // the id of the newest uploaded key
+	last       uint32 // the id of the newest key
 	senderKeys map[string][]byte
 	stateKeys  map[string]store.AppStateSyncKey
 	lastKey    []byte

@@ -408,7 +408,8 @@ func wrap(key cipher.Block, iv, other []byte) []byte {
 	return out
 }
 
-// announceDevices tells the account's devices, and all who asked for their list, that a device was added or removed. The caller holds n.mu.
+// announceDevices notifies the account's devices that a device was added or removed. It also notifies all devices that
+// requested the account's device list. The caller holds n.mu.
 func (a *Account) announceDevices(change string, changed *device) {
 	now := seconds(time.Now())
 	for w := range a.watchers {

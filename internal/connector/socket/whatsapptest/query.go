@@ -159,7 +159,7 @@ func (c *connection) refuse(s stanza, code int, words string) {
 
 var queries []queryKind
 
-// init fills the table. A variable's initial value cannot, because the handlers refer to the table.
+// init fills the table. The declaration cannot contain the values, because the handlers refer to the table.
 func init() {
 	queries = slices.Concat(pairQueries(), keyQueries(), directoryQueries(), groupQueries(), []queryKind{
 		{group: "w:p", kind: "get", guest: true, answer: func(c *connection, s stanza) { c.result(s) }},

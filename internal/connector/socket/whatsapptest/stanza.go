@@ -82,7 +82,7 @@ func number(s stanza, name string) int {
 	return n
 }
 
-// The function with copies a stanza and changes attributes of the copy. The value nil removes an attribute.
+// The function named with copies a stanza and changes attributes of the copy. The value nil removes an attribute.
 func with(s stanza, changes attrs) stanza {
 	changed := make(attrs, len(s.Attrs)+len(changes))
 	for name, value := range s.Attrs {
