@@ -53,7 +53,7 @@ type ruled struct {
 	database string
 	nodes    []*server
 	random   *rand.Rand
-	tellers  *tellers
+	tellers  *deliverers
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
@@ -127,21 +127,21 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 			r.hooks = path
 		}
 	}
-	r.tellers = newTellers(seed)
+	r.tellers = newDeliverers(seed)
 	return r
 }
 
 // happens adds n new people of each kind, and causes the events that rules react to. It returns at a random time, while
 // some events are still being delivered.
 func (r *ruled) happens(n int) {
-	var all [][]told
+	var all [][]delivery
 	for range n {
 		for _, kind := range []func(*ruledPerson) []func() bool{r.asks, r.talks, r.mumbles, r.fillsForm, r.fillsFormOnce, r.isReminded, r.isSilent, r.answersQuestion, r.isBorn} {
 			p := &ruledPerson{phone: fmt.Sprintf("+39346%07d", len(r.people)), begun: time.Now()}
 			r.people = append(r.people, p)
-			var part []told
+			var part []delivery
 			for _, tell := range kind(p) {
-				part = append(part, told{tell, func() {}})
+				part = append(part, delivery{tell, func() {}})
 			}
 			all = append(all, part)
 		}
@@ -320,7 +320,7 @@ func (r *ruled) verify() {
 	for of := range r.rules {
 		arrived[of] = map[string]int{}
 	}
-	known := &talk{t: r.t, base: r.base, key: r.key}
+	known := &replyClient{t: r.t, base: r.base, key: r.key}
 	for _, m := range ledger(r.t, r.base, r.key) {
 		arrived[m.Text][m.Phone]++
 	}
@@ -380,7 +380,7 @@ func (r *ruled) passedBefore(p *ruledPerson) bool {
 
 // actedOf counts in a rule's log how often the rule acted for each person. It checks that the log has no occurrence
 // twice, and that the rule's own count is the same.
-func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
+func (r *ruled) actedOf(known *replyClient, of, rule string) map[string]int {
 	r.t.Helper()
 	acted, seen, n := map[string]int{}, map[string]bool{}, 0
 	for _, f := range pages[struct {

@@ -193,8 +193,8 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 func (b *startBatch) passActs(context.Context) error {
 	for _, t := range b.tasks {
 		st := t.Body.(*start)
-		if st.passed = t.Refused == nil; st.passed && st.gone != nil {
-			st.passed, t.Refused = false, st.gone
+		if st.passed = t.Refused == nil; st.passed && st.staleError != nil {
+			st.passed, t.Refused = false, st.staleError
 		}
 	}
 	return nil
