@@ -192,7 +192,7 @@ func (r *ruled) starts(p *ruledPerson, sequence string) func() bool {
 	}
 }
 
-// once returns a function that makes the call only at the first time. Nobody repeats the call after a lost answer.
+// once returns a function that makes the call only the first time. So nobody repeats the call after a lost answer.
 func (p *ruledPerson) once(call func() bool) func() bool {
 	var once sync.Once
 	return func() bool {
@@ -245,7 +245,7 @@ func (r *ruled) isSilent(p *ruledPerson) []func() bool {
 	return []func() bool{r.starts(p, textQuestion)}
 }
 
-// answersQuestion is a person who answers a question after the question has arrived.
+// answersQuestion returns the calls about a person who gets a question, and answers after the question has arrived.
 func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textQuestion: 1, textReply: 1, textThanks: 1, tagFirst: 1}
 	return []func() bool{r.starts(p, textQuestion), func() bool {
@@ -267,7 +267,7 @@ func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	}}
 }
 
-// isBorn is a contact with a date. The rule's message for the date is due at once.
+// isBorn returns the call that adds a contact with a date. The rule's message for this date is due at once.
 func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textBirthday: 1}
 	day := time.Now().AddDate(-30, 0, 1).Format("2006-01-02")
@@ -276,7 +276,7 @@ func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	}}
 }
 
-// kill kills a server, and counts the triggers that its runner left.
+// kill kills a server, and counts the triggers that the server left.
 func (r *ruled) kill(s *server) {
 	s.kill()
 	r.kills++

@@ -31,7 +31,7 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 // scanAtOnce is the largest number of contacts that one transaction reads.
 const scanAtOnce = 500
 
-// manyContacts is a number of contacts. For so many or more, the code first checks which rules have any date of them.
+// manyContacts is a threshold. For this number of contacts or more, the code first checks which rules have any date of these contacts.
 const manyContacts = 50
 
 func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
@@ -66,7 +66,7 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, n
 		if more || from == 0 || !s.db.Dialect.Postgres {
 			return nil
 		}
-		// The scan may have added many dates, so PostgreSQL's statistics are wrong. Without new ones, it may choose slow query plans.
+		// The scan may have added many dates, so PostgreSQL's statistics are wrong. Without new statistics, PostgreSQL may choose slow query plans.
 		if _, err := a.Exec(ctx, `analyze automation_date`); err != nil {
 			return fmt.Errorf("count dates: %w", err)
 		}
