@@ -137,7 +137,7 @@ func (t *telling) number(ctx context.Context, over <-chan struct{}) error {
 		select {
 		case <-over:
 			ended = true
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(outbox.GatherFor):
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// actions plans the actions of a rule. If one cannot be planned, the rule does nothing.
+// actions plans the actions of a rule into act. If an action cannot be planned, actions returns the reason, and the rule must do nothing.
 func (w *clientWork) actions(ctx context.Context, a *puntuale.Automation, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (reason puntuale.ReasonCode, detail string, err error) {
 	for i := range a.Actions {
 		x := &a.Actions[i]
@@ -40,7 +40,7 @@ func (w *clientWork) actions(ctx context.Context, a *puntuale.Automation, o Occa
 	return "", "", nil
 }
 
-// gone tells a missing thing as a reason.
+// gone returns a reason for the error not_found, and returns any other error unchanged.
 func gone(err error) (puntuale.ReasonCode, string, error) {
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return puntuale.FiringGone, "", nil
@@ -48,7 +48,7 @@ func gone(err error) (puntuale.ReasonCode, string, error) {
 	return "", "", err
 }
 
-// start plans a start or a send.
+// start plans a start or a send into act.
 func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion, c *puntuale.Contact, act *puntuale.AutomationAct, asOf time.Time) (puntuale.ReasonCode, string, error) {
 	p, err := w.planOf(ctx, a, x, o)
 	if err != nil {
@@ -78,14 +78,14 @@ func (w *clientWork) start(ctx context.Context, a *puntuale.Automation, x *puntu
 	}
 	for _, other := range act.Starts {
 		if other.Run.Sequence != 0 && other.Run.Sequence == run.Run.Sequence {
-			return "", "", nil // the default sequence is one that the rule names
+			return "", "", nil // an earlier action starts the same sequence: one action names it, another one means it by "default"
 		}
 	}
 	act.Starts = append(act.Starts, run)
 	return "", "", nil
 }
 
-// planOf returns the plan of an action, nil if the session has no default sequence. Plans serve a whole round.
+// planOf returns the plan of an action, or nil if the session has no default sequence. It caches plans until the round ends.
 func (w *clientWork) planOf(ctx context.Context, a *puntuale.Automation, x *puntuale.Action, o Occasion) (Plan, error) {
 	key := fmt.Sprintf("send %d %p %d", a.ID, x, o.Session)
 	id := x.Sequence.ID()
@@ -114,7 +114,7 @@ func (w *clientWork) planOf(ctx context.Context, a *puntuale.Automation, x *punt
 	return p, err
 }
 
-// faultsOf are the faults of a refused plan.
+// faultsOf returns the faults of a refused plan.
 func faultsOf(err error) []puntuale.Fault {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -123,7 +123,7 @@ func faultsOf(err error) []puntuale.Fault {
 	return refused.Faults
 }
 
-// firstFault is the first fault of a refused plan: the field and what is wrong with it.
+// firstFault returns the first fault as text: the field, and what is wrong with its value.
 func firstFault(all []puntuale.Fault) string {
 	if len(all) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// change changes a rule a second later.
+// change moves the clock by a second, and then changes a rule.
 func (w *world) change(id puntuale.AutomationID, f func(*puntuale.Automation)) {
 	w.t.Helper()
 	w.DB.Clock.Advance(time.Second)
@@ -28,9 +28,9 @@ func (w *world) change(id puntuale.AutomationID, f func(*puntuale.Automation)) {
 	}
 }
 
-// A changed repetition reaches the contacts that the rule knows. A date that was planned is not planned again.
+// If a rule's repetition changes, the stored dates of all contacts get their new next day. A day that is already planned is not planned again.
 func TestChangedRepeat(t *testing.T) {
-	onDatabases(t, func(t *testing.T, w *world) { // it is 20 November 2026
+	onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026
 		const march = "+393330000002"
 		id := w.greeting()
 		w.born(phone, "1990-11-21")
@@ -53,7 +53,7 @@ func TestChangedRepeat(t *testing.T) {
 	})
 }
 
-// A changed date cancels everything that the rule planned for the former one, in all its runs.
+// If a contact's date changes, all messages that the rule planned for the old date are cancelled, in all runs.
 func TestChangedDateOfSeveralRuns(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		day := func(after int) puntuale.Timing {
@@ -74,13 +74,13 @@ func TestChangedDateOfSeveralRuns(t *testing.T) {
 		w.want(other, 1, "")
 		w.born(phone, "1990-11-30")
 		w.dates()
-		if got := w.pending(phone); len(got) != 1 { // of the other rule
+		if got := w.pending(phone); len(got) != 1 { // the message of the other rule
 			t.Errorf("%v", got)
 		}
 	})
 }
 
-// between is a store in which something happens before contacts are followed.
+// between is a store that calls happen before each FollowContacts.
 type between struct {
 	*store.Store
 	happen func()
@@ -93,7 +93,7 @@ func (b *between) FollowContacts(ctx context.Context, client puntuale.ClientID, 
 	return b.Store.FollowContacts(ctx, client, all, now, next)
 }
 
-// A rule that changes while contacts are followed waits for its new field.
+// A rule's field changes while a runner updates the dates of contacts. Afterwards the rule has the dates of the new field.
 func TestRuleChangesMeanwhile(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.greeting()
@@ -122,7 +122,7 @@ func TestRuleChangesMeanwhile(t *testing.T) {
 	})
 }
 
-// While calls arrive, few contacts are followed and read in one transaction.
+// While calls arrive, each transaction updates and reads the dates of only a few contacts.
 func TestFewContactsBesideCalls(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		counted := &counting{Store: w.Store}
@@ -148,7 +148,7 @@ func TestFewContactsBesideCalls(t *testing.T) {
 	})
 }
 
-// counting is a store that counts contacts by transaction.
+// counting is a store that records how many contacts each transaction may handle.
 type counting struct {
 	*store.Store
 	followed, scanned []int
@@ -164,16 +164,16 @@ func (c *counting) ScanDates(ctx context.Context, r puntuale.DateRule, limit int
 	return c.Store.ScanDates(ctx, r, limit, now, next)
 }
 
-// A person who is erased while a rule reads all contacts gets nothing more, and no run names the person.
+// A person is erased while a rule reads all contacts. Afterwards no run contains the person's number.
 func TestErasedWhileRead(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		w.born(phone, "1990-11-21")
-		for range 50 { // so many runs need several transactions
+		for range 50 { // the erasure of 50 runs needs several transactions
 			w.c.MustStart(phone, w.DB.Clock.Now().Add(time.Hour), 100)
 		}
 		w.greeting()
 		read := make(chan error, 1)
-		go func() { // the rule reads the contact after the erasure looked for runs
+		go func() { // the rule reads the contact when the erasure has begun to clear runs
 			for w.Int("select count(*) from run where client_id = $1 and phone = ''", w.c.ID) == 0 {
 				runtime.Gosched()
 			}

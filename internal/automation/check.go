@@ -14,28 +14,28 @@ import (
 
 // Faults of this file.
 const (
-	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // dates only start sequences
-	faultFieldName      puntuale.ReasonCode = "automation.field_name"     // it is not a field's name
-	faultFirstWithWords puntuale.ReasonCode = "automation.first_words"    // first goes without words
-	faultLoop           puntuale.ReasonCode = "automation.loop"           // it would start the sequence that triggers it
-	faultNoActions      puntuale.ReasonCode = "automation.no_actions"     // a rule does something
-	faultNoFolded       puntuale.ReasonCode = "automation.no_word"        // a word without letters and digits
-	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook must know the phone
-	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action names tags
+	faultActionAlone    puntuale.ReasonCode = "automation.action_alone"   // a rule with a date has one action, and the action is a start
+	faultFieldName      puntuale.ReasonCode = "automation.field_name"     // the text cannot be a field's name
+	faultFirstWithWords puntuale.ReasonCode = "automation.first_words"    // a trigger with first must have no words
+	faultLoop           puntuale.ReasonCode = "automation.loop"           // the rule would start the sequence that triggers the rule
+	faultNoActions      puntuale.ReasonCode = "automation.no_actions"     // a rule must have an action
+	faultNoFolded       puntuale.ReasonCode = "automation.no_word"        // the word has neither letters nor digits
+	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook's map must contain the phone
+	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action must name a tag
 	faultNotFieldDate   puntuale.ReasonCode = "automation.not_anchor"     // no step of the sequence counts from this date
-	faultNotPath        puntuale.ReasonCode = "automation.not_path"       // it is not a path to a member
-	faultNotSequence    puntuale.ReasonCode = "automation.not_sequence"   // it is no id of a sequence
-	faultOtherKind      puntuale.ReasonCode = "automation.other_kind"     // a member that another kind has
-	faultSessionless    puntuale.ReasonCode = "automation.sessionless"    // this trigger comes through no session
-	faultStepUndated    puntuale.ReasonCode = "automation.step_undated"   // a step counts from the start, which a date rule does days before
+	faultNotPath        puntuale.ReasonCode = "automation.not_path"       // the text is not a path to a member of the payload
+	faultNotSequence    puntuale.ReasonCode = "automation.not_sequence"   // the text is not the id of a sequence
+	faultOtherKind      puntuale.ReasonCode = "automation.other_kind"     // the member belongs to another kind of trigger or action
+	faultSessionless    puntuale.ReasonCode = "automation.sessionless"    // the condition names a session, but this kind of trigger has no session
+	faultStepUndated    puntuale.ReasonCode = "automation.step_undated"   // a step counts from the start, but a rule with a date starts the sequence days before the date
 	faultTwoStarts      puntuale.ReasonCode = "automation.sequence_twice" // two actions start the same sequence
 )
 
-// phoneField is the field of a hook that has the person's number.
+// phoneField is the member of a hook's map that leads to the person's number.
 const phoneField = "phone"
 
-// Check returns everything that is wrong with a rule as written. Faults are located as in the body of the request
-// ("body.actions[1].sequence"). media are as in [plan.Check].
+// Check returns the faults of a rule. It does not check whether sequences and sessions exist. The locations of the faults are those of the
+// request's body, such as "body.actions[1].sequence". media are the allowed file name extensions, as in [plan.Check].
 func Check(a puntuale.Automation, media ...string) []puntuale.Fault {
 	c := &checker{media: media}
 	c.required("body.name", a.Name, puntuale.MaxName)
@@ -45,8 +45,8 @@ func Check(a puntuale.Automation, media ...string) []puntuale.Fault {
 	return c.faults
 }
 
-// CheckDate returns what is wrong with the sequence that a date rule starts. At least one step must count from the date. None may count
-// from the start, because the rule starts it days before.
+// CheckDate returns the fault of a sequence that a rule with a date starts. At least one step must count from the date. No step may count
+// from the start, because the rule starts the sequence days before the date.
 func CheckDate(t puntuale.Trigger, s puntuale.Sequence) []puntuale.Fault {
 	const at = "body.actions[0].sequence"
 	dated, undated := false, false
@@ -100,7 +100,7 @@ func (c *checker) entries(at string, n, most int) bool {
 	return n <= most
 }
 
-// word checks a text that must be one of a few.
+// word reports whether a text is one of the words. If not, it adds a fault.
 func word[T ~string](c *checker, at string, text T, words ...T) bool {
 	if slices.Contains(words, text) {
 		return true
@@ -125,7 +125,7 @@ func (c *checker) between(at string, n, least, most int) {
 
 func index(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// usedBy says which kinds of trigger use each member.
+// usedBy lists, for each member of a trigger, the kinds of trigger that use it.
 var usedBy = []struct {
 	name  string
 	kinds []puntuale.TriggerKind
@@ -185,7 +185,7 @@ func (c *checker) words(at string, words []string) {
 	}
 }
 
-// sequence checks a sequence that is named by its id, or by one of the words.
+// sequence checks that s is an id or one of the words.
 func (c *checker) sequence(at string, s puntuale.SequenceChoice, words ...puntuale.SequenceChoice) {
 	switch {
 	case s == "":
@@ -195,7 +195,7 @@ func (c *checker) sequence(at string, s puntuale.SequenceChoice, words ...puntua
 	}
 }
 
-// shown bounds the part of a refused value that the answer repeats.
+// shown returns the beginning of a refused value, which the answer repeats.
 func shown(text string) string {
 	if len(text) > puntuale.MaxTriggerWord {
 		return strings.ToValidUTF8(text[:puntuale.MaxTriggerWord], "")
@@ -203,7 +203,7 @@ func shown(text string) string {
 	return text
 }
 
-// fieldName checks a name as placeholders have it.
+// fieldName checks that a name can stand in a placeholder such as {{nome}}.
 func (c *checker) fieldName(at, name string) {
 	switch {
 	case name == "":
@@ -331,7 +331,7 @@ func (c *checker) actions(a puntuale.Automation) {
 	}
 }
 
-// action checks one action. Members that its kind does not use must be empty.
+// action checks one action. Members that the action's kind does not use must be empty.
 func (c *checker) action(at string, t puntuale.Trigger, x puntuale.Action) {
 	if !word(c, at+".kind", x.Kind, puntuale.ActionKinds()...) {
 		return

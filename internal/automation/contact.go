@@ -11,7 +11,8 @@ import (
 	"puntuale"
 )
 
-// Contacts takes triggers of changed contacts once, follows the contacts, and returns how many triggers it took.
+// Contacts takes at most takeAtOnce triggers of changed contacts, and updates the stored dates of these contacts. It returns the number of
+// triggers.
 func (r *Runner) Contacts(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -42,7 +43,7 @@ func (r *Runner) Contacts(ctx context.Context) (int, error) {
 	return len(taken), errors.Join(failures...)
 }
 
-// followContacts compares the dates of changed contacts with the rules, in small transactions.
+// followContacts updates the stored dates of changed contacts for the client's rules, in several small transactions.
 func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTrigger) error {
 	zone, err := time.LoadLocation(w.client.Zone)
 	if err != nil {
@@ -66,5 +67,5 @@ func (w *clientWork) followContacts(ctx context.Context, all []puntuale.TakenTri
 	return nil
 }
 
-// contactRows is how many rows a changed contact usually changes: a date of a few rules, and the messages for the former date.
+// contactRows is how many rows a changed contact usually changes: the dates of a few rules, and the messages for the old date.
 const contactRows = 4

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	datesEvery = 10 * time.Second // between two rounds of dates
-	dateRest   = 1                // while calls arrive, a rest is this many times as long as the transaction took
-	dateWithin = 5 * time.Second  // how long one rule is worked on before the next one
+	datesEvery = 10 * time.Second // the wait between two rounds of dates
+	dateRest   = 1                // while calls arrive, the wait after a transaction, as a multiple of its duration
+	dateWithin = 5 * time.Second  // how long a round works on one rule before the next rule
 
 	// readPerDate is how many contacts take as long to read as one date takes to plan.
 	readPerDate = 4
@@ -37,7 +37,7 @@ func (r *Runner) runDates(ctx context.Context) {
 	}
 }
 
-// Dates works on each rule for dates, and reports whether there is more to do at once.
+// Dates works once on each active rule whose trigger is a date. It reports whether due work is left.
 func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
 	rules, err := r.Store.DateRules(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Runner) Dates(ctx context.Context) (more bool, err error) {
 	return more, first
 }
 
-// dates reads contacts that the rule does not know yet, and plans the dates that are near enough.
+// dates reads contacts that the rule has not read yet, and plans the dates that are near enough.
 func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err error) {
 	now := r.Clock.Now().Truncate(time.Microsecond)
 	end := now.Add(dateWithin)
@@ -64,7 +64,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	w := &clientWork{Runner: r, id: d.Client, now: now, client: clients[d.Client]}
 	if err := w.open(ctx); err != nil || w.refusal != "" {
-		return false, err // an expired client plans again once it may
+		return false, err // a suspended or expired client: its dates wait until it may start runs again
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
@@ -87,7 +87,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	p, err := w.planOf(ctx, &d.Rule.Automation, &d.Rule.Actions[0], Occasion{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-			return false, nil // the sequence is gone: nothing is planned until the rule names another
+			return false, nil // the sequence was deleted: nothing is planned until the rule names another sequence
 		}
 		return false, err
 	}
@@ -110,12 +110,13 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 }
 
-// rest sleeps as long as a transaction took, because calls arrive and need the database.
+// rest waits about as long as the last transaction took, so that arriving calls get the database.
 func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
-// someDates plans some dates that come by a day, and returns how many. stale says that the rule changed meanwhile.
+// someDates works on at most limit dates that come on or before the day by, and returns their number. stale reports whether the rule changed
+// after it was read.
 func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -134,7 +135,8 @@ func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by punt
 	return len(due), stale, err
 }
 
-// split returns the dates that contacts still have, and triggers for the contacts with another date, whose own triggers still wait.
+// split returns the dates that contacts still have. For each contact whose date has changed, it returns a trigger, because no runner has yet
+// taken the stored trigger of that change.
 func split(due []puntuale.AutomationDate, field string) (now []puntuale.AutomationDate, former []puntuale.TakenTrigger) {
 	for i := range due {
 		d := &due[i]
@@ -147,7 +149,7 @@ func split(due []puntuale.AutomationDate, field string) (now []puntuale.Automati
 	return now, former
 }
 
-// actDates plans some dates in one transaction. It reports whether the rule changed meanwhile.
+// actDates plans dates and executes their acts in one transaction. It reports whether the rule changed after it was read.
 func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomation, due []puntuale.AutomationDate, ahead int) (stale bool, err error) {
 	phones := make([]string, len(due))
 	for i := range due {
@@ -172,8 +174,9 @@ func (w *clientWork) actDates(ctx context.Context, rule *puntuale.ActiveAutomati
 	return !slices.ContainsFunc(batch.Acts, func(act *puntuale.AutomationAct) bool { return act.Outcome != puntuale.ActAgain }), nil
 }
 
-// planDate plans a contact's date. It is planned as of the moment when it should have been, at most a day back, so what an outage delayed leaves
-// late. A date that the rule learned later, or that came while the rule was off, is planned as of then.
+// planDate returns the act for a contact's date. It plans from the time at which the date should have been planned, but from at most
+// AutomationCatchUp ago. So steps that an outage delayed leave late. If the rule learned the date later, or was switched on later, planDate
+// plans from that later time.
 func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomation, d *puntuale.AutomationDate, ahead int, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &rule.Automation
 	d.Next = NextDay(a.Trigger.Repeat, d.Value, d.Day.AddDays(1))
@@ -203,7 +206,7 @@ func (w *clientWork) planDate(ctx context.Context, rule *puntuale.ActiveAutomati
 		return nil, err
 	}
 	if reason == puntuale.FiringPast && ideal.After(known) {
-		reason = puntuale.FiringMissed // the outage was too long
+		reason = puntuale.FiringMissed // the rule knew the date in time, so an outage was too long
 	}
 	if act.Reason, act.Detail = reason, detail; reason != "" {
 		return act, nil

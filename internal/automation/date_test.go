@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/automation"
 )
 
-// Days of a date: leap days, short months, a date in the future, and one that comes once.
+// NextDay handles leap days, short months, dates in the future, and dates that come once.
 func TestNextDay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestNextDay(t *testing.T) {
 	}
 }
 
-// birthday makes a sequence that greets at 8 on the day, and reminds of it two days before.
+// birthday makes a sequence with a greeting at 8 on the day, and a reminder at 8 two days before.
 func (w *world) birthday() puntuale.SequenceChoice {
 	return w.sequence("Auguri {{nome|}}", func(q *puntuale.Sequence) {
 		q.Steps[0].Timing = puntuale.Timing{Anchor: "nascita", Offset: puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}, At: "08:00"}
@@ -49,7 +49,7 @@ func (w *world) birthday() puntuale.SequenceChoice {
 	})
 }
 
-// born gives a contact a date; "" removes it.
+// born sets a contact's date of birth; "" removes it.
 func (w *world) born(phone, date string) {
 	w.t.Helper()
 	w.DB.Clock.Advance(time.Second)
@@ -59,7 +59,7 @@ func (w *world) born(phone, date string) {
 	}
 }
 
-// dates lets the runner plan all dates that are near enough.
+// dates lets the runner update stored dates and plan all dates that are near enough.
 func (w *world) dates() {
 	w.t.Helper()
 	w.runs()
@@ -71,7 +71,7 @@ func (w *world) dates() {
 	}
 }
 
-// pending are the moments of a person's pending automatic messages, in the client's zone.
+// pending returns the due times of a person's pending automatic messages, in the client's zone.
 func (w *world) pending(phone string) (all []string) {
 	w.t.Helper()
 	zone, err := time.LoadLocation("Europe/Rome")
@@ -103,15 +103,16 @@ func (w *world) wantPending(phone string, want ...string) {
 	}
 }
 
-// A birthday is planned as far ahead as its earliest step needs, once a year. A changed date cancels the former one, and back again plans anew.
+// A birthday is planned once a year, early enough for the earliest step. If the date changes, the planned messages are cancelled. If it changes
+// back, the messages are planned again.
 func TestDates(t *testing.T) {
-	onDatabases(t, func(t *testing.T, w *world) { // it is 20 November 2026
+	onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026
 		w.born(phone, "1990-11-24")
 		w.born("+393330000002", "1992-02-29")
 		w.born("+393330000003", "1990-11-21") // its reminder has passed
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerDate, Field: "nascita", Repeat: puntuale.RepeatYearly}, starts(w.birthday()))
 		w.dates()
-		w.wantPending(phone) // four days before is too early
+		w.wantPending(phone) // it is too early: four days before the date
 		w.wantPending("+393330000003", "2026-11-21 08:00")
 		w.DB.Clock.Advance(24 * time.Hour)
 		w.dates()
@@ -119,7 +120,7 @@ func TestDates(t *testing.T) {
 		w.wantPending(phone, "2026-11-22 08:00", "2026-11-24 08:00")
 		w.born(phone, "1990-11-23")
 		w.dates()
-		w.wantPending(phone, "2026-11-23 08:00") // the reminder would have been at 8 this morning
+		w.wantPending(phone, "2026-11-23 08:00") // without the reminder, which was due at 8 this morning
 		w.born(phone, "1990-11-24")
 		w.dates()
 		w.wantPending(phone, "2026-11-22 08:00", "2026-11-24 08:00")
@@ -132,7 +133,7 @@ func TestDates(t *testing.T) {
 		if changed != 2 {
 			t.Errorf("%d changes are logged: %+v", changed, w.log(id))
 		}
-		w.born("+393330000004", "1980-11-24") // added late
+		w.born("+393330000004", "1980-11-24") // three days before the date
 		w.dates()
 		w.wantPending("+393330000004", "2026-11-22 08:00", "2026-11-24 08:00")
 		c, _, err := w.c.ContactOf(t.Context(), phone)
@@ -150,7 +151,8 @@ func TestDates(t *testing.T) {
 	})
 }
 
-// After an outage of less than a day the dates are caught up. Older ones are logged as missed, and so are those from before a failover.
+// After an outage, dates of the last 24 hours are still planned. Older dates are logged as missed. Dates from before a lossy failover are also
+// logged as missed.
 func TestDatesAfterOutage(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		q := w.sequence("Auguri", func(q *puntuale.Sequence) {
@@ -181,7 +183,7 @@ func TestDatesAfterOutage(t *testing.T) {
 	})
 }
 
-// greeting makes a rule that greets at 8 on the day itself.
+// greeting makes a rule that sends a greeting at 8 on the birthday.
 func (w *world) greeting() puntuale.AutomationID {
 	q := w.sequence("Auguri", func(q *puntuale.Sequence) {
 		q.Steps[0].Timing = puntuale.Timing{Anchor: "nascita", Offset: puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}, At: "08:00"}
@@ -201,7 +203,7 @@ func (w *world) turn(id puntuale.AutomationID, on bool) {
 	}
 }
 
-// What came while a rule was off is neither sent nor logged. The dates of contacts that were deleted meanwhile go away.
+// Dates that came while a rule was off are not planned. If a contact was deleted in that time, its stored date is removed.
 func TestDatesWhileOff(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.greeting()
@@ -222,7 +224,7 @@ func TestDatesWhileOff(t *testing.T) {
 		w.turn(id, true)
 		w.dates()
 		w.wantPending(phone)
-		w.wantPending("+393330000003") // two hours late, but the rule was off
+		w.wantPending("+393330000003") // the message was due two hours ago, while the rule was off
 		w.wantPending("+393330000004", "2026-11-26 08:00")
 		reasons := map[string]puntuale.ReasonCode{}
 		for _, f := range w.log(id) {
@@ -237,7 +239,7 @@ func TestDatesWhileOff(t *testing.T) {
 	})
 }
 
-// A runner that was away plans a contact's date as if it had read it at once. It never plans a date that the contact does not have any more.
+// A runner that reads a changed date late plans it as if it had read the date at once. It never plans a date that the contact no longer has.
 func TestDatesReadLate(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.greeting()
@@ -247,7 +249,7 @@ func TestDatesReadLate(t *testing.T) {
 		w.born(phone, "1990-11-24")
 		w.born("+393330000002", "1990-11-30")
 		w.DB.Clock.Set(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
-		if _, err := w.runner.Dates(t.Context()); err != nil { // before it read what changed
+		if _, err := w.runner.Dates(t.Context()); err != nil { // before the runner takes the triggers of the changes
 			t.Fatal(err)
 		}
 		w.dates()

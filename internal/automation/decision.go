@@ -17,27 +17,27 @@ type Occasion struct {
 	Kind    puntuale.TriggerKind
 	Session puntuale.SessionID // 0: none
 	Depth   int
-	Fields  map[string]string // of a hook's payload
-	Whole   string            // of a reply: its text as [keyword.Whole] has it
-	Since   time.Time         // of a no_reply timer: when the person was written to
+	Fields  map[string]string // values by field name: of a hook's payload, or the date of a date rule
+	Whole   string            // of a reply: what [keyword.Whole] returns for its text
+	Since   time.Time         // of a no_reply timer: when the run's last message was completed
 	Silent  bool              // of a no_reply timer: the person did not answer
 }
 
-// Client is what a decision needs of a client.
+// Client is the data of a client that a decision needs.
 type Client struct {
 	Settings puntuale.ClientSettings
 	Zone     *time.Location
 	Closed   []puntuale.Date
 }
 
-// HeldCondition says whether one condition held.
+// HeldCondition is one condition of a decision, with its result.
 type HeldCondition struct {
-	Reason puntuale.ReasonCode // what it is about, as the log names it
-	Value  string              // what was compared, such as the missing tag
+	Reason puntuale.ReasonCode // why the rule does not act if the condition is false
+	Value  string              // a detail of the condition, such as the tag or the field's name
 	Held   bool
 }
 
-// Fits reports whether a trigger is one that the rule waits for. One that does not fit is not logged.
+// Fits reports whether a rule with trigger t waits for d. The log of the rule has no line for a trigger that does not fit.
 func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
 	switch t.Kind {
 	case puntuale.TriggerReply:
@@ -55,7 +55,7 @@ var outcomeFacts = map[puntuale.OutcomeStatus]puntuale.TriggerFact{
 	puntuale.OutcomeCompleted: puntuale.FactSent, puntuale.OutcomeFailed: puntuale.FactFailed, puntuale.OutcomeRead: puntuale.FactRead,
 }
 
-// Decide returns why a rule does not act; "": it acts. It is pure.
+// Decide returns why a rule does not act, or "" if the rule acts. It is pure.
 func Decide(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Client, now time.Time) puntuale.ReasonCode {
 	for _, h := range Explain(a, o, f, c, now) {
 		if !h.Held {
@@ -65,7 +65,7 @@ func Decide(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Cl
 	return ""
 }
 
-// Explain returns all that decides, in the order in which the first that does not hold becomes the reason.
+// Explain returns all conditions of a decision, in order. The first condition that is false is the reason why the rule does not act.
 func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Client, now time.Time) (all []HeldCondition) {
 	say := func(reason puntuale.ReasonCode, value string, held bool) {
 		all = append(all, HeldCondition{reason, value, held})
@@ -114,10 +114,10 @@ func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c C
 	return all
 }
 
-// nameField is the field that a contact's name fills.
+// nameField is the name of the field whose value is the contact's name, unless the contact has its own field with this name.
 const nameField = "nome"
 
-// fieldOf returns the value of a field: the payload's, else the contact's.
+// fieldOf returns the value of a field from o. If o lacks the field, fieldOf returns the contact's value.
 func fieldOf(name string, o Occasion, c *puntuale.Contact) (string, puntuale.FieldKind) {
 	if v, ok := o.Fields[name]; ok {
 		return v, puntuale.FieldText
@@ -134,7 +134,8 @@ func fieldOf(name string, o Occasion, c *puntuale.Contact) (string, puntuale.Fie
 	return "", puntuale.FieldText
 }
 
-// compare compares a value with a condition. Dates compare as dates, numbers as numbers, and everything else as folded text.
+// compare reports whether a value satisfies a condition. It compares two numbers as numbers and two dates as dates. It compares other values
+// as text, without case and accents.
 func compare(c puntuale.FieldCondition, value string, _ puntuale.FieldKind) bool {
 	value = strings.TrimSpace(value)
 	switch c.Op {
@@ -162,10 +163,10 @@ func compare(c puntuale.FieldCondition, value string, _ puntuale.FieldKind) bool
 	return false
 }
 
-// different is the order of values that are no two numbers and no two dates, and are not equal.
+// different is what order returns for two unequal texts.
 const different = 2
 
-// order compares two values: -1, 0, 1, or different.
+// order compares two values. It returns -1, 0, 1 or different.
 func order(x, y string) int {
 	x, y = strings.TrimSpace(x), strings.TrimSpace(y)
 	if n, err := strconv.ParseFloat(strings.Replace(x, ",", ".", 1), 64); err == nil {

@@ -1,9 +1,9 @@
 // Package automation decides what a client's rules do, and runs them.
 //
-//	Check: what is wrong with a rule                                     (check.go)
-//	Decide: what a rule does for a person, and why not; pure             (decision.go)
-//	Runner: takes triggers, timers and dates, decides, and has the store act   (runner.go)
+//	Check returns the faults of a rule                                          (check.go)
+//	Decide returns why a rule does not act for a person; it is pure             (decision.go)
+//	Runner takes triggers, timers and dates, and executes what rules do for them   (runner.go, date.go, contact.go)
 //
-// Any number of nodes run at once. A trigger, a timer and a date are rows. The store's transaction that acts removes or moves the row that
-// led to it, so a crash loses and doubles nothing.
+// Runners of any number of nodes may work at once. Each trigger, timer and date is a row of the database. The transaction that executes a
+// rule's actions also removes or moves that row. So a crash neither loses an act nor repeats it.
 package automation

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// TestManyBirthdays plans the birthdays of many people on one day. It is long, so `make figures-automations` runs it.
+// TestManyBirthdays plans the birthdays of 100,000 people on one day. It takes long, so only `make figures-automations` runs it.
 func TestManyBirthdays(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		const people = 100_000
@@ -38,7 +38,8 @@ func TestManyBirthdays(t *testing.T) {
 	})
 }
 
-// TestManyReplies lets many people write into a client with as many rules as it may have. It is long, so `make figures-automations` runs it.
+// TestManyReplies lets 10,000 people write to a client with the maximum number of rules. It takes long, so only `make figures-automations` runs
+// it.
 func TestManyReplies(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		const people = 10_000
@@ -51,7 +52,7 @@ func TestManyReplies(t *testing.T) {
 		for i := range people {
 			id := fmt.Sprint("m", i)
 			all = append(all, puntuale.TakenMessage{Mark: id, InboundMessage: puntuale.InboundMessage{Client: w.c.ID, Session: w.c.Session, Phone: fmt.Sprintf("+39333%07d", i), At: now, ID: id,
-				Kind: puntuale.ReplyText, Text: fmt.Sprint("Parola", i%200)}}) // half of them fit
+				Kind: puntuale.ReplyText, Text: fmt.Sprint("Parola", i%200)}}) // half of the words trigger a rule
 		}
 		if _, err := w.KeepInbound(context.Background(), now, all); err != nil {
 			t.Fatal(err)

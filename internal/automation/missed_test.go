@@ -11,15 +11,15 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// fail makes the database look as after a promotion: the nodes joined on an earlier timeline. lossless says that the former server was
-// synchronous.
+// fail makes the database look as after a failover: the nodes joined on an earlier timeline. lossless is 1 if the old server replicated
+// synchronously, otherwise 0.
 func (w *world) fail(lossless int) {
 	w.Exec("update node set timeline = timeline - 1")
 	w.Exec("update cluster set timeline = timeline - 1, synchronous = $1", lossless)
 	w.node = w.MustJoin()
 }
 
-// restore makes the database a restored copy.
+// restore marks the database as restored from a backup, and opens it again.
 func (w *world) restore() {
 	w.t.Helper()
 	now := w.DB.Clock.Now()
@@ -35,24 +35,24 @@ func (w *world) restore() {
 	w.node = w.MustJoin()
 }
 
-// missing is what rules wait for, and who is concerned.
+// missing is a world with one rule for each kind of fact, and with facts on which no rule has acted yet.
 type missing struct {
 	*world
 	reply, silence, outcome, hook, known, unread puntuale.AutomationID
 }
 
 const (
-	replied    = "+393330000001" // wrote, and no rule acted yet
-	silent     = "+393330000002" // got a message, and the timer of the rule runs
-	reached    = "+393330000003" // got a message, and no rule knows yet
-	called     = "+393330000004" // a program called the hook
-	born       = "+393330000005" // a rule knows the date, which is due
-	bornLate   = "+393330000006" // the date changed, and no rule knows yet
-	bornLater  = "+393330000007" // the date comes later
+	replied    = "+393330000001" // wrote; no rule has acted on the reply
+	silent     = "+393330000002" // got a message; the rule has set its timer
+	reached    = "+393330000003" // got a message; no runner has taken its trigger
+	called     = "+393330000004" // a program called the hook with this number
+	born       = "+393330000005" // a rule has stored the date, and the date is due
+	bornLate   = "+393330000006" // the date changed; no runner has taken the trigger of the change
+	bornLater  = "+393330000007" // the date comes four days later
 	wroteAgain = "+393330000008"
 )
 
-// await makes rules, and everything for which they act. No rule acts yet.
+// await makes the rules and one fact for each. No rule has acted on these facts yet.
 func (w *world) await() *missing {
 	w.t.Helper()
 	m := &missing{world: w}
@@ -78,7 +78,7 @@ func (w *world) await() *missing {
 	w.sends(reached, 0, w.c.MustStart(reached, w.DB.Clock.Now(), 1)[0])
 	m.call(called)
 	w.born(bornLate, "1990-11-24")
-	m.unread = w.rule(dates, starts(birthday)) // no contact was read for it
+	m.unread = w.rule(dates, starts(birthday)) // this rule has not read any contact yet
 	w.DB.Clock.Advance(time.Second)
 	return m
 }
@@ -90,7 +90,7 @@ func (m *missing) call(phone string) {
 	}
 }
 
-// acts lets rules act on what waits, and on the silence two hours later.
+// acts lets rules act on the waiting facts, and two hours later on the missing replies.
 func (m *missing) acts() {
 	m.t.Helper()
 	m.dates()
@@ -98,7 +98,7 @@ func (m *missing) acts() {
 	m.dates()
 }
 
-// wantLog compares a rule's log with a reason for each phone.
+// wantLog compares the reasons in a rule's log with the wanted reason of each phone. what names the rule in failures.
 func (m *missing) wantLog(what string, id puntuale.AutomationID, want map[string]puntuale.ReasonCode) {
 	m.t.Helper()
 	got := map[string]puntuale.ReasonCode{}
@@ -113,7 +113,7 @@ func (m *missing) wantLog(what string, id puntuale.AutomationID, want map[string
 	}
 }
 
-// wantAll compares all logs. reason is why the rules did not act on what waited; "": they acted.
+// wantAll compares the logs of all rules. reason is why the rules did not act on the waiting facts; "": they acted.
 func (m *missing) wantAll(reason puntuale.ReasonCode) {
 	m.t.Helper()
 	for what, c := range map[string]struct {
@@ -139,7 +139,7 @@ func (m *missing) wantAll(reason puntuale.ReasonCode) {
 	}
 }
 
-// fresh checks that rules act on what comes after the failover, but not on what is delivered again.
+// fresh checks that rules act on facts after the failover or restore. They must not act on an old reply that the network delivers again.
 func (m *missing) fresh(before time.Time) {
 	m.t.Helper()
 	const newcomer = "+393330000009"
@@ -152,7 +152,7 @@ func (m *missing) fresh(before time.Time) {
 	if got := m.got(wroteAgain); got != 0 {
 		m.t.Errorf("a rule acts on a reply that was delivered again: %+v", m.log(m.reply))
 	}
-	if got := m.got(newcomer); got != 2 { // the person wrote, so no silence
+	if got := m.got(newcomer); got != 2 { // from the rules for replies and hooks; not from the rule for silence, because the person wrote
 		m.t.Errorf("%d messages: %+v %+v", got, m.log(m.reply), m.log(m.hook))
 	}
 	if got := m.got("+393330000010"); got != 2 {
@@ -163,8 +163,8 @@ func (m *missing) fresh(before time.Time) {
 	m.wantPending(bornLater, "2026-11-28 08:00", "2026-11-28 08:00")
 }
 
-// After a failover that may have lost commits, and after a restore, rules may have acted on everything that is older. So nothing acts on it, and
-// the logs say so.
+// A failover may lose commits, and a restore loses everything after the backup. Rules may have acted on older facts, and the database does not
+// know it. So no rule acts on older facts, and the logs say that these were missed.
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,14 +7,15 @@ import (
 	"puntuale/internal/plan"
 )
 
-// NextDay returns the first day, not before from, on which a date comes. Zero: none comes, or the value is no date.
+// NextDay returns the first day on which a date comes, on or after the day from. It returns zero if there is no such day, or if the value is
+// no date.
 func NextDay(repeat puntuale.Repeat, value string, from puntuale.Date) puntuale.Date {
 	m, err := plan.ParseMoment(value)
 	if err != nil {
 		return puntuale.Date{}
 	}
 	d := m.Date
-	if !d.Before(from) { // a date in the future comes first as it is
+	if !d.Before(from) { // a future date comes for the first time on its own day
 		return d
 	}
 	switch repeat {
@@ -33,19 +34,19 @@ func NextDay(repeat puntuale.Repeat, value string, from puntuale.Date) puntuale.
 	return puntuale.Date{}
 }
 
-// anniversary is the day of a date in a year. 29 February is 28 February in common years.
+// anniversary returns the day of a date in another year. For 29 February it returns 28 February in a year without 29 February.
 func anniversary(d puntuale.Date, year int) puntuale.Date {
 	return ofMonth(d.Day, puntuale.Date{Year: year, Month: d.Month, Day: 1})
 }
 
-// ofMonth is a day in the month that begins with first, or its last day.
+// ofMonth returns a day of the month that begins with first. If the month lacks the day, it returns the month's last day.
 func ofMonth(day int, first puntuale.Date) puntuale.Date {
 	last := first.AddMonths(1).AddDays(-1).Day
 	first.Day = min(day, last)
 	return first
 }
 
-// dateValue is the occurrence's date as a sequence's field has it: with the time of day of the contact's value, if it has one.
+// dateValue returns the day as the value of a sequence's field. If the contact's value has a time of day, dateValue adds that time.
 func dateValue(value string, day puntuale.Date) string {
 	m, err := plan.ParseMoment(value)
 	if err != nil || !m.HasTime {
@@ -54,7 +55,8 @@ func dateValue(value string, day puntuale.Date) string {
 	return day.String() + "T" + time.Time{}.Add(m.Time).Format("15:04")
 }
 
-// lookAhead is how many days before its date a sequence must be planned: its earliest step, and a day more. A window may move a step back by days.
+// lookAhead returns how many days before its date a sequence must be planned: the offset of the earliest step, plus one day. For a step with a
+// window, lookAhead adds windowDays.
 func lookAhead(field string, steps []puntuale.Step) int {
 	days := 0
 	for i := range steps {
@@ -84,5 +86,5 @@ func lookAhead(field string, steps []puntuale.Step) int {
 	return days + 1
 }
 
-// windowDays is how many days a window may move a step back: over weekends, and over holidays around them.
+// windowDays is how many days earlier a step may leave because of its window, which may exclude weekends and holidays.
 const windowDays = 14

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// maintain removes what the store does not need any more.
+// maintain removes data that the store does not need any more.
 func (w *world) maintain() {
 	w.t.Helper()
 	if err := w.Maintain(context.Background(), w.DB.Clock.Now(), time.Time{}); err != nil {
@@ -19,7 +19,7 @@ func (w *world) maintain() {
 	}
 }
 
-// An outcome triggers once for a run, even if the run's messages lie months apart.
+// An outcome triggers a rule once for each run, even if the run's messages are months apart.
 func TestOutcomeOfALongRun(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerOutcome, Sequence: puntuale.SequenceChoice(w.c.Sequence.String()), Is: puntuale.OutcomeCompleted},
@@ -46,7 +46,7 @@ func TestOutcomeOfALongRun(t *testing.T) {
 	})
 }
 
-// A hook's key is new again after 24 hours. A call to a rule that is off does not use the key up.
+// The key of a hook's call counts as new again after 24 hours. A call while the rule is off does not store its key.
 func TestHookKeyAgain(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}}, starts(w.sequence("Ciao")))
@@ -75,7 +75,7 @@ func TestHookKeyAgain(t *testing.T) {
 	})
 }
 
-// Triggers are taken in the order in which they were written, even if the table has another one.
+// TakeTriggers returns triggers in the order in which they were written, even if the order of their next_at differs.
 func TestTriggersKeepTheirOrder(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
@@ -90,7 +90,7 @@ func TestTriggersKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// A rule whose starts are all held back did not act.
+// If if_running prevents all starts of a rule, the log says that the rule did not act.
 func TestAllStartsHeldBack(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		var actions []puntuale.Action
@@ -110,8 +110,8 @@ func TestAllStartsHeldBack(t *testing.T) {
 	})
 }
 
-// A stranger's word triggers a rule although the client keeps only replies of people that it knows. What else strangers write is not kept, and a
-// rule for anything does not act on it.
+// The client stores only replies of known people. Still, a reply of an unknown person is stored and triggers rules if the reply is a trigger word
+// of an active rule. Other messages of unknown people are not stored, and trigger no rule, not even a rule for any message.
 func TestStranger(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		if _, err := w.c.UpdateSettings(t.Context(), puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepKnownReplies)}); err != nil {

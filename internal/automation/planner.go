@@ -8,38 +8,38 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Planner plans for one client, as its start calls are planned.
+// Planner plans the runs and messages of one client's rules, in the same way as calls that start runs.
 type Planner interface {
-	Sequence(ctx context.Context, id puntuale.SequenceID) (Plan, error) // not_found
-	// Send plans a send. Session 0 is the default one. Codes: not_found.
+	Sequence(ctx context.Context, id puntuale.SequenceID) (Plan, error) // codes: not_found
+	// Send returns the plan of a send action. Session 0 means the client's default session. Codes: not_found.
 	Send(ctx context.Context, session puntuale.SessionID, a puntuale.Action) (Plan, error)
-	// DefaultPair returns the default sequences of a session, 0 for none. Session 0 is the default one.
+	// DefaultPair returns the default start and stop sequences of a session; 0 means none. Session 0 means the client's default session.
 	DefaultPair(ctx context.Context, session puntuale.SessionID) (start, stop puntuale.SequenceID, err error)
-	Mark(phone string) string // of the phone in the blacklist
+	Mark(phone string) string // the keyed hash by which the blacklist stores the phone
 	Zone() (*time.Location, error)
 	Closed() []puntuale.Date
 }
 
-// Plan plans starts of one sequence, or one send.
+// Plan plans runs of one sequence, or single sends with one content.
 type Plan interface {
-	Plan(r Recipient) (puntuale.StartRun, error) // invalid
+	Plan(r Recipient) (puntuale.StartRun, error) // codes: invalid
 	Steps() []puntuale.Step
 	Fields() []puntuale.Field
 }
 
-// Recipient is the person of a run, and the moment from which the run is planned.
+// Recipient is the person of one run, with the values and times for its plan.
 type Recipient struct {
 	Phone   string
 	Fields  map[string]plan.Value
-	Name    string // of the rule
+	Name    string // the rule's name
 	Depth   int
 	Request []byte
 	Now     time.Time
-	AsOf    time.Time // the moment that steps are counted from; before Now after an outage
+	AsOf    time.Time // the time that the run is planned from; after an outage, before Now
 	Seed    uint64
 }
 
-// fields are the values for a person: a payload's, else the contact's. The name fills nome.
+// fields returns the person's values of the wanted fields. A field without a value is left out.
 func fields(o Occasion, c *puntuale.Contact, wanted []puntuale.Field) map[string]plan.Value {
 	all := make(map[string]plan.Value, len(wanted))
 	for _, w := range wanted {
@@ -50,7 +50,7 @@ func fields(o Occasion, c *puntuale.Contact, wanted []puntuale.Field) map[string
 	return all
 }
 
-// texts are the values as the details of a message show them.
+// texts returns the values as the texts that a run's stored request contains.
 func texts(values map[string]plan.Value) map[string]string {
 	all := make(map[string]string, len(values))
 	for name, v := range values {

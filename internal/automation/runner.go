@@ -14,43 +14,43 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Queue is all that a runner asks the store.
+// Queue has the methods of the store that a runner calls.
 type Queue interface {
 	puntuale.AutomationQueue
 	puntuale.DateQueue
 }
 
-// Config is what a [Runner] needs. All must be set.
+// Config is what a [Runner] needs. All fields must be set.
 type Config struct {
 	Store   Queue
-	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // not_found; forbidden
-	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write
-	// DatesBound returns how many dates one transaction may plan, if each gets one message, and whether calls arrive. If
-	// they do, the runner of dates rests after each transaction.
+	Planner func(ctx context.Context, client puntuale.ClientID) (Planner, error) // codes: not_found; forbidden
+	Bound   func() (rows int, calls bool)                                        // how many rows one transaction may write, and whether calls arrive
+	// DatesBound returns how many dates one transaction may plan if each date gets one message, and whether calls arrive.
+	// While calls arrive, the loop for dates waits after each transaction.
 	DatesBound func() (dates int, calls bool)
 	Wakeup     puntuale.Wakeup
 	Clock      clock.Clock
 	Logger     *slog.Logger
 }
 
-// Runner acts for the rules of all clients. Any number of nodes run at once.
+// Runner executes the rules of all clients. Runners of any number of nodes may work at once.
 type Runner struct{ Config }
 
-// New returns a runner; it does nothing before Run.
+// New returns a runner. The runner does nothing before Run.
 func New(cfg Config) *Runner { return &Runner{cfg} }
 
 const (
-	takeAtOnce = 200 // triggers and timers of one round
+	takeAtOnce = 200 // the limit of one round for triggers, and also for timers
 	pollEvery  = 100 * time.Millisecond
-	failWait   = time.Second // after a failure
+	failWait   = time.Second // how long a loop waits after a failure
 	callWithin = 15 * time.Second
-	planTries  = 3 // how often an act is planned again because something changed meanwhile
-	// keepFor is how long an occurrence is stored after the last fact that may repeat it. Networks deliver replies again, and send late
-	// receipts, for a much shorter time.
+	planTries  = 3 // how often an act is planned at most; it is planned again if something changed after the plan
+	// keepFor is how long an occurrence is stored after the last fact that may repeat it. It is much longer than the time in which networks
+	// repeat replies and send late receipts.
 	keepFor = 60 * 24 * time.Hour
 )
 
-// Run acts until ctx ends. Dates and changed contacts have loops of their own, so that neither many birthdays nor an import delays replies.
+// Run executes rules until ctx ends. Dates and changed contacts have their own loops, so that many birthdays or an import do not delay replies.
 func (r *Runner) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() { r.runDates(ctx) })
@@ -59,7 +59,7 @@ func (r *Runner) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// repeat calls a round until ctx ends. It waits unless the round was full.
+// repeat calls round until ctx ends. It waits after each round, except after a full one.
 func (r *Runner) repeat(ctx context.Context, round func(context.Context) (int, error)) {
 	for ctx.Err() == nil {
 		wait := pollEvery
@@ -77,14 +77,14 @@ func (r *Runner) repeat(ctx context.Context, round func(context.Context) (int, e
 	}
 }
 
-// failed logs a failure. A runner takes the triggers again after their lease.
+// failed logs a failure. It does not repeat the work: a runner takes the triggers again when their lease has ended.
 func (r *Runner) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		r.Logger.Warn(what, "error", err) //nolint:sloglint // the callers give constants
 	}
 }
 
-// Round takes triggers and timers once, and returns the larger number.
+// Round takes due triggers and timers, and acts on them. It returns the number of triggers or the number of timers, the larger of the two.
 func (r *Runner) Round(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -133,7 +133,7 @@ func (r *Runner) Round(ctx context.Context) (int, error) {
 	return max(len(triggers), len(timers)), errors.Join(failures...)
 }
 
-// clientWork is what one round does for a client.
+// clientWork is the work of one round for one client.
 type clientWork struct {
 	*Runner
 	id       puntuale.ClientID
@@ -143,16 +143,16 @@ type clientWork struct {
 	timers   []puntuale.AutomationTimer
 
 	planner  Planner
-	refusal  puntuale.ReasonCode // why nothing can be planned
+	refusal  puntuale.ReasonCode // why nothing can be planned for the client; "": plans are possible
 	settings Client
 	plans    map[string]Plan
 
-	dry    bool              // a trial: plans show the latest moments, too
-	last   puntuale.StartRun // the last plan, and the faults of the last refusal: a trial shows them
-	faults []puntuale.Fault
+	dry    bool              // true: a trial; a planned message then has its earliest and its latest time, without jitter
+	last   puntuale.StartRun // the last planned run; a trial shows it
+	faults []puntuale.Fault  // the faults of the last refused plan; a trial shows them
 }
 
-// job is one rule with one trigger or timer.
+// job is one rule that must decide about one trigger or one timer.
 type job struct {
 	rule    *puntuale.ActiveAutomation
 	trigger *puntuale.TakenTrigger
@@ -171,14 +171,14 @@ func (j *job) phone() string {
 func (w *clientWork) run(ctx context.Context) error {
 	var jobs []*job
 	var set []puntuale.AutomationTimer
-	left := map[int64]int{} // jobs of each trigger
+	left := map[int64]int{} // number of unfinished jobs of each trigger, by the trigger's id
 	for i := range w.triggers {
 		t := &w.triggers[i]
 		some, timers := w.jobs(t)
 		jobs, set = append(jobs, some...), append(set, timers...)
 		left[t.ID] = len(some)
 	}
-	var idle []puntuale.TakenTrigger // no rule acts on them
+	var idle []puntuale.TakenTrigger // triggers that need no act
 	for _, t := range w.triggers {
 		if left[t.ID] == 0 {
 			idle = append(idle, t)
@@ -194,12 +194,12 @@ func (w *clientWork) run(ctx context.Context) error {
 	return w.act(ctx, append(jobs, timed...), left)
 }
 
-// jobs returns the rules that wait for a trigger, and the timers that it sets.
+// jobs returns one job for each rule that waits for the trigger, and the timers that the trigger sets.
 func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntuale.AutomationTimer) {
 	if t.Fact != puntuale.FactHook && silent(t) {
 		return nil, nil
 	}
-	// A network may deliver a reply again that the lost database had, and on which a rule had acted.
+	// A lossy failover or a restore may have lost a reply on which a rule had acted. The network may deliver this reply again.
 	missed := t.At.Before(w.client.Since) || t.Fact == puntuale.FactReply && t.Wrote.Before(w.client.Since)
 	for i := range w.client.Rules {
 		a := &w.client.Rules[i]
@@ -221,17 +221,17 @@ func (w *clientWork) jobs(t *puntuale.TakenTrigger) (jobs []*job, timers []puntu
 	return jobs, timers
 }
 
-// silent reports whether a trigger triggers nothing: nobody is there any more, a group, an opt-out, a reaction or a call.
+// silent reports whether rules ignore a trigger: its person was erased, or it is about a group, an opt-out, a reaction or a phone call.
 func silent(t *puntuale.TakenTrigger) bool {
 	return !isPerson(t.Phone) || t.Effect == puntuale.ReplyOptOut || t.Reply == puntuale.ReplyReaction || t.Reply == puntuale.ReplyCall
 }
 
-// isPerson reports whether a recipient is one person, and no group.
+// isPerson reports whether a recipient is one person. A group is not, nor is "".
 func isPerson(recipient string) bool {
 	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
 }
 
-// timed returns the jobs of timers, and the timers whose rules are not active any more.
+// timed returns the jobs of timers. It also returns the timers to drop, because the rule is not active any more or the person was erased.
 func (w *clientWork) timed() (jobs []*job, gone []puntuale.AutomationTimer) {
 	for i := range w.timers {
 		t := &w.timers[i]
@@ -250,9 +250,9 @@ func (w *clientWork) timed() (jobs []*job, gone []puntuale.AutomationTimer) {
 	return jobs, gone
 }
 
-// act does jobs, in transactions with one job for a person. The jobs of a person keep their order.
+// act executes jobs. One transaction has at most one job of each person, and the jobs of a person keep their order.
 func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) error {
-	stuck := map[int64]bool{} // triggers that stay, because something of theirs could not be done
+	stuck := map[int64]bool{} // ids of triggers whose rows must stay, because planTries plans of a job failed
 	for len(jobs) > 0 {
 		batch := &puntuale.ActBatch{Client: w.id, Now: w.now}
 		var round, rest []*job
@@ -279,7 +279,7 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 		}
 		if err := w.Store.Act(ctx, batch); err != nil {
 			if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-				return w.Store.SetTimers(ctx, nil, w.triggers) // the client is gone
+				return w.Store.SetTimers(ctx, nil, w.triggers) // the client was deleted
 			}
 			return err
 		}
@@ -293,7 +293,7 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 	return nil
 }
 
-// again returns the jobs that are planned again, with the rules as they are now.
+// again returns the jobs that must be planned again, with their present rules.
 func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.ActBatch, left map[int64]int, stuck map[int64]bool) (again []*job, err error) {
 	for i, act := range batch.Acts {
 		j := planned[i]
@@ -314,7 +314,7 @@ func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.
 			w.client, w.planner, w.plans = clients[w.id], nil, nil
 		}
 		j.rule = w.ruleNow(j.rule)
-		if j.rule == nil { // it was switched off, or deleted
+		if j.rule == nil { // the rule was switched off or deleted
 			if j.trigger != nil && left[j.trigger.ID] == 0 && !stuck[j.trigger.ID] {
 				if err := w.Store.SetTimers(ctx, nil, []puntuale.TakenTrigger{*j.trigger}); err != nil {
 					return nil, err
@@ -339,7 +339,7 @@ func (w *clientWork) ruleNow(old *puntuale.ActiveAutomation) *puntuale.ActiveAut
 	return nil
 }
 
-// wake tells the dispatcher what was started.
+// wake sends the dispatcher a wakeup for each started run.
 func (w *clientWork) wake(batch *puntuale.ActBatch) {
 	for _, act := range batch.Acts {
 		if len(act.Message) == 0 {
@@ -357,7 +357,7 @@ func (w *clientWork) wake(batch *puntuale.ActBatch) {
 	}
 }
 
-// open reads what all plans of the client need. A client that may not start has a reason instead.
+// open reads the data that all plans of the client need. If the client may not start runs, open sets refusal instead.
 func (w *clientWork) open(ctx context.Context) error {
 	if w.planner != nil || w.refusal != "" {
 		return nil
@@ -381,7 +381,7 @@ func (w *clientWork) open(ctx context.Context) error {
 	return nil
 }
 
-// plan makes the acts of jobs, and returns those that have one.
+// plan adds the acts of jobs to the batch, and returns the jobs that have an act.
 func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActBatch) (planned []*job, err error) {
 	if err := w.open(ctx); err != nil {
 		return nil, err
@@ -399,7 +399,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	for _, j := range jobs {
 		f := known[j.phone()]
 		if j.rule.Trigger.First && f.First != puntuale.ReplyID(j.trigger.Subject) {
-			continue // the trigger does not fit
+			continue // the rule waits for the person's first reply, and the trigger is a later reply
 		}
 		act, err := w.planJob(ctx, j, f)
 		if err != nil {
@@ -410,14 +410,14 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	return planned, nil
 }
 
-// planJob plans what one rule does. What keeps it from acting becomes the act's reason.
+// planJob returns the act of one job. If the rule does not act, the act's Reason says why.
 func (w *clientWork) planJob(ctx context.Context, j *job, f *puntuale.AutomationFacts) (*puntuale.AutomationAct, error) {
 	a := &j.rule.Automation
 	act := &puntuale.AutomationAct{Rule: a.ID, Stamp: j.rule.Stamp, Phone: j.phone(), Keep: w.now.Add(keepFor), Contact: f.Contact, Wanted: a.WantedFacts(), Trigger: j.trigger, Timer: j.timer}
 	o := Occasion{Kind: a.Trigger.Kind}
 	if t := j.trigger; t != nil {
 		act.Occurrence, act.Depth = t.Occurrence, t.Depth
-		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // another message of the run would repeat the occurrence
+		act.Keep = latest(w.now, t.LastDue).Add(keepFor) // a later message of the same run would repeat the occurrence
 		o.Session, o.Depth, o.Fields, o.Whole = t.Session, t.Depth, t.Fields, keyword.Whole(t.Text)
 	}
 	if t := j.timer; t != nil {

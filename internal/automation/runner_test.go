@@ -16,13 +16,13 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// world is a client with rules, and a runner that the test moves by hand.
+// world is a client with rules, and a runner whose rounds the test calls.
 type world struct {
 	t *testing.T
 	*storetest.World
 	c      *storetest.Client
 	runner *automation.Runner
-	node   puntuale.NodeID // that sends; 0: none
+	node   puntuale.NodeID // the node that sends messages; 0: none
 	wrote  int
 }
 
@@ -94,7 +94,7 @@ func starts(q puntuale.SequenceChoice) []puntuale.Action {
 	return []puntuale.Action{{Kind: puntuale.ActionStart, Sequence: q}}
 }
 
-// writes lets a person write to the client's session, a second later.
+// writes moves the clock by a second, and then lets a person write to the client's session.
 func (w *world) writes(phone, text string, change ...func(*puntuale.TakenMessage)) {
 	w.t.Helper()
 	w.wrote++
@@ -110,7 +110,7 @@ func (w *world) writes(phone, text string, change ...func(*puntuale.TakenMessage
 	}
 }
 
-// runs lets the runner work until nothing is left.
+// runs calls rounds of the runner until no trigger and no timer is due.
 func (w *world) runs() {
 	w.t.Helper()
 	for range 20 {
@@ -129,7 +129,7 @@ func (w *world) runs() {
 	w.t.Fatal("the runner does not come to an end")
 }
 
-// got counts the messages of automations to a phone.
+// got returns the number of messages of automations to a phone.
 func (w *world) got(phone string) int {
 	return int(w.Int("select count(*) from message where client_id = $1 and phone = $2 and origin = 4", w.c.ID, phone))
 }
@@ -143,7 +143,7 @@ func (w *world) log(id puntuale.AutomationID) []puntuale.Firing {
 	return all
 }
 
-// want compares the newest line of a rule's log.
+// want checks the number of lines in a rule's log, and the reason in the newest line.
 func (w *world) want(id puntuale.AutomationID, lines int, reason puntuale.ReasonCode) {
 	w.t.Helper()
 	all := w.log(id)
@@ -154,11 +154,11 @@ func (w *world) want(id puntuale.AutomationID, lines int, reason puntuale.Reason
 
 const phone = "+393331234567"
 
-// A keyword starts a sequence, with the name of the rule, the origin and the call that its details show. A repeated run of everything changes nothing.
+// A keyword starts a sequence. The message's details show the rule's name, the origin and the stored request. Further rounds change nothing.
 func TestReply(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		q := w.sequence("Ecco {{nome|le informazioni}}")
-		const earlier = "+393330000002" // wrote before there was a rule
+		const earlier = "+393330000002" // wrote before the rules existed
 		w.writes(earlier, "ciao")
 		w.DB.Clock.Advance(time.Second)
 		words := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{"info"}}, starts(q))
@@ -200,7 +200,7 @@ func TestReply(t *testing.T) {
 	})
 }
 
-// Each condition keeps a rule from acting, and the log says which.
+// Each condition can prevent a rule from acting, and the log says which condition did.
 func TestConditions(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
@@ -261,7 +261,7 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-// A person gets at most five in a day. Stops come before starts. A sequence that may not run twice is told.
+// A person gets at most five starts and sends in 24 hours. Stops come before starts. If if_running prevents a start, the log says so.
 func TestMost(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		q := w.sequence("testo")
@@ -293,7 +293,7 @@ func TestMost(t *testing.T) {
 	})
 }
 
-// The default pair of the session decides, and a rule without one says so.
+// A rule may name the default sequences of its session. If the session has none, the log says so.
 func TestDefaultPair(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, []puntuale.Action{{Kind: puntuale.ActionStop, Sequence: puntuale.SequenceDefault}, {Kind: puntuale.ActionStart, Sequence: puntuale.SequenceDefault}})
@@ -313,7 +313,7 @@ func TestDefaultPair(t *testing.T) {
 	})
 }
 
-// Silence after a sequence triggers once. A reply, and a later message, supersede it.
+// If a person does not answer a sequence, the rule acts once. It does not act if the person answers. A later message of the run sets a new time.
 func TestNoReply(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerNoReply, Sequence: puntuale.SequenceChoice(w.c.Sequence.String()), Hours: 2}, starts(w.sequence("Ci ha pensato?")))
@@ -358,7 +358,7 @@ func TestNoReply(t *testing.T) {
 	})
 }
 
-// sends lets a message of a start leave. It is the one with the given place in its run.
+// sends sends one message of a run. place is the index of the message in the run, from 0.
 func (w *world) sends(to string, place int, id puntuale.MessageID) {
 	w.t.Helper()
 	now := w.DB.Clock.Now()
@@ -369,7 +369,7 @@ func (w *world) sends(to string, place int, id puntuale.MessageID) {
 	}
 }
 
-// Many runners take the same triggers, and each rule acts once. The server may end before and after each step.
+// Several runners work at once, and their servers crash before or after some transactions. Still, the rule acts once for each person.
 func TestTogether(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(w.sequence("testo")))
@@ -408,7 +408,7 @@ func TestTogether(t *testing.T) {
 
 var errDied = errors.New("the server ends here")
 
-// dying is a store whose server ends before, or after, each so many transactions.
+// dying is a store whose server crashes before every n-th transaction of Act, and after the transaction that follows. n is the field every.
 type dying struct {
 	*store.Store
 	mu       sync.Mutex
@@ -429,7 +429,7 @@ func (d *dying) Act(ctx context.Context, b *puntuale.ActBatch) error {
 	return errDied
 }
 
-// A hook's fields go before the contact's, and fill the text.
+// The fields of a hook's call fill the text. They replace the contact's fields with the same names.
 func TestHook(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p", "nome": "/n"}}, starts(w.sequence("Ciao {{nome}}")))

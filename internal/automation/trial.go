@@ -10,14 +10,15 @@ import (
 
 // ActionTrial is what one start or send of a rule would do.
 type ActionTrial struct {
-	Action int                 // of the rule, from 0
-	Start  puntuale.StartRun   // zero if it cannot be planned; without messages if all steps lie in the past
-	Reason puntuale.ReasonCode // why it cannot be planned, or would not start; "": it would
-	Faults []puntuale.Fault    // what is wrong with the values, if Reason is [puntuale.FiringRefused]
+	Action int                 // index among the rule's actions, from 0
+	Start  puntuale.StartRun   // zero: the action cannot be planned; without messages: all steps are in the past
+	Reason puntuale.ReasonCode // why the action cannot be planned, or would start nothing; "": it would start
+	Faults []puntuale.Fault    // what is wrong with the values; only if Reason is [puntuale.FiringRefused]
 }
 
-// Try plans the starts and sends of a rule for a person as a runner does, and stores nothing. It goes on after one that cannot be planned. f needs
-// the running sequences of [Reached]. reason is why a stop cannot be done; "": all can.
+// Try plans the starts and sends of a rule for a person as a runner does, but stores nothing. After an action that cannot be planned, Try
+// continues with the next action. f.Running must cover the sequences that [Reached] returns. reason says why a stop cannot be executed; "":
+// all stops can.
 func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, phone string, now time.Time) (all []ActionTrial, reason puntuale.ReasonCode, err error) {
 	w := &clientWork{planner: p, plans: map[string]Plan{}, now: now, dry: true}
 	act := &puntuale.AutomationAct{Rule: a.ID, Phone: phone, Depth: o.Depth}
@@ -37,7 +38,7 @@ func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f p
 			}
 		case why != "":
 			all = append(all, ActionTrial{Action: i, Start: w.last, Reason: why, Faults: w.faults})
-		case len(act.Starts) > before: // else the rule starts this sequence already
+		case len(act.Starts) > before: // otherwise an earlier action starts the same sequence
 			all = append(all, ActionTrial{Action: i, Start: act.Starts[before]})
 		}
 	}
@@ -73,7 +74,8 @@ func Reached(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion)
 	return ids, nil
 }
 
-// Coming is the day on which a rule's date comes next for a contact, and the value that its sequence gets. It is zero if none comes.
+// Coming returns the next day on which a rule's date comes for a contact, and the value that the rule's sequence gets. day is zero if there is
+// no such day.
 func Coming(t puntuale.Trigger, c *puntuale.Contact, today puntuale.Date) (day puntuale.Date, value string) {
 	if c == nil {
 		return day, ""

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// GatherFor is how long facts wait for others, while facts keep coming. If each transaction numbered only a few facts, the
+// same pages would be written to disk again and again.
+const GatherFor = 50 * time.Millisecond
+
 const (
 	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
 	numberAgain = time.Second            // the wait after a failure
@@ -22,12 +26,12 @@ func (s *Sender) number(ctx context.Context) {
 			return
 		}
 		s.health.note("number", err)
-		if n > 0 {
-			signal(s.numbered)
-			continue
-		}
 		wait := numberPoll
-		if err != nil {
+		switch {
+		case n > 0:
+			signal(s.numbered)
+			wait = GatherFor
+		case err != nil:
 			wait = numberAgain
 		}
 		fired, stop := s.cfg.Clock.After(wait)

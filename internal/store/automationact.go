@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// newActKind is the kind of transactions in which rules act. After a lost answer, the writer cannot tell whether one was stored. Its runner
-// takes the trigger again, and the occurrence shows whether the rule acted.
+// newActKind returns the kind of transactions in which rules act. If the answer to a COMMIT is lost, the writer does not know whether the
+// transaction was stored. Then a runner takes the trigger again, and the stored occurrence prevents a second act.
 func newActKind() *engine.Kind {
 	return &engine.Kind{Name: "act", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Background: true,
 		Prepare: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -41,7 +41,7 @@ func (s *Store) DatesBound() (dates int, calls bool) {
 	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
 }
 
-// actBatch is one transaction in which rules act. Locks: usage, the client's automations, persons, messages, runs, and what hangs on them.
+// actBatch is one transaction in which rules act. For the order of its locks, see package store/automation.
 type actBatch struct {
 	automation.ActTransaction
 	s     *Store
@@ -69,7 +69,7 @@ func (s *Store) Act(ctx context.Context, b *puntuale.ActBatch) error {
 	return nil
 }
 
-// errNotActing refuses a start of an act that is not done.
+// errNotActing refuses the starts of an act that is not executed.
 var errNotActing = errors.New("the rule does not act")
 
 func (x *actBatch) Run(ctx context.Context) error {
@@ -109,7 +109,7 @@ func (x *actBatch) Run(ctx context.Context) error {
 	return nil
 }
 
-// lockPeople locks the count of contacts if an act changes tags, because a change of contacts does so first.
+// lockPeople locks the client's count of contacts if an act changes tags. Every change of contacts must lock this count before the contacts.
 func (x *actBatch) lockPeople(ctx context.Context) error {
 	if !slices.ContainsFunc(x.Live, func(act *puntuale.AutomationAct) bool { return len(act.Add)+len(act.Remove) > 0 }) {
 		return nil
@@ -117,7 +117,7 @@ func (x *actBatch) lockPeople(ctx context.Context) error {
 	return x.s.Persons.ForClient(x.Client, 0).Lock(ctx, x.A)
 }
 
-// stopped are the messages of one person that a rule stops.
+// stopOfPhone finds the pending messages of persons that a rule stops. Sequence 0 means all sequences.
 const stopOfPhone = `
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = $2)
@@ -127,7 +127,7 @@ select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p and ($2::bigint = 0 or r.sequence_id = $2)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-// stop stops sequences before others start.
+// stop cancels the messages that acts stop. It runs before start, so that it does not cancel new messages.
 func (x *actBatch) stop(ctx context.Context) error {
 	keysOf := map[puntuale.SequenceID][]string{}
 	for _, act := range x.Live {
@@ -150,7 +150,7 @@ func (x *actBatch) stop(ctx context.Context) error {
 	return err
 }
 
-// start stores the runs. An act whose starts all do not happen, and that does nothing else, gets the reason.
+// start stores the runs. If none of an act's starts is possible and the act does nothing else, the act gets the reason.
 func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 	if len(x.tasks) == 0 {
 		return nil
@@ -179,7 +179,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 		}
 	}
 	for act, reason := range reasons {
-		// If the act does something besides, it counts as done, and Detail says what it left out.
+		// If the act does something else, it counts as done, and Detail says why a start was left out.
 		if len(act.Message)+len(act.Stops)+len(act.Add)+len(act.Remove) > 0 || act.Blacklist != nil {
 			act.Detail = puntuale.Because(reason).Stored()
 		} else {
@@ -189,7 +189,7 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 	return nil
 }
 
-// passActs lets through the starts that are to happen. No cap counts them.
+// passActs lets all starts pass that were not refused. The starts of automations do not count for the daily cap.
 func (b *startBatch) passActs(context.Context) error {
 	for _, t := range b.tasks {
 		st := t.Body.(*start)

@@ -2,14 +2,14 @@ package yeartest
 
 import "time"
 
-// step is a step of a sequence that counts from a date.
+// step is a step of a sequence. Its time counts from a date.
 type step struct {
-	days         int // from the date; before it: negative
+	days         int // days after the date; negative: before the date
 	hour, minute int
 	text         string
 }
 
-// plans are the sequences of the rules for dates.
+// plans contains the steps of the sequences that the rules for dates start.
 var plans = map[int][]step{
 	Birthday:   {{0, 9, 0, TextBirthday}},
 	Instalment: {{0, 2, 30, TextInstalment}},
@@ -35,18 +35,19 @@ func falls(rule int, value string, day time.Time) bool {
 	}
 }
 
-// lastOfMonth is the number of the last day of a day's month.
+// lastOfMonth returns the number of days in the month that contains day.
 func lastOfMonth(day time.Time) int {
 	return time.Date(day.Year(), day.Month()+1, 0, 12, 0, 0, 0, time.UTC).Day()
 }
 
-// midnight is the beginning of a moment's day, or of a day so many days later.
+// midnight returns the beginning of the day that is so many days after the day of at.
 func (m *model) midnight(at time.Time, days int) time.Time {
 	y, month, d := at.In(m.Zone).Date()
 	return time.Date(y, month, d+days, 0, 0, 0, 0, m.Zone)
 }
 
-// next is the first day, from one day on, on which a rule's date comes. zero: none within the script and a little more.
+// next returns the first day on which a rule's date comes, on or after the day of from. It returns zero if there is no such day until 30 days
+// after the script's end.
 func (m *model) next(rule int, value string, from time.Time) time.Time {
 	for day := m.midnight(from, 0); day.Before(m.End.AddDate(0, 0, 30)); day = m.midnight(day, 1) {
 		if falls(rule, value, day) {
@@ -56,7 +57,8 @@ func (m *model) next(rule int, value string, from time.Time) time.Time {
 	return time.Time{}
 }
 
-// on is a time of day on a day. A time that the clocks skip moves forward by the gap. Of one that they show twice it is the first.
+// on returns a time of day on a day. If the clocks skip this time, on returns the time plus the gap. If the clocks show this time twice, on
+// returns the first.
 func (m *model) on(day time.Time, hour, minute int) time.Time {
 	y, month, d := day.Date()
 	wall := time.Date(y, month, d, hour, minute, 0, 0, time.UTC)
@@ -69,7 +71,7 @@ func (m *model) on(day time.Time, hour, minute int) time.Time {
 	return first
 }
 
-// offset is the zone's distance from UTC at an instant.
+// offset returns the zone's offset from UTC at a time.
 func (m *model) offset(at time.Time) time.Duration {
 	_, seconds := at.In(m.Zone).Zone()
 	return time.Duration(seconds) * time.Second

@@ -1,6 +1,7 @@
-// Package yeartest says what the automations of a small practice must do within a year. Its model is written from the design alone and
-// imports nothing of the product. The package's test plays the same year to the real parts, and compares.
+// Package yeartest is a model of a small practice, such as a dentist's, with automations. The model computes what the automations must do
+// within a year. It follows the design only, and imports no package of the product. The package's test plays the same year to the real code, and
+// compares the results.
 //
-//	NewScript: what happens in the year, by a seed                  (script.go)
-//	Play: which rules must act for which people, and what leaves    (year.go, date.go)
+//	NewScript returns the events of the year, from a seed                            (script.go)
+//	Play returns which rules must act for which people, and which messages must leave (year.go, date.go)
 package yeartest

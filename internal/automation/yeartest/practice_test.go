@@ -27,25 +27,25 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// practice plays a script to the real parts, in the fake time of a synctest bubble.
+// practice plays a script to the real code, in the fake time of a synctest bubble.
 //
-// The loops of the parts poll many times a second, which is too often for a year. So the clock of the runners waits for a bell in place of their two
-// intervals, and the dispatcher polls every three hours. All else is as in a server.
+// In a real server, some loops poll many times a second. For a whole year, that takes too long. So the runners wait for a bell instead of their two
+// poll intervals, and the dispatcher polls every three hours. Everything else is as in a real server.
 type practice struct {
 	t       *testing.T
 	script  *yeartest.Script
 	db      engine.Config
-	dies    int64 // each so many acting transactions end with a lost server, before or after they are stored; 0: never
+	dies    int64 // in each group of so many transactions of Act, the server crashes twice: before a commit and after one; 0: never
 	acts    atomic.Int64
 	died    atomic.Bool
 	node    *node // nil: the server is down
 	session puntuale.SessionID
 	client  puntuale.ClientID
 	rules   [yeartest.RuleCount]puntuale.AutomationID
-	network []puntuale.InboundMessage // replies that the server did not take yet
+	network []puntuale.InboundMessage // replies that the network has not delivered yet
 
 	firings []puntuale.Firing
-	seen    [yeartest.RuleCount]int64 // the last line of each log that was read
+	seen    [yeartest.RuleCount]int64 // id of the last line that was read from each log
 	read    time.Time
 }
 
@@ -58,15 +58,15 @@ type node struct {
 	dispatch *dispatch.Dispatcher
 
 	triggers, dates bell
-	stop            context.CancelFunc // ends the runners; nil: they do not run
+	stop            context.CancelFunc // stops the runners; nil: the runners are stopped
 	running         sync.WaitGroup
 }
 
 const (
 	runners  = 2
-	polled   = 3 * time.Hour // the dispatcher's poll
-	watched  = 7 * 24 * time.Hour
-	lateness = time.Second // of one transaction after another
+	polled   = 3 * time.Hour      // interval of the dispatcher's poll
+	watched  = 7 * 24 * time.Hour // how often the logs are read
+	lateness = time.Second        // how late one transaction after another may be
 )
 
 var fieldOf = map[int]string{yeartest.Birthday: "nascita", yeartest.Instalment: "rata", yeartest.Renewal: "rinnovo"}
@@ -75,7 +75,7 @@ func phoneOf(person int) string { return fmt.Sprintf("+39333%07d", 1_000_000+per
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// bell wakes everybody who waits for it.
+// bell wakes all goroutines that wait for its next ring.
 type bell struct {
 	mu    sync.Mutex
 	rings chan struct{}
@@ -99,7 +99,7 @@ func (b *bell) ring() {
 	}
 }
 
-// patient is a clock on which the two intervals of a runner last until a bell rings.
+// patient is a clock for runners. Its Sleep replaces the runner's two poll intervals by a wait for a bell.
 type patient struct {
 	clock.Clock
 	n *node
@@ -123,7 +123,7 @@ func (p patient) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// calm is a clock on which a dispatcher that has just begun does not look for dead nodes twice a second.
+// calm is a clock for the dispatcher. A new dispatcher looks for dead nodes twice a second; with this clock, it uses the poll interval.
 type calm struct{ clock.Clock }
 
 func (c calm) After(d time.Duration) (<-chan time.Time, func()) {
@@ -135,7 +135,7 @@ func (c calm) After(d time.Duration) (<-chan time.Time, func()) {
 
 var errDied = errors.New("the server ends here")
 
-// dying is a store whose server ends before, or after, some acting transactions.
+// dying is a store whose server crashes before or after some transactions of Act.
 type dying struct {
 	*store.Store
 	p *practice
@@ -165,7 +165,7 @@ func (p *practice) must(err error, what string) {
 	}
 }
 
-// open begins a server.
+// open starts a server without its runners.
 func (p *practice) open() {
 	ctx := p.t.Context()
 	n := &node{}
@@ -187,7 +187,7 @@ func (p *practice) open() {
 	p.node = n
 }
 
-// run begins the runners of the server.
+// run starts the runners of the server.
 func (p *practice) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := p.node
@@ -209,7 +209,7 @@ func (p *practice) hang() {
 	}
 }
 
-// down ends the server.
+// down stops the server and its runners.
 func (p *practice) down() {
 	p.hang()
 	p.must(p.node.dispatch.Stop(context.Background()), "stop the dispatcher")
@@ -217,7 +217,7 @@ func (p *practice) down() {
 	p.node = nil
 }
 
-// found makes the practice: a client with a sandbox, its sequences and its rules.
+// found creates the practice: a client with a sandbox session, sequences and rules.
 func (p *practice) found() {
 	ctx, now := p.t.Context(), time.Now()
 	key := func(name string) puntuale.Key {
@@ -239,14 +239,14 @@ func (p *practice) found() {
 	p.writeRules()
 }
 
-// caller is the client's side of the server.
+// caller returns the client as its API calls use it.
 func (p *practice) caller() *control.Client {
 	c, err := p.node.control.OfNetwork(p.t.Context(), p.client)
 	p.must(err, "find the client")
 	return c
 }
 
-// at is the timing of a step so many days from a date.
+// at returns the timing of a step: so many days after the date in field, or before it if days is negative.
 func at(field string, days int, clock string) puntuale.Timing {
 	o := puntuale.Offset{Amount: days, Unit: puntuale.Days, Direction: puntuale.After}
 	if days < 0 {
@@ -325,7 +325,7 @@ func (p *practice) message(e yeartest.Event, own bool) puntuale.InboundMessage {
 	return m
 }
 
-// deliver lets the network deliver what people wrote, each reply twice.
+// deliver lets the network deliver all waiting replies, each of them twice.
 func (p *practice) deliver() {
 	if p.node == nil {
 		return
@@ -362,24 +362,24 @@ func (p *practice) contact(e yeartest.Event) {
 	}
 }
 
-// pass moves the bubble's clock on. Within a bubble of testing/synctest the clock is a fake one, and nobody really waits.
+// pass lets time pass. Inside a synctest bubble the clock is fake, so Sleep does not really wait.
 func (*practice) pass(d time.Duration) { time.Sleep(d) }
 
-// settle lets the runners and the dispatcher do what is due.
+// settle lets the runners and the dispatcher do all due work. dates says whether the loop for dates must work, too.
 func (p *practice) settle(dates bool) {
 	for quiet := 0; p.node != nil && quiet < 3; {
-		if dates { // twice: the first time, the dates of contacts that changed may still be the former ones
+		if dates { // two rounds: in the first round, the stored dates of changed contacts may still be the old ones
 			p.node.dates.ring()
 			dates = quiet == 0
 		}
 		p.node.triggers.ring()
 		synctest.Wait()
-		p.pass(lateness / 5) // a batch of replies, and an attempt, take some milliseconds
+		p.pass(lateness / 5) // a batch of replies and an attempt take a few milliseconds
 		synctest.Wait()
 		quiet++
 		if p.died.Swap(false) {
-			p.pass(puntuale.TriggerLease + 2*time.Second) // the triggers of a lost server are taken again
-			p.node.dispatch.Wake(p.session, time.Now())   // and a poll finds its messages
+			p.pass(puntuale.TriggerLease + 2*time.Second) // the lease ends, so a runner takes the triggers of the crashed server again
+			p.node.dispatch.Wake(p.session, time.Now())   // the wakeup of the crashed server was lost
 			quiet = 0
 		}
 		if quiet == 3 && p.node.stop != nil && p.soon() {
@@ -388,7 +388,8 @@ func (p *practice) settle(dates bool) {
 	}
 }
 
-// soon waits for timers that are due within two minutes. They were set a little later than the model has it, because messages take their time.
+// soon waits for the first timer that is due within two minutes, and reports whether there is one. The server sets its timers a little later than
+// the model does, because sending takes some time.
 func (p *practice) soon() bool {
 	timers, err := p.node.store.DueTimers(p.t.Context(), time.Now().Add(2*time.Minute), 1)
 	p.must(err, "look for timers")
@@ -398,7 +399,7 @@ func (p *practice) soon() bool {
 	return len(timers) > 0
 }
 
-// look reads the logs once a week, because they keep 30 days. Then the server's maintenance runs.
+// look reads the logs and runs the server's maintenance, once a week, because maintenance removes log lines after 30 days.
 func (p *practice) look() {
 	now := time.Now()
 	if p.node == nil || now.Sub(p.read) < watched {
@@ -427,7 +428,7 @@ func (p *practice) readFirings() {
 	}
 }
 
-// ledger is what reached people.
+// ledger returns all messages that reached people.
 func (p *practice) ledger() (all []puntuale.SandboxMessage) {
 	for page := (puntuale.Page{Limit: 1000}); ; {
 		some, next, err := p.node.store.Tenant(p.client).SandboxMessages(p.t.Context(), page)
@@ -439,7 +440,7 @@ func (p *practice) ledger() (all []puntuale.SandboxMessage) {
 	}
 }
 
-// play plays the script, and looks at each moment at which the model expects something, and twice a day besides.
+// play plays the script. At each of the moments it plays the due events, and lets the server do its due work.
 func (p *practice) play(moments []time.Time) {
 	p.pass(time.Until(p.script.Begin))
 	p.open()
@@ -469,7 +470,7 @@ func (p *practice) end() {
 	}
 }
 
-// personOf is the number of a person, -1 without one.
+// personOf returns the number of the person with a phone, or -1 if the phone is not a person's.
 func personOf(phone string) int {
 	var n int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(phone, "+39333"), "%d", &n); err != nil {

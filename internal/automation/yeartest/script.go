@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Rules of the practice, in the order of their creation.
+// Rules of the practice, in the order of their creation. The words after the colons are the messages that a rule sends.
 const (
 	Birthday   = iota // each year: Auguri on the day
-	Instalment        // each month: Rata on the day
-	Keyword           // "info": Info at once and a day later
-	Silence           // no reply 48 hours after Info: Sollecito
-	Renewal           // once: Rinnovo seven days before, and on the day
-	Reminded          // Sollecito is COMPLETED: a tag
+	Instalment        // each month: Rata on the day of the month
+	Keyword           // a reply "info": Info at once, and again a day later
+	Silence           // no reply within 48 hours after Info: Sollecito
+	Renewal           // once: Rinnovo seven days before the date, and on the date
+	Reminded          // a message of Sollecito is COMPLETED: the rule adds a tag and sends nothing
 	RuleCount
 )
 
-// Dated are the rules for dates. Each has a contact's field of its own.
+// Dated lists the rules for dates. Each of them uses another field of the contacts.
 var Dated = [...]int{Birthday, Instalment, Renewal}
 
 // Texts of the messages.
@@ -37,17 +37,17 @@ const (
 type Kind int
 
 const (
-	Add     Kind = iota // a contact with dates, new or merged
-	Change              // another date for a contact; "" removes it
+	Add     Kind = iota // a contact with dates is added, or merged into the existing contact
+	Change              // a contact's date changes; "" removes the date
 	Delete              // a contact is deleted
 	Reply               // a person writes; while the server is down, the network delivers it later
 	Answer              // the practice writes to a person from the linked phone
 	Pause               // a rule is switched off
 	Resume              // a rule is switched on
-	Down                // the server ends
-	Up                  // the server begins
-	Hang                // the runners stop; calls and messages go on
-	Recover             // the runners begin
+	Down                // the server stops
+	Up                  // the server starts
+	Hang                // the runners stop; the server still accepts calls and sends messages
+	Recover             // the runners start
 	KindCount
 )
 
@@ -62,18 +62,19 @@ type Event struct {
 	ID     string         // Reply: the network's id
 }
 
-// Script is what happens in a year.
+// Script contains the events of a year.
 type Script struct {
 	Begin, End time.Time
 	Zone       *time.Location
 	People     int
-	Events     []Event // in order of time
+	Events     []Event // sorted by time
 }
 
-// Minutes of the hour at which events come. Messages for dates are due at the minutes 0 and 30. So no event comes close to a moment that decides.
+// Minutes of the hour at which events come. Messages for dates are due at the minutes 0 and 30. So no event is so close to a due time that a
+// small delay changes the result.
 const (
 	firstReply   = 3
-	replies      = 8 // the minutes 3, 6, … 24
+	replies      = 8 // number of different minutes for replies: 3, 6, … 24
 	minuteChange = 37
 	minuteAnswer = 42
 	minuteSwitch = 45
@@ -85,17 +86,18 @@ const (
 type writer struct {
 	*Script
 	r       *rand.Rand
-	away    []span
-	wrote   map[int]int // replies of each person
+	away    []span      // times without server or runners
+	wrote   map[int]int // number of replies, by person
 	replied int
 }
 
 type span struct {
 	from, to time.Time
-	hangs    bool // the server takes calls meanwhile
+	hangs    bool // only the runners are stopped; the server accepts calls
 }
 
-// NewScript writes a script by a seed. In it, people reply, contacts come and go, dates change, rules are paused and the server is away.
+// NewScript returns a random script; the same seed gives the same script. In the script, people reply, contacts are added and deleted, dates
+// change, rules are switched off, and the server stops.
 func NewScript(seed uint64, zone *time.Location, begin, end time.Time, people int) *Script {
 	w := &writer{Script: &Script{Begin: begin, End: end, Zone: zone, People: people}, r: rand.New(rand.NewPCG(seed, 21)), wrote: map[int]int{}} //nolint:gosec // a test repeats it
 	w.outages()
@@ -107,16 +109,16 @@ func NewScript(seed uint64, zone *time.Location, begin, end time.Time, people in
 	return w.Script
 }
 
-// days is the length of the year.
+// days returns the length of the year in days.
 func (w *writer) days() int { return int(w.End.Sub(w.Begin).Hours() / 24) }
 
-// moment is a random moment at a minute of the hour, between two days of the year.
+// moment returns a random time from day from until before day to of the year. Its hour is 4 to 22, and its minute is given.
 func (w *writer) moment(from, to, minute int) time.Time {
 	day := w.Begin.In(w.Zone).AddDate(0, 0, from+w.r.IntN(max(1, to-from)))
 	return time.Date(day.Year(), day.Month(), day.Day(), 4+w.r.IntN(19), minute, 0, 0, w.Zone)
 }
 
-// outages lets the server, or only its runners, be away every few weeks: for minutes, hours or days.
+// outages stops the server, or only its runners, every few weeks: for minutes, hours or days.
 func (w *writer) outages() {
 	for day := 9; day+8 < w.days(); day += 8 + w.r.IntN(14) {
 		kinds := [2]Kind{Down, Up}
@@ -131,7 +133,7 @@ func (w *writer) outages() {
 	}
 }
 
-// isAway reports whether the server is away at a moment, or within a margin around it.
+// isAway reports whether the server or its runners are stopped at a time, or at most margin before or after that time.
 func (w *writer) isAway(at time.Time, margin time.Duration) bool {
 	return slices.ContainsFunc(w.away, func(s span) bool { return !at.Before(s.from.Add(-margin)) && !at.After(s.to.Add(margin)) })
 }
@@ -150,7 +152,8 @@ func (w *writer) pauses() {
 	}
 }
 
-// person writes what happens to a person. Some are in the list from the beginning. Some come late, and some write without being in the list.
+// person writes the events of one person. Some people are contacts from the beginning. Some become contacts later. Some only write, and are no
+// contacts.
 func (w *writer) person(p int) {
 	if p%10 == 9 {
 		w.bursts(p)
@@ -178,7 +181,7 @@ func (w *writer) person(p int) {
 	}
 }
 
-// clear moves a moment out of the time in which the server is down, because then nobody can call it. It keeps the minute.
+// clear moves a time to a later hour if the server is down, because a stopped server accepts no calls. The minute stays the same.
 func (w *writer) clear(at time.Time) time.Time {
 	for slices.ContainsFunc(w.away, func(s span) bool { return !s.hangs && !at.Before(s.from) && !at.After(s.to) }) {
 		at = at.Add(time.Hour)
@@ -203,7 +206,7 @@ func (w *writer) renewal(from int) string {
 	return w.Begin.AddDate(0, 0, from+w.r.IntN(w.days()+20-from)).Format(time.DateOnly)
 }
 
-// changes changes a person's dates, to another one and sometimes back, or deletes the contact and adds it again.
+// changes changes a person's dates, and sometimes changes them back. It may also delete the contact, and sometimes adds the contact again.
 func (w *writer) changes(p, from int, dates map[int]string) {
 	for range w.r.IntN(3) {
 		rule := Dated[w.r.IntN(len(Dated))]
@@ -217,11 +220,11 @@ func (w *writer) changes(p, from int, dates map[int]string) {
 		}
 		day := from + 3 + w.r.IntN(w.days()-from-10)
 		if at, ok := w.near(rule, old); ok && w.r.IntN(2) == 0 {
-			day = max(from+2, at-w.r.IntN(9)) // close to the occurrence, when its messages may be planned
+			day = max(from+2, at-w.r.IntN(9)) // at most eight days before the date comes, when its messages may already be planned
 		}
 		at := w.clear(w.moment(day, day+1, minuteChange))
 		if s := w.away[w.r.IntN(len(w.away))]; s.hangs && w.r.IntN(2) == 0 && s.from.After(w.Begin.AddDate(0, 0, from+2)) {
-			at = s.from.Truncate(time.Hour).Add(time.Hour + minuteChange*time.Minute) // nobody follows this change at once
+			at = s.from.Truncate(time.Hour).Add(time.Hour + minuteChange*time.Minute) // the runners are stopped, so they read this change later
 			other = w.soon(rule, at)
 		}
 		w.Events = append(w.Events, Event{At: at, Kind: Change, Person: p, Rule: rule, Dates: map[int]string{rule: other}})
@@ -239,7 +242,7 @@ func (w *writer) changes(p, from int, dates map[int]string) {
 	}
 }
 
-// soon is a date that comes on a day, or on one of the next days.
+// soon returns a date that comes on the day of at or on one of the next three days.
 func (w *writer) soon(rule int, at time.Time) string {
 	day := at.In(w.Zone).AddDate(0, 0, w.r.IntN(4))
 	if rule != Renewal {
@@ -248,7 +251,7 @@ func (w *writer) soon(rule int, at time.Time) string {
 	return day.Format(time.DateOnly)
 }
 
-// near is a day of the year on which a date comes.
+// near returns the number of the first day of the year, from 12, on which a date comes. It returns false if there is none.
 func (w *writer) near(rule int, value string) (int, bool) {
 	for day := 12; day < w.days()-3; day++ {
 		if falls(rule, value, w.Begin.In(w.Zone).AddDate(0, 0, day)) {
@@ -258,7 +261,7 @@ func (w *writer) near(rule int, value string) (int, bool) {
 	return 0, false
 }
 
-// reply lets a person write. All replies of one person within a few days have different minutes.
+// reply lets a person write near a time. Successive replies of one person have different minutes.
 func (w *writer) reply(p int, at time.Time, text string) time.Time {
 	minute := firstReply + 3*(w.wrote[p]%replies)
 	w.wrote[p]++
@@ -268,7 +271,7 @@ func (w *writer) reply(p int, at time.Time, text string) time.Time {
 	return at
 }
 
-// talk lets a person ask for information, and sometimes write again within the days of the reminder.
+// talk lets a person ask for information. Sometimes the person writes again in the following days.
 func (w *writer) talk(p, from int) {
 	at := w.reply(p, w.moment(from, w.days()-6, 0), []string{"info", "Info!", "  INFO ", "vorrei sapere i prezzi"}[w.r.IntN(4)])
 	switch w.r.IntN(5) {
@@ -285,7 +288,7 @@ func (w *writer) talk(p, from int) {
 	}
 }
 
-// bursts lets a person without dates write often: many times within an hour, as a program would, or all day.
+// bursts lets a person without dates write eight times: within one hour, as a program would, or once in each hour.
 func (w *writer) bursts(p int) {
 	for day := 5 + w.r.IntN(20); day+10 < w.days(); day += 15 + w.r.IntN(60) {
 		at := w.moment(day, day+1, 0)

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// What became of an occurrence.
+// Verdicts about an occurrence.
 const (
 	Acted    = "acted"
-	Missed   = "missed"   // a server was away for too long
-	Past     = "past"     // the rule learned the date when every step was past
-	Changed  = "changed"  // another date: the messages for the former one are cancelled
-	Most     = "most"     // the person got five in 24 hours
-	Depth    = "depth"    // rules triggered each other three times
-	Takeover = "takeover" // the practice writes with the person
-	Answered = "answered" // the person wrote meanwhile
+	Missed   = "missed"   // the server was down for too long
+	Past     = "past"     // all steps were already past when the rule read the date
+	Changed  = "changed"  // the date changed, so the messages for the old date are cancelled
+	Most     = "most"     // the person got five starts in 24 hours
+	Depth    = "depth"    // rules triggered each other, up to depth 3
+	Takeover = "takeover" // people of the practice answer the person
+	Answered = "answered" // the person replied in time
 )
 
 // Occurrence is one line of a rule's log.
 type Occurrence struct {
 	Rule    int
 	Person  int    // -1: unknown, because the contact is deleted
-	What    string // a day, a reply, or the reply that began the run
+	What    string // the day of a date, the id of a reply, or the id of the reply that started the run
 	Verdict string
-	At      time.Time // when it is decided
+	At      time.Time // when the rule decides
 }
 
 // Departure is a message that reaches a person.
@@ -40,8 +40,8 @@ type Departure struct {
 type Year struct {
 	Occurrences []Occurrence
 	Departures  []Departure
-	Expired     int         // messages that no server could send in time
-	Moments     []time.Time // at which something happens
+	Expired     int         // number of messages that could not leave before their deadline
+	Moments     []time.Time // the times at which something happens, in order
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
-	grace      = 5 * time.Minute // a step that is so late counts as now
+	grace      = 5 * time.Minute // a step that is at most so late leaves now
 	replyKnown = 30 * dayLong
 )
 
@@ -63,36 +63,36 @@ type model struct {
 	now     time.Time
 	agenda  agenda
 	added   int
-	serves  bool // the server takes calls and sends messages
-	runs    bool // and its runners act
+	serves  bool // the server accepts calls and sends messages
+	runs    bool // the server's runners act
 	active  [RuleCount]bool
 	people  []*person
-	network []Event        // replies that the network could not deliver yet
-	waiting []func()       // until the server is there
-	queued  []func()       // until the runners are there
-	touched map[int]*touch // contacts that changed, until the runners are there
+	network []Event        // replies that the network delivers when the server is up again
+	waiting []func()       // work for when the server is up again
+	queued  []func()       // work for when the runners act again
+	touched map[int]*touch // contacts that changed while the runners did not act, by person
 }
 
 type touch struct{ at time.Time }
 
-// person is what is known of a person.
+// person is what the model stores about a person.
 type person struct {
 	id        int
-	there     bool
+	there     bool // a contact of this person exists
 	dates     map[int]string
-	rows      map[int]*row // what the rules follow
-	starts    []time.Time  // by rules
-	taken     time.Time    // the practice wrote last
+	rows      map[int]*row // the dates that the rules have stored, by rule
+	starts    []time.Time  // when rules started sequences for the person
+	taken     time.Time    // when people of the practice last wrote to the person
 	sequences []*run
-	wrote     []time.Time // replies that were delivered
+	wrote     []time.Time // when the person wrote each delivered reply
 }
 
-// row is a date that a rule follows.
+// row is a date that a rule has stored for a person.
 type row struct {
 	value   string
 	learned time.Time
-	day     time.Time // comes next; zero: never
-	last    *run      // what was started last
+	day     time.Time // the next day on which the date comes; zero: none
+	last    *run      // the run that the rule last started for this date; nil: none
 }
 
 // run is a sequence that a rule started for a person.
@@ -102,9 +102,9 @@ type run struct {
 	person   *person
 	depth    int
 	received time.Time
-	open     int // messages that are still to leave
-	wrote    time.Time
-	told     bool // the rule for outcomes looked at it
+	open     int       // number of messages that have not left yet
+	wrote    time.Time // when the first message left; zero: none yet
+	told     bool      // the rule for outcomes has already decided about the run
 	messages []*message
 }
 
@@ -182,7 +182,7 @@ func (m *model) event(e Event) {
 	}
 }
 
-// back lets everything go on that waited.
+// back ends an outage: everything that waited for the server or its runners happens now.
 func (m *model) back() {
 	m.serves, m.runs = true, true
 	delivered := m.network
@@ -210,7 +210,7 @@ func (m *model) back() {
 	}
 }
 
-// acts does something at once, or when the runners are back.
+// acts calls do at once, or when the runners act again.
 func (m *model) acts(do func()) {
 	if m.runs {
 		do()
@@ -219,7 +219,7 @@ func (m *model) acts(do func()) {
 	m.queued = append(m.queued, do)
 }
 
-// touch notes that a contact changed.
+// touch handles a changed contact at once, or records it until the runners act again.
 func (m *model) touch(p *person) {
 	if !m.runs {
 		m.touched[p.id] = &touch{m.now}
@@ -228,7 +228,7 @@ func (m *model) touch(p *person) {
 	m.follow(p, m.now, Dated[:]...)
 }
 
-// follow compares a contact's dates with what active rules follow. A changed date cancels what was planned for the former one.
+// follow updates the dates that active rules have stored for a contact. If a date changed, it cancels the messages for the old date.
 func (m *model) follow(p *person, learned time.Time, rules ...int) {
 	for _, rule := range rules {
 		if !m.active[rule] {
@@ -249,7 +249,7 @@ func (m *model) follow(p *person, learned time.Time, rules ...int) {
 	}
 }
 
-// cancel cancels the messages for a former date.
+// cancel cancels the pending messages for an old date, and logs it if there were any.
 func (m *model) cancel(p *person, rule int, r *row) {
 	some := false
 	if r.last != nil {
@@ -261,14 +261,14 @@ func (m *model) cancel(p *person, rule int, r *row) {
 	}
 	if some {
 		if !p.there {
-			m.log(rule, -1, "", Changed) // a deleted contact leaves no trace
+			m.log(rule, -1, "", Changed) // the log of a deleted contact has neither person nor date
 			return
 		}
 		m.log(rule, p.id, r.value, Changed)
 	}
 }
 
-// resume begins a rule anew. What came while it was off is neither done nor logged.
+// resume switches a rule on. Dates that came while the rule was off are neither planned nor logged.
 func (m *model) resume(rule int) {
 	if !slices.Contains(Dated[:], rule) {
 		return
@@ -287,7 +287,7 @@ func (m *model) resume(rule int) {
 	}
 }
 
-// plan starts the sequence of a date that is near enough, or comes back for it.
+// plan starts the sequence for a date that is near enough. For a later date, it calls itself again when the date is near.
 func (m *model) plan(p *person, rule int) {
 	r := p.rows[rule]
 	if r == nil || !m.active[rule] || !m.runs {
@@ -309,7 +309,7 @@ func (m *model) plan(p *person, rule int) {
 	}
 }
 
-// date decides one occurrence of a date. near is when it should have been decided.
+// date decides about one occurrence of a date. near is when this decision was due.
 func (m *model) date(p *person, rule int, r *row, near time.Time) {
 	what := r.day.Format(time.DateOnly)
 	if m.reached(p) >= most {
@@ -342,7 +342,7 @@ func (m *model) date(p *person, rule int, r *row, near time.Time) {
 	}
 }
 
-// reached counts what rules started for a person in 24 hours.
+// reached returns how many sequences rules started for a person in the last 24 hours.
 func (m *model) reached(p *person) (n int) {
 	for _, at := range p.starts {
 		if at.After(m.now.Add(-dayLong)) {
@@ -352,7 +352,7 @@ func (m *model) reached(p *person) (n int) {
 	return n
 }
 
-// deliver takes a reply from the network.
+// deliver handles a reply that the network delivers.
 func (m *model) deliver(p *person, e Event) {
 	p.wrote = append(p.wrote, e.At)
 	depth := 0
@@ -383,7 +383,7 @@ func (m *model) deliver(p *person, e Event) {
 	})
 }
 
-// personal says what keeps a rule out of a conversation.
+// personal returns why a rule must not act in a conversation; "": it may act.
 func (m *model) personal(p *person, depth int) string {
 	switch {
 	case depth >= depths:
@@ -394,7 +394,7 @@ func (m *model) personal(p *person, depth int) string {
 	return ""
 }
 
-// start starts a sequence. Each message leaves at its moment.
+// start starts a sequence. Each message leaves at its due time.
 func (m *model) start(p *person, rule int, name string, depth int, messages []*message) *run {
 	x := &run{name: name, rule: rule, person: p, depth: depth + 1, received: m.now, open: len(messages), messages: messages}
 	p.starts, p.sequences = append(p.starts, m.now), append(p.sequences, x)
@@ -405,7 +405,7 @@ func (m *model) start(p *person, rule int, name string, depth int, messages []*m
 	return x
 }
 
-// leave lets a message leave, now or when the server is back, at most a day late.
+// leave sends a message now. While the server is down, the message waits. If it is then more than a day late, it expires.
 func (m *model) leave(x *message) {
 	if x.cancelled {
 		return
@@ -433,7 +433,7 @@ func (m *model) leave(x *message) {
 	}
 }
 
-// silence decides when the time for an answer is over.
+// silence decides about a run when the time for an answer has ended. since is when the run's last message left.
 func (m *model) silence(r *run, since time.Time) {
 	if !m.active[Silence] {
 		return
@@ -454,7 +454,7 @@ func (m *model) silence(r *run, since time.Time) {
 	m.start(p, Silence, r.name, r.depth, []*message{{text: TextReminder, due: m.now}, {text: TextLast, due: m.now.Add(lastAfter)}})
 }
 
-// reminded adds a tag, and so makes a contact of the person.
+// reminded lets the rule for outcomes add a tag. If the person is no contact, the rule makes a contact.
 func (m *model) reminded(r *run) {
 	p := r.person
 	if r.told {
@@ -473,12 +473,12 @@ func (m *model) log(rule, person int, what, verdict string) {
 	m.Occurrences = append(m.Occurrences, Occurrence{rule, person, what, verdict, m.now})
 }
 
-// String is for messages of tests.
+// String returns the text for test failures. Two occurrences with the same text count as equal.
 func (o Occurrence) String() string {
 	return fmt.Sprintf("rule %d, person %d, %s: %s", o.Rule, o.Person, o.What, o.Verdict)
 }
 
-// at puts something on the agenda. What was put there first comes first among equal moments.
+// at schedules a function for a time. Functions with the same time are called in the order in which they were scheduled.
 func (m *model) at(at time.Time, do func()) {
 	m.added++
 	if at.Before(m.now) {

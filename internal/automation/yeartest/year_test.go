@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	_ "time/tzdata" // for a machine without zones
+	_ "time/tzdata" // for a machine without time zone files
 
 	"puntuale"
 	"puntuale/internal/automation/yeartest"
@@ -18,11 +18,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-var long = os.Getenv("PUNTUALE_LONG") == "1" // set by make long
+var long = os.Getenv("PUNTUALE_LONG") == "1" // "make long" sets this variable
 
-// A small practice has 100 contacts and six rules, or 300 contacts with PUNTUALE_LONG=1. In its year people reply, dates change, contacts are deleted,
-// rules are paused, and servers end. The clocks change twice, and there is a 29 February. Each occurrence happens exactly once, and each message
-// leaves at its moment, as the model says.
+// A small practice has six rules and 100 people, or 300 people with PUNTUALE_LONG=1. In its year people reply, dates change, contacts are deleted,
+// rules are switched off, and servers stop. The clocks change twice, and the year contains a 29 February. As in the model, each rule acts exactly
+// once for each occurrence, and each message leaves at its due time.
 func TestYear(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Rome")
@@ -62,7 +62,8 @@ func TestYear(t *testing.T) {
 	}
 }
 
-// inMemory moves a database to a file system in memory, where there is one. A year has some 20,000 transactions, and no power fails in it.
+// inMemory copies a database to a file system in memory, if the machine has one. It returns the database's folder. A year has about 20,000
+// transactions, and the test needs no protection against a power failure.
 func inMemory(t *testing.T, folder string) string {
 	t.Helper()
 	const memory = "/dev/shm"
@@ -80,7 +81,7 @@ func inMemory(t *testing.T, folder string) string {
 	return place
 }
 
-// moments are all moments at which something happens, with midnight and noon of each day besides.
+// moments returns the given times, plus midnight and noon of each day, sorted and without duplicates.
 func moments(s *yeartest.Script, all []time.Time) []time.Time {
 	all = slices.Clone(all)
 	for day := 1; ; day++ {
@@ -101,7 +102,7 @@ var verdicts = map[puntuale.ReasonCode]string{
 	puntuale.FiringDepth: yeartest.Depth, puntuale.FiringTakeover: yeartest.Takeover, puntuale.FiringAnswered: yeartest.Answered,
 }
 
-// compare compares the logs and the phones with the model.
+// compare compares the logs of the rules and the messages on the phones with the model.
 func (p *practice) compare(want yeartest.Year) {
 	p.t.Helper()
 	var got []yeartest.Occurrence
@@ -156,7 +157,8 @@ func (p *practice) compare(want yeartest.Year) {
 	p.t.Logf("%d occurrences %v, %d messages, %d expired", len(want.Occurrences), count, len(want.Departures), want.Expired)
 }
 
-// differ reports what is in one list and not in the other, or at another moment.
+// differ reports entries that only one of the lists contains. It also reports entries of got that are earlier than in want, or later by more than
+// late.
 func differ[T any](t *testing.T, where string, want, got []T, late time.Duration, key func(T) (string, time.Time)) {
 	t.Helper()
 	type two struct{ want, got []time.Time }

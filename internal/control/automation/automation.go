@@ -16,17 +16,17 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All but Media must be set.
+// Config is what [New] needs. All fields except Media must be set.
 type Config struct {
 	Control *control.Control
 	Tenants puntuale.TenantStore
 	Hooks   puntuale.HookStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Media   []string // extensions that a media URL may have, without dot; nil: the planner's own list
+	Media   []string // allowed file name extensions of media, without the dot; nil: the default of package plan
 }
 
-// Automations serves the automations of all clients, and their hooks. It keeps no state. Many goroutines may use it at once.
+// Automations gives access to the automations of all clients, and to their hooks. It is safe for concurrent use.
 type Automations struct {
 	cfg   Config
 	zones request.Zones
@@ -35,15 +35,15 @@ type Automations struct {
 // New returns Automations.
 func New(cfg Config) *Automations { return &Automations{cfg: cfg} }
 
-// Rules reaches the automations of one client.
+// Rules gives access to the automations of one client.
 type Rules struct {
 	all    *Automations
 	client *control.Client
 	store  puntuale.Tenant
-	key    string // the caller's API key, under which answers with a secret are kept; "" in a dashboard
+	key    string // the caller's API key, which encrypts stored answers with a secret; "" in a dashboard
 }
 
-// Of returns the automations of a client. plain is the API key of the call, "" in a dashboard.
+// Of returns the automations of a client. plain is the call's API key in plain text, or "" in a dashboard.
 func (d *Automations) Of(c *control.Client, plain string) *Rules {
 	return &Rules{d, c, d.cfg.Tenants.Tenant(c.ID()), plain}
 }
@@ -51,17 +51,17 @@ func (d *Automations) Of(c *control.Client, plain string) *Rules {
 // Rule is an automation with the path of its hook.
 type Rule struct {
 	puntuale.Automation
-	Path string // "/hooks/…": a secret. "" without a hook, and in lists
+	Path string // "/hooks/…", which contains a secret; "": no hook, or an entry of a list
 }
 
 // Draft is a request to create an automation, or to replace one as a whole.
 type Draft struct {
-	puntuale.Automation                    // only what people decide: its id, its moments and its counts do not matter
-	Known               []puntuale.Version // for a replacement: the stored version must be one of these; none: any
-	Faults              []puntuale.Fault   // found by the caller in the request itself
+	puntuale.Automation                    // its id, times and counts are ignored
+	Known               []puntuale.Version // only for a replacement: the stored version must be one of these; empty: any version
+	Faults              []puntuale.Fault   // faults that the caller found while it read the request
 }
 
-// Create makes an automation. Codes: invalid, forbidden, conflict (the idempotency key with another body), quota_reached.
+// Create creates an automation. Codes: invalid, forbidden, conflict (the idempotency key was used with another body), quota_reached.
 func (r *Rules) Create(ctx context.Context, d Draft, once control.Once[Rule]) (Rule, error) {
 	if err := r.client.MayCreate(); err != nil {
 		return Rule{}, err
@@ -99,7 +99,7 @@ func (r *Rules) Create(ctx context.Context, d Draft, once control.Once[Rule]) (R
 	return result(id), nil
 }
 
-// Replace replaces a stored automation. What it started or planned stays. Codes: not_found, invalid, precondition_failed.
+// Replace replaces a stored automation. Runs that the old one started or planned stay. Codes: not_found, invalid, precondition_failed.
 func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	return r.update(ctx, old, changed, d.Known...)
 }
 
-// Switch turns an automation on or off, if its version is one of those known (none: any). Codes: not_found, precondition_failed, also when
-// somebody changed it at this very moment.
+// Switch turns an automation on or off. Its version must be one of known; if known is empty, any version will do. Codes: not_found;
+// precondition_failed, also if another request changes the automation at the same time.
 func (r *Rules) Switch(ctx context.Context, id string, on bool, known ...puntuale.Version) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil || old.Active == on && len(known) == 0 {
@@ -136,13 +136,13 @@ func (r *Rules) update(ctx context.Context, old Rule, changed puntuale.Automatio
 	return Rule{changed, old.Path}, nil
 }
 
-// check reads a request as a whole. Codes: invalid.
+// check returns the automation of a request, without needless spaces. If the request has faults, it returns invalid with all of them.
 func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error) {
 	a := tidy(d.Automation)
 	f := request.Faults(d.Faults)
 	for _, found := range automation.Check(a, r.all.cfg.Media...) {
 		if f.At(found.Location) || f.At("body.trigger") && strings.HasPrefix(found.Location, "body.trigger.") {
-			continue // the caller's own fault says more
+			continue // the caller's fault at this location is more precise
 		}
 		f = append(f, found)
 	}
@@ -163,21 +163,22 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 	return a, f.Err()
 }
 
-// maxRule bounds the trigger, the conditions and the actions of an automation together, in bytes of JSON, so that a list of all is bounded.
+// maxRule is the largest size of an automation's trigger, conditions and actions together, in bytes of JSON. It limits the size of a list of all
+// automations.
 const maxRule = 64 << 10
 
 func size(a puntuale.Automation) (bytes int) {
 	for _, part := range []any{a.Trigger, a.Conditions, a.Actions} {
 		text, err := json.Marshal(part)
 		if err != nil {
-			continue // it has only texts and numbers, which always become JSON
+			continue // impossible: the part contains only texts and numbers
 		}
 		bytes += len(text)
 	}
 	return bytes
 }
 
-// tidy drops white space around names and words, which people do not see.
+// tidy removes white space around names and words, because people do not see it.
 func tidy(a puntuale.Automation) puntuale.Automation {
 	a.Name = strings.TrimSpace(a.Name)
 	a.Trigger.Words = trimmed(a.Trigger.Words)
@@ -203,7 +204,7 @@ func trimmed(texts []string) []string {
 	return out
 }
 
-// List returns all automations, by id, without the paths of their hooks.
+// List returns all automations, sorted by id, without the paths of their hooks.
 func (r *Rules) List(ctx context.Context) ([]puntuale.Automation, error) {
 	all, err := r.store.Automations(ctx)
 	if err != nil {
@@ -238,7 +239,7 @@ func (r *Rules) Rule(ctx context.Context, id string) (Rule, error) {
 	return rule, err
 }
 
-// Delete removes an automation and its log. What it started goes on. Codes: not_found.
+// Delete deletes an automation and its log. Runs that it started continue. Codes: not_found.
 func (r *Rules) Delete(ctx context.Context, id string) error {
 	n, err := automationID(id)
 	if err != nil {

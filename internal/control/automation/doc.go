@@ -1,3 +1,3 @@
-// Package automation is what clients may ask about their automations, and what programs may ask of the hooks of automations. It checks a
-// request as a whole and asks the store, as package control does.
+// Package automation executes clients' requests about their automations, and programs' calls of hooks. Like package control, it checks the whole
+// request, and then calls the store.
 package automation

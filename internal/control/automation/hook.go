@@ -17,21 +17,21 @@ import (
 	"puntuale/internal/payload"
 )
 
-// HookPath begins the path of every hook; its secret follows.
+// HookPath is the beginning of every hook's path. The hook's secret follows it.
 const HookPath = "/hooks/"
 
-// phoneField is the field of a mapping that names the person.
+// phoneField is the field of a mapping that leads to the person's number.
 const phoneField = "phone"
 
-// sealedHook is the purpose for which the secrets of hooks are sealed.
+// sealedHook is the purpose under which the vault seals the secrets of hooks.
 const sealedHook = "hook"
 
-// sealPlace is the place of a hook's secret: its client, and the moment when its automation was made.
+// sealPlace returns the text that binds a sealed secret to its hook: the client's id, and the time at which the automation was created.
 func (r *Rules) sealPlace(created time.Time) string {
 	return "hook of " + r.client.ID().String() + ", " + strconv.FormatInt(created.UnixMicro(), 10)
 }
 
-// newSecret makes the secret of a hook: the path that has it, and what a store keeps.
+// newSecret makes a secret for a hook. It returns the path that contains the secret, and the form in which the secret is stored.
 func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecret, err error) {
 	plain, hash, err := auth.NewHookSecret()
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Rules) newSecret(created time.Time) (path string, s *puntuale.HookSecre
 	return HookPath + plain, &puntuale.HookSecret{Hash: hash, Sealed: r.all.cfg.Vault.Seal(sealedHook, r.sealPlace(created), []byte(plain))}, nil
 }
 
-// open returns the path of a hook. It is "" if this server cannot open the secret: then its owner needs a new one.
+// open returns the path of a hook. It returns "" if this server cannot unseal the secret. Then the client must make a new path with Rotate.
 func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
 	plain, err := r.all.cfg.Vault.Open(sealedHook, r.sealPlace(created), sealed)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Rules) open(created time.Time, sealed []byte) (string, error) {
 	return HookPath + string(plain), nil
 }
 
-// Rotate gives the hook of an automation a new address. The former one is unknown at once. Codes: not_found, also for one without a hook.
+// Rotate gives the hook of an automation a new path. The old path stops working at once. Codes: not_found, also if the automation has no hook.
 func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
 	rule, err := r.Rule(ctx, id)
 	if err != nil {
@@ -71,15 +71,15 @@ func (r *Rules) Rotate(ctx context.Context, id string) (Rule, error) {
 
 // LastPayload is the payload of the last call of a hook.
 type LastPayload struct {
-	At      time.Time // zero: nobody called yet
-	Content []byte    // JSON, also of a form; nil: none yet, or it was removed
+	At      time.Time // zero: there was no call yet
+	Content []byte    // JSON, even if the call sent a form; nil: none yet, or it was removed
 	Members []payload.Member
 }
 
-// mostMembers bounds the members of a payload that are shown.
+// mostMembers is the largest number of a payload's members that LastPayload returns.
 const mostMembers = 200
 
-// LastPayload returns the payload of the hook's last call, for its mapping. Codes: not_found.
+// LastPayload returns the payload of the hook's last call, so that a person can choose the paths of the mapping. Codes: not_found.
 func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error) {
 	n, err := automationID(id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Rules) LastPayload(ctx context.Context, id string) (LastPayload, error)
 	return last, nil
 }
 
-// HookOf finds the hook of a secret. Codes: not_found. A text that no secret can be costs no look into the database.
+// HookOf finds the hook of a secret. If the text cannot be a secret, HookOf does not query the database. Codes: not_found.
 func (d *Automations) HookOf(ctx context.Context, secret string) (puntuale.Hook, error) {
 	hash, ok := auth.ParseHookSecret(secret)
 	if !ok {
@@ -111,16 +111,16 @@ func (d *Automations) HookOf(ctx context.Context, secret string) (puntuale.Hook,
 
 // HookRequest is what a program posts to a hook.
 type HookRequest struct {
-	Key         string // the header Idempotency-Key; "": the body tells repeats
+	Key         string // the header Idempotency-Key; "": calls with the same body are repeats
 	ContentType string
 	Body        []byte
 }
 
-// HookResult is what became of a call.
+// HookResult is the result of a call.
 type HookResult struct {
-	Accepted bool             // the rule looks at it
-	Repeated bool             // an equal call came within [puntuale.HookRepeat]: nothing more happens
-	Faults   []puntuale.Fault // why the rule does not look at it
+	Accepted bool             // the rule will decide about the call
+	Repeated bool             // the call repeats an earlier one within [puntuale.HookRepeat], so it has no effect
+	Faults   []puntuale.Fault // why the rule will not act on the call
 }
 
 // Faults of this file.
@@ -135,11 +135,11 @@ const (
 	faultPayloadUTF8  puntuale.ReasonCode = "payload.not_utf8"
 )
 
-// maxHookKey is the length of the header Idempotency-Key, in bytes.
+// maxHookKey is the largest length of the header Idempotency-Key, in bytes.
 const maxHookKey = 255
 
-// Call takes one call of a hook. Its payload is kept as the last one, even if the rule is off or the payload lacks a phone. Codes: unreadable,
-// not_found.
+// Call handles one call of a hook. It stores the payload as the hook's last one, even if the rule is off or the payload has no phone. Codes:
+// unreadable, not_found.
 func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) (HookResult, error) {
 	key := "key " + r.Key
 	if r.Key == "" {
@@ -159,7 +159,7 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	}
 	call := puntuale.HookCall{Automation: h.Automation, Key: key, Payload: p.JSON(), At: d.cfg.Clock.Now()}
 	if len(call.Payload) > puntuale.MaxHookBody {
-		call.Payload = nil // JSON may be longer than the form that it was
+		call.Payload = nil // the JSON of a form may be longer than the form
 	}
 	var faults []puntuale.Fault
 	call.Phone, call.Fields, faults = mapped(client, h.Map, p)
@@ -173,13 +173,13 @@ func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) 
 	return HookResult{Accepted: len(faults) == 0, Repeated: !fresh, Faults: faults}, nil
 }
 
-// mapped finds the phone and the fields of a payload.
+// mapped finds a payload's phone and fields with the mapping m.
 func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone string, fields map[string]string, faults []puntuale.Fault) {
 	fields = map[string]string{}
 	for name, text := range m {
 		path, err := payload.ParsePath(text)
 		if err != nil {
-			continue // a stored mapping has only paths
+			continue // impossible: Check accepts only paths
 		}
 		value := strings.TrimSpace(p.Text(path))
 		switch {
@@ -189,7 +189,7 @@ func mapped(c *control.Client, m map[string]string, p payload.Payload) (phone st
 			faults = append(faults, puntuale.Because(faultNoPhone, text).At("body", nil))
 		case name == phoneField:
 			if phone, err = c.Recipient(value); err != nil || !strings.HasPrefix(phone, "+") {
-				phone = "" // a group starts nothing
+				phone = "" // a group cannot trigger the rule
 				faults = append(faults, puntuale.Because(faultNotPhone, text).At("body", nil))
 			}
 		}

@@ -14,43 +14,43 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Trial asks what an automation would do now. Its trigger is taken as given.
+// Trial asks what an automation would do now. It assumes that the trigger has come.
 type Trial struct {
-	Phone   string // the person; not with a hook, whose payload names the person
-	Text    string // of a reply; "": any that fits
-	Payload []byte // of a hook: JSON, or a form
+	Phone   string // the person; not used with a hook, because the payload contains the phone
+	Text    string // the text of the reply; "": any text that triggers the rule
+	Payload []byte // the body of the hook's call: JSON or a form
 	Faults  []puntuale.Fault
 }
 
-// Verdict is what an automation would do, and why.
+// Verdict says whether an automation would act, why, and what it would do.
 type Verdict struct {
 	Would   bool
 	Phone   string
-	Fields  map[string]string // that a hook's mapping found
+	Fields  map[string]string // values that a hook's mapping found in the payload
 	Why     []Condition
-	Actions []puntuale.Action // in the order of their effects: stops come first
-	Plans   []ActionPlan      // of the actions that start or send something
+	Actions []puntuale.Action // in the order in which they would be executed: stops first
+	Plans   []ActionPlan      // plans of the actions that start or send something
 }
 
-// ActionPlan is what an action that starts or sends something would do. It is planned as of now, as a start is.
+// ActionPlan is what a start or a send of the rule would do now.
 type ActionPlan struct {
-	Action   int               // in the verdict's Actions
-	Sequence puntuale.Sequence // only id and name; zero for a send
+	Action   int               // index in the verdict's Actions
+	Sequence puntuale.Sequence // only with id and name; zero for a send
 	Session  puntuale.SessionID
 	Plan     control.Preview
-	Reason   puntuale.ReasonCode // why it would not happen; "": it would
-	Faults   []puntuale.Fault    // what is wrong with the values
-	Warnings []control.Warning   // what the messages would meet as things are now
+	Reason   puntuale.ReasonCode // why the action would not be executed; "": it would be
+	Faults   []puntuale.Fault    // faults of the fields' values
+	Warnings []control.Warning   // problems that the messages would have in the present state
 }
 
-// Condition is one thing that decides. Reason is what the log would say if it does not hold.
+// Condition is one condition of a decision. If it is false, the rule does not act, and its log gives Reason.
 type Condition struct {
 	Reason puntuale.ReasonCode
-	Value  string // what was compared, such as a tag; ""
+	Value  string // a detail, such as the tag; "": none
 	Held   bool
 }
 
-// Try says what a stored automation would do. Nothing is stored or sent. Codes: not_found, invalid, unreadable (the payload).
+// Try returns what a stored automation would do. It stores and sends nothing. Codes: not_found, invalid, unreadable (the payload).
 func (r *Rules) Try(ctx context.Context, id string, t Trial) (Verdict, error) {
 	rule, err := r.Rule(ctx, id)
 	if err != nil {
@@ -59,11 +59,11 @@ func (r *Rules) Try(ctx context.Context, id string, t Trial) (Verdict, error) {
 	return r.TryDraft(ctx, rule.Automation, t)
 }
 
-// TryDraft is [Rules.Try] for an automation that need not be stored.
+// TryDraft is like [Rules.Try], but the automation need not be stored.
 func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (Verdict, error) {
 	f := request.Faults(t.Faults)
 	o := automation.Occasion{Kind: a.Trigger.Kind, Silent: true}
-	o.Session, _ = puntuale.ParseID[puntuale.SessionID](a.Conditions.Session) // as if it came through the right one
+	o.Session, _ = puntuale.ParseID[puntuale.SessionID](a.Conditions.Session) // assumes that the trigger came through the session of the condition
 	var v Verdict
 	var err error
 	if a.Trigger.Kind == puntuale.TriggerHook {
@@ -89,7 +89,7 @@ func (r *Rules) TryDraft(ctx context.Context, a puntuale.Automation, t Trial) (V
 	return r.decide(ctx, a, t, o, v)
 }
 
-// fromPayload maps the payload of a trial.
+// fromPayload returns the phone and the fields that the mapping finds in a trial's payload.
 func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (string, map[string]string, error) {
 	if len(t.Payload) > puntuale.MaxHookBody {
 		f.Add("body.payload", puntuale.FaultLongerThanBytes, nil, fmt.Sprint(puntuale.MaxHookBody))
@@ -112,7 +112,7 @@ func (r *Rules) fromPayload(f *request.Faults, a puntuale.Automation, t Trial) (
 	return phone, fields, nil
 }
 
-// decide explains a decision with what the store knows now, and plans what the actions would start or send.
+// decide completes the verdict v: it decides with the present facts in the store, and plans what the actions would start or send.
 func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o automation.Occasion, v Verdict) (Verdict, error) {
 	now := r.all.cfg.Clock.Now()
 	settings, err := r.client.Settings(ctx)
@@ -125,7 +125,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	}
 	planner, err := r.all.cfg.Control.PlannerOf(ctx, r.client.ID())
 	if puntuale.CodeOf(err) == puntuale.CodeForbidden {
-		planner = nil // nothing can be planned for a client that is suspended or expired
+		planner = nil // a suspended or expired client: nothing can be planned
 	} else if err != nil {
 		return v, fmt.Errorf("read a client: %w", err)
 	}
@@ -165,14 +165,14 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	return v, nil
 }
 
-// planned plans the actions. What keeps the rule from acting becomes a condition that does not hold.
+// planned adds the plans of the actions to the verdict. If an action keeps the rule from acting, planned adds a false condition.
 func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntuale.Automation, o automation.Occasion, f puntuale.AutomationFacts, now time.Time, v *Verdict) error {
 	all, reason, err := automation.Try(ctx, planner, &a, o, f, v.Phone, now)
 	if err != nil {
 		return fmt.Errorf("plan what an automation would do: %w", err)
 	}
 	v.fails(reason, "")
-	// A rule that does something besides acts, and leaves out what runs already.
+	// A start whose sequence already runs does not keep the rule from acting if the rule also does something else.
 	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.Reaches() }) ||
 		slices.ContainsFunc(all, func(x automation.ActionTrial) bool { return x.Reason == "" })
 	for _, x := range all {
@@ -194,7 +194,7 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 	return nil
 }
 
-// fails notes what keeps the rule from acting, once.
+// fails adds a false condition with a reason, unless there is one already.
 func (v *Verdict) fails(reason puntuale.ReasonCode, value string) {
 	if reason != "" && !slices.ContainsFunc(v.Why, func(h Condition) bool { return h.Reason == reason && !h.Held }) {
 		v.Why = append(v.Why, Condition{Reason: reason, Value: value})
@@ -208,7 +208,7 @@ func stopsFirst(x puntuale.Action) int {
 	return 1
 }
 
-// replyHeld says whether a text is a reply that the trigger waits for.
+// replyHeld returns the conditions that a reply with the text must satisfy to trigger the rule.
 func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all []Condition) {
 	if text == "" || t.Kind != puntuale.TriggerReply && t.Kind != puntuale.TriggerReplyTo {
 		return nil
@@ -225,7 +225,7 @@ func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all 
 	return all
 }
 
-// defaultsHeld says whether the session of the trigger, else the default one, has the default sequences that the actions mean.
+// defaultsHeld adds a condition if actions mean default sequences: the session must have these sequences. Session 0 means the default session.
 func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, session puntuale.SessionID, v *Verdict) error {
 	start := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool {
 		return x.Kind == puntuale.ActionStart && x.Sequence == puntuale.SequenceDefault

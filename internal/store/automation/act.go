@@ -14,31 +14,32 @@ import (
 )
 
 const (
-	// MoveDates sets the next day of dates.
+	// MoveDates sets the next day of dates, except dates that changed after the act was planned.
 	MoveDates = `update automation_date set day = u.n from $u(c bigint, r bigint, p bigint, v bigint, d integer, n integer)
  where automation_date.client_id = u.c and automation_date.rule_id = u.r and automation_date.person_id = u.p and automation_date.version = u.v and automation_date.day = u.d
  returning automation_date.rule_id, automation_date.person_id`
 
-	// KeepRuns keeps which run was started for a date.
+	// KeepRuns stores for each date which run was started for it.
 	KeepRuns = `update automation_date set run_id = u.i from $u(c bigint, r bigint, p bigint, i bigint)
  where automation_date.client_id = u.c and automation_date.rule_id = u.r and automation_date.person_id = u.p`
 
-	// CountFirings adds the firings of one transaction to the counts of rules.
+	// CountFirings adds the firings of one transaction to the rules' counts.
 	CountFirings = `update automation set fired = automation.fired + u.n, fired_at = $2::bigint from $u(r bigint, n bigint) where automation.client_id = $1 and automation.id = u.r`
 
-	// LockPersons locks the contacts with some phone numbers.
+	// LockPersons locks the contacts with the given phone numbers.
 	LockPersons = `select p.id from $u(c bigint, p text) cross join person p where p.client_id = u.c and p.phone = u.p order by p.client_id, p.id for share of p`
 )
 
-// ActTransaction is the part of an acting transaction that knows rules, and knows neither runs nor messages.
+// ActTransaction is the part of an acting transaction that handles rules, triggers, timers, dates and the log. Package store adds the part that
+// handles runs and messages.
 type ActTransaction struct {
 	*puntuale.ActBatch
 	A engine.Querier
 
-	Live []*puntuale.AutomationAct // still to be done
+	Live []*puntuale.AutomationAct // the acts that the transaction still has to execute
 }
 
-// Lock locks the client's row of automations. One transaction at a time acts for a client.
+// Lock locks the client's row in automation_client, so that only one transaction at a time acts for a client. Afterwards all acts are in Live.
 func (x *ActTransaction) Lock(ctx context.Context) error {
 	x.Live = x.Live[:0]
 	for _, act := range x.Acts {
@@ -48,7 +49,7 @@ func (x *ActTransaction) Lock(ctx context.Context) error {
 	return lockClient(ctx, x.A, x.Client)
 }
 
-// drop takes acts out.
+// drop removes some acts from Live, and sets their outcome.
 func (x *ActTransaction) drop(outcome puntuale.ActOutcome, which func(*puntuale.AutomationAct) bool) {
 	x.Live = slices.DeleteFunc(x.Live, func(act *puntuale.AutomationAct) bool {
 		gone := which(act)
@@ -59,7 +60,7 @@ func (x *ActTransaction) drop(outcome puntuale.ActOutcome, which func(*puntuale.
 	})
 }
 
-// Unchanged keeps the acts whose rules and contacts are as they were when the acts were planned. It locks the contacts.
+// Unchanged drops the acts whose rules changed after the acts were planned. It locks the contacts of the other acts.
 func (x *ActTransaction) Unchanged(ctx context.Context) error {
 	stamps := map[puntuale.AutomationID]int64{}
 	if err := x.A.Query(ctx, `select a.id, a.stamp from $u(i bigint) cross join automation a where a.client_id = $1 and a.id = u.i and a.active = 1`, []any{x.Client, engine.Columns{
@@ -89,7 +90,8 @@ func (x *ActTransaction) phones() []string {
 	return engine.Column(x.Live, func(act **puntuale.AutomationAct) string { return (*act).Phone })
 }
 
-// Begin keeps the acts whose trigger, timer or date is still there, and whose occurrence is new. It moves dates on.
+// Begin drops the acts whose trigger, timer or date was removed or changed, and the acts whose occurrence is already stored. For the other acts
+// it stores the occurrence, removes the timer, and moves the date to its next day.
 func (x *ActTransaction) Begin(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{x.triggers, x.timers, x.dates, x.occurrences} {
 		if len(x.Live) == 0 {
@@ -197,7 +199,7 @@ func (x *ActTransaction) dates(ctx context.Context) error {
 	return nil
 }
 
-// noDay is a day that never comes.
+// noDay is the stored day of a date that does not come again.
 const noDay = 99999999
 
 func dayNumber(d puntuale.Date) int64 {
@@ -229,7 +231,8 @@ func (x *ActTransaction) occurrences(ctx context.Context) error {
 	return nil
 }
 
-// Decide decides each act with what is known now. Acts whose contact changed since they were planned are done again later.
+// Decide calls the Decide function of each act, with facts that the transaction reads. It drops the acts whose contact changed after they were
+// planned, because these acts must be planned again.
 func (x *ActTransaction) Decide(ctx context.Context) error {
 	if len(x.Live) == 0 {
 		return nil
@@ -238,7 +241,7 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 	for _, act := range x.Live {
 		wanted = wanted.Join(act.Wanted)
 	}
-	wanted.First = false // the plan looked at it, and a first reply stays the first
+	wanted.First = false // the plan has already checked this fact, and the first reply does not change
 	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), wanted, x.Now)
 	if err != nil {
 		return err
@@ -267,7 +270,7 @@ func sameContact(a, b *puntuale.Contact) bool {
 	return a.ID == b.ID && a.Changed.Equal(b.Changed)
 }
 
-// takeBack undoes what Begin wrote for acts that are planned again.
+// takeBack drops acts that must be planned again, and undoes what Begin wrote for them.
 func (x *ActTransaction) takeBack(ctx context.Context, again []*puntuale.AutomationAct) error {
 	if len(again) == 0 {
 		return nil
@@ -297,7 +300,8 @@ func (x *ActTransaction) takeBack(ctx context.Context, again []*puntuale.Automat
 	return nil
 }
 
-// End writes the log, the events and the counts, keeps the runs of dates, and removes the triggers whose acts are all done.
+// End writes the log, the events and the counts, and stores which runs were started for dates. It removes each trigger, unless one of its acts
+// must be planned again.
 func (x *ActTransaction) End(ctx context.Context) error {
 	if err := x.log(ctx); err != nil {
 		return err
@@ -365,7 +369,7 @@ func (x *ActTransaction) log(ctx context.Context) error {
 	return outbox.Emit(ctx, x.A, x.Now, facts)
 }
 
-// count counts the firings of each rule.
+// count adds the firings to the rules' counts.
 func (x *ActTransaction) count(ctx context.Context, fired map[puntuale.AutomationID]int64) error {
 	if len(fired) == 0 {
 		return nil
@@ -380,7 +384,8 @@ func (x *ActTransaction) count(ctx context.Context, fired map[puntuale.Automatio
 	return nil
 }
 
-// firedDetail is what an event tells of a firing. It names nobody: a receiver finds the person by the messages.
+// firedDetail returns the detail of the event about an act. It contains no data of the person: a receiver finds the person through the
+// messages.
 func firedDetail(act *puntuale.AutomationAct) (string, error) {
 	ids := make([]string, len(act.Message))
 	for i, id := range act.Message {
@@ -393,7 +398,7 @@ func firedDetail(act *puntuale.AutomationAct) (string, error) {
 	return string(text), nil
 }
 
-// Blacklisted are the entries that acts add.
+// Blacklisted returns the blacklist entries that the acts add, sorted by phone.
 func (x *ActTransaction) Blacklisted() (all []puntuale.BlacklistEntry) {
 	for _, act := range x.Live {
 		if act.Reason == "" && act.Blacklist != nil {

@@ -28,10 +28,10 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 	return all, nil
 }
 
-// scanAtOnce is how many contacts one transaction looks at, at most.
+// scanAtOnce is the largest number of contacts that one transaction reads.
 const scanAtOnce = 500
 
-// manyContacts is how many contacts are worth a look whether there are dates at all.
+// manyContacts is a number of contacts. For so many or more, the code first checks which rules have any date of them.
 const manyContacts = 50
 
 func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
@@ -66,7 +66,7 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, n
 		if more || from == 0 || !s.db.Dialect.Postgres {
 			return nil
 		}
-		// Many dates are new, so the statistics are wrong. PostgreSQL would plan by them until it counts by itself.
+		// The scan may have added many dates, so PostgreSQL's statistics are wrong. Without new ones, it may choose slow query plans.
 		if _, err := a.Exec(ctx, `analyze automation_date`); err != nil {
 			return fmt.Errorf("count dates: %w", err)
 		}
@@ -80,7 +80,8 @@ const (
 	scanRows     = `select d.person_id from automation_date d where d.client_id = $1 and d.person_id > $2 and d.rule_id = $4 order by d.client_id, d.rule_id, d.person_id limit $3`
 )
 
-// scanned returns the next contacts of a scan. Some have a row but are gone: they were deleted while the rule was off.
+// scanned returns the next contacts of a scan. It also returns deleted contacts that still have a date row: they were deleted while the rule was
+// off.
 func scanned(ctx context.Context, a engine.Querier, d puntuale.DateRule, from int64, limit int) (ids []puntuale.ContactID, err error) {
 	args := []any{d.Client, from, limit}
 	if ids, err = engine.QueryAll(ctx, a, scanContacts, args, engine.ScanOne[puntuale.ContactID]); err != nil {
@@ -106,7 +107,8 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 
 const clientDateRules = `select a.stamp, a.armed_at, ` + ruleColumns + ` from automation a where a.client_id = $1 and a.kind = 4 and a.active = 1 order by a.id`
 
-// FollowContacts reads the rules after it locked them. With rules read before, a change of a rule in between would be lost for these contacts.
+// FollowContacts first locks the client's rules, and then reads them. Otherwise a rule could change between the two, and these contacts would
+// get dates of the old rule.
 func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, triggers []puntuale.TakenTrigger, now time.Time,
 	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
@@ -138,39 +140,39 @@ const (
 	// LockContacts locks contacts, and reads their fields.
 	LockContacts = `select p.id, p.phone, p.fields, p.changed_at from $u(c bigint, i bigint) cross join person p where p.client_id = u.c and p.id = u.i order by p.client_id, p.id for share of p`
 
-	// RulesDated says for rules whether they have a date of a contact between two ids. The order has all columns of the
-	// key. So PostgreSQL reads one row, even if it believes the table to be empty.
+	// RulesDated returns for each rule whether it has a date of a contact between two ids. The order by has all columns of
+	// the key. So PostgreSQL reads only one row, even if it assumes that the table is empty.
 	RulesDated = `
 select u.r, coalesce((select 1 from automation_date d where d.client_id = u.c and d.rule_id = u.r and d.person_id >= u.f and d.person_id <= u.t
  order by d.client_id, d.rule_id, d.person_id limit 1), 0) from $u(c bigint, r bigint, f bigint, t bigint)`
 
-	// DatesOf reads the dates of contacts that rules wait for.
+	// DatesOf reads the stored dates of contacts, by rule and contact.
 	DatesOf = `select d.rule_id, d.person_id, d.value, d.version, d.day, d.run_id from $u(c bigint, r bigint, i bigint) cross join automation_date d
  where d.client_id = u.c and d.rule_id = u.r and d.person_id = u.i`
 )
 
-// dateFollower brings rows of dates up to date with contacts, in one transaction.
+// dateFollower updates the stored dates of contacts for rules, in one transaction.
 type dateFollower struct {
 	a      engine.Querier
 	client puntuale.ClientID
 	now    time.Time
-	scan   bool // the rule begins anew: what came while it was off is past
+	scan   bool // true: the rule reads all contacts again, and skips days that came while it was off
 	next   func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date
 
 	rules  map[puntuale.AutomationID]puntuale.ActiveAutomation
 	people map[puntuale.ContactID]puntuale.Contact
 	rows   map[dateKey]dateRow
-	sets   []dateRow
-	moved  []dateRow // with the same value
-	gone   []dateRow
-	ended  []dateRow // whose runs are cancelled
+	sets   []dateRow // rows to insert or replace
+	moved  []dateRow // rows that get another day, because the value is the same
+	gone   []dateRow // rows to delete
+	ended  []dateRow // replaced or deleted rows for which runs were started: the messages are cancelled
 }
 
 type dateRow struct {
 	dateKey
 	value   string
 	version int64
-	since   time.Time // when the value became known to the rule
+	since   time.Time // since when the rule could know the value
 	day     int64
 	run     puntuale.RunID
 }
@@ -231,8 +233,8 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 	return nil
 }
 
-// dated returns the rules that may have dates of the contacts. A rule that reads all contacts for the first time has none
-// for most of them.
+// dated returns the rules that may have stored dates of the contacts. It saves time when a rule reads all contacts for the
+// first time, because such a rule has no dates of most of them.
 func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all []puntuale.AutomationID, err error) {
 	rules := slices.Sorted(maps.Keys(f.rules))
 	if len(ids) < manyContacts || len(rules) == 0 {
@@ -256,8 +258,8 @@ func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all
 	return all, nil
 }
 
-// compare notes what changes for a rule and a contact. A date counts as known since the contact or the rule changed, and not since now: after
-// a failover in between, rules miss it. The version is the moment of the change, so it grows even if the row was removed meanwhile.
+// compare records how a contact's stored date must change for a rule. The date counts as known since the contact or the rule changed. So if a
+// failover came after that change, the date counts as missed. The version is the present time, so it grows even if the row was deleted before.
 func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactID) {
 	key := dateKey{r.ID, id}
 	row, known := f.rows[key]
@@ -270,7 +272,7 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	case value == "" && !known:
 		return
 	case value == row.value && known:
-		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day { // occurrences refuse a day that was planned before
+		if day := dayNumber(f.next(r, value, since)); f.scan && row.day != day { // if this day was already planned, its stored occurrence prevents a second run
 			row.day = day
 			f.moved = append(f.moved, row)
 		}
@@ -286,7 +288,7 @@ func (f *dateFollower) compare(r puntuale.ActiveAutomation, id puntuale.ContactI
 	f.sets = append(f.sets, dateRow{dateKey: key, value: value, version: max(engine.Micros(f.now), row.version+1), since: since, day: dayNumber(f.next(r, value, since))})
 }
 
-// since is when the rule could first know a contact's date. A server that was away reads it later.
+// since returns the time from which the rule could know a contact's date. A server that was down reads the date later.
 func (f *dateFollower) since(r puntuale.ActiveAutomation, id puntuale.ContactID) time.Time {
 	at := f.people[id].Changed
 	if r.Updated.After(at) {
@@ -335,12 +337,14 @@ func (f *dateFollower) write(ctx context.Context) error {
 	return nil
 }
 
-// RunsOfDates finds the runs that rules started for the persons of some runs. A rule may have started several runs for one value.
+// RunsOfDates finds all runs that automations started for the persons of the given runs. A rule may have started several runs for one value of a
+// date.
 const RunsOfDates = `
 select u.n, o.id, o.request from $u(n bigint, i bigint) cross join run r cross join run o
 where r.client_id = $1 and r.id = u.i and o.client_id = r.client_id and o.phone = r.phone and o.origin = 4 and o.phone <> ''`
 
-// runs returns the runs for former dates, with the index of each date in ended. A run of an erased person is not among them.
+// runs returns the runs that were started for old dates, with the index of each date in ended. It always returns the last run of a date. It
+// finds earlier runs by the person's phone, so not those of an erased person.
 func (f *dateFollower) runs(ctx context.Context) (map[puntuale.RunID]int, error) {
 	all := map[puntuale.RunID]int{}
 	places := make([]int64, len(f.ended))
@@ -362,14 +366,14 @@ func (f *dateFollower) runs(ctx context.Context) (map[puntuale.RunID]int, error)
 	return all, nil
 }
 
-// MessagesOfRuns finds the open messages of runs.
+// MessagesOfRuns finds the pending messages of runs.
 const MessagesOfRuns = `
 select m.client_id, m.id, r.id from $u(i bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
 select m.client_id, m.id, m.run_id from $u(i bigint) cross join message m where m.client_id = $1 and m.run_id = u.i and m.resent_from <> 0 and m.intent >= 0`
 
-// cancel cancels the messages for former dates, and logs each date that had some.
+// cancel cancels the pending messages for old dates. It logs each date for which it cancelled a message.
 func (f *dateFollower) cancel(ctx context.Context) error {
 	if len(f.ended) == 0 {
 		return nil
@@ -411,7 +415,7 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 		engine.Column(ended, func(d *dateRow) string { return f.people[d.person].Phone }),
 		engine.Column(ended, func(d *dateRow) string {
 			if f.people[d.person].Phone == "" {
-				return "" // the contact is gone, and its date must not stay
+				return "" // the contact was deleted, so the log must not contain its date
 			}
 			return d.value
 		}),
@@ -421,7 +425,7 @@ func (f *dateFollower) cancel(ctx context.Context) error {
 	return nil
 }
 
-// DueDates finds the first dates of a rule up to a day.
+// DueDates finds the earliest dates of a rule that come on or before a day.
 const DueDates = `
 select d.value, d.version, d.since, d.day, d.run_id, p.id, p.phone, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
 from (select * from automation_date x where x.client_id = $1 and x.rule_id = $2 and x.day <= $3 order by x.day limit $4) d

@@ -1,8 +1,11 @@
-// Package automation keeps clients' rules, their triggers, timers and dates, and their log. The transaction that acts is in package store,
-// because it starts and stops messages.
+// Package automation stores clients' rules, their triggers, timers and dates, and their log. The transaction in which rules act is in package
+// store, because it also starts and stops messages.
 //
 // # The order of locks
 //
-// A change of rules locks what a rule names (session, template, sequence), then the client, then the rules. A transaction that acts locks the
-// client's row of usage and its row of automations, then persons, messages and runs. The triggers, timers, dates and the log come last.
+// A change of a rule locks the session, the templates and the sequences that the rule names. Then it locks the client, the client's row in
+// automation_client, and the rule.
+//
+// A transaction in which rules act locks the client's usage and its row in automation_client. Then it locks contacts, triggers, timers, dates
+// and occurrences. Then it locks messages and runs, and at last the rules.
 package automation

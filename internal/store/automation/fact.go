@@ -10,9 +10,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A decision about a person needs a few facts. One statement reads one kind of fact for many persons. A cross join makes
-// SQLite begin with the persons. The client is a column for PostgreSQL's sake. With a constant, PostgreSQL may begin with
-// all rows of the client: until it counts a table's rows, it believes that there are few.
+// A decision about a person needs a few facts. Each statement reads one kind of fact for many persons. The cross join makes
+// SQLite begin with the persons. The client is a column, not a constant. With a constant, PostgreSQL may begin with all rows
+// of the client: before it has counted a table's rows, it assumes that there are few.
 const (
 	PersonsOf = `
 select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at
@@ -26,11 +26,11 @@ where f.client_id = u.c and f.phone = u.p and f.at > $1 and f.reached > 0 group 
 select f.phone, f.rule_id, max(f.at) from $u(c bigint, p text) cross join automation_firing f
 where f.client_id = u.c and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
 	// FirstOf finds replies in the index of phone numbers, and then reads them by their keys. Otherwise SQLite would read
-	// all replies of the client. The order has all columns of the index, so PostgreSQL reads one row of a person.
+	// all replies of the client. The order by has all columns of the index, so PostgreSQL reads only one row for each person.
 	FirstOf = `
 select u.p, coalesce((select k.id from reply k cross join reply y where k.client_id = u.c and k.phone = u.p and y.client_id = k.client_id and y.id = k.id and y.own = 0
  order by k.client_id, k.phone, k.id limit 1), 0) from $u(c bigint, p text)`
-	// RunningOf finds the pending messages of sequences; "intent >= 0" means open.
+	// RunningOf finds the sequences with pending messages; "intent >= 0" means pending.
 	RunningOf = `
 select distinct u.p, r.sequence_id from $u(c bigint, p text, q bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
@@ -39,7 +39,7 @@ select distinct u.p, r.sequence_id from $u(c bigint, p text, q bigint) cross joi
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 )
 
-// FactsOf reads what decisions about persons of a client need.
+// FactsOf reads the facts about persons that decisions need, and returns them by phone.
 func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, wanted puntuale.WantedFacts, now time.Time,
 ) (map[string]*puntuale.AutomationFacts, error) {
 	all := make(map[string]*puntuale.AutomationFacts, len(phones))
@@ -112,7 +112,7 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 	return all, readRunning(ctx, a, client, phones, wanted.Sequences, all)
 }
 
-// clientColumn is a column with the client in each row.
+// clientColumn returns a column with the client in each row.
 func clientColumn(client puntuale.ClientID, rows int) []int64 {
 	return slices.Repeat([]int64{int64(client)}, rows)
 }

@@ -24,7 +24,7 @@ func (s RuleStore) Hook(ctx context.Context, id puntuale.AutomationID) (puntuale
 	return readHook(ctx, s.db.CallReads, `a.client_id = $1 and a.id = $2 and a.secret <> ''`, s.client, id)
 }
 
-// PayloadsOf looks through the few hooks of the client.
+// PayloadsOf reads all hooks of the client, without an index, because a client has few.
 func (s RuleStore) PayloadsOf(ctx context.Context, phone string) ([]puntuale.Hook, error) {
 	all, err := engine.QueryAll(ctx, s.db.Lists(int64(s.client)), `select a.client_id, a.id, a.active, a.payload, a.payload_form, a.payload_at from automation a
  where a.client_id = $1 and a.payload is not null and a.payload_phone in (`+namesOf+`) order by a.id`, []any{s.client, phone}, func(r engine.Row, h *puntuale.Hook) error {
@@ -43,14 +43,14 @@ func (s RuleStore) SetHookSecret(ctx context.Context, id puntuale.AutomationID, 
 	})
 }
 
-// HookOf finds a hook by the hash of its secret. Comparing hashes needs no constant time.
+// HookOf finds a hook by the hash of its secret. It need not take constant time, because it compares only hashes.
 func (s *Rules) HookOf(ctx context.Context, hash puntuale.KeyHash) (puntuale.Hook, error) {
 	return readHook(ctx, s.db.CallReads, `a.secret = $1 and a.secret <> '' and exists (select 1 from client c where c.id = a.client_id and c.deleted_at = 0)`,
 		hex.EncodeToString(hash[:]))
 }
 
-// hookOccurrence is the occurrence of a hook's call. It contains the time of the call, because a key counts as new after [puntuale.HookRepeat].
-// Until then the call's own row, without a phone, refuses repeats.
+// hookOccurrence returns the occurrence of a hook's call. It contains the time of the call, because a key counts as new again after
+// [puntuale.HookRepeat]. Until then, a second row without a phone refuses repeats of the call.
 func hookOccurrence(key string, at int64) string { return fmt.Sprintf("hook:%s@%d", key, at) }
 
 func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntuale.HookCall) (fresh bool, err error) {
@@ -60,7 +60,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 	}
 	at := engine.Micros(c.At)
 	sum := sha256.Sum256([]byte(c.Key))
-	hashed := hex.EncodeToString(sum[:]) // a key may name a person, and an erasure finds rows by their phone
+	hashed := hex.EncodeToString(sum[:]) // a hash, because a key may contain a person's data, and an erasure cannot find rows without a phone
 	occurrence := hookOccurrence(c.Key, at)
 	if c.Phone == "" {
 		occurrence = hookOccurrence(hashed, at)
@@ -73,7 +73,7 @@ func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntua
 			return err
 		}
 		if fresh = true; !active {
-			return nil // the caller may repeat the call once the rule is on
+			return nil // the key is not stored, so the caller may repeat the call when the rule is on
 		}
 		until := engine.Micros(c.At.Add(puntuale.HookRepeat))
 		n, err := a.Exec(ctx, `insert into automation_occurrence as o (client_id, rule_id, phone, occurrence, keep_until) values ($1, $2, '', $3, $4)

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// ruleRows are the tables that have rows of a rule, and their keys besides client and rule.
+// ruleRows lists the tables with rows of a rule. key contains the columns that, with client_id and rule_id, identify a row.
 var ruleRows = []struct{ table, key string }{
 	{"automation_timer", "run_id"},
 	{"automation_date", "person_id"},
@@ -20,7 +20,7 @@ var ruleRows = []struct{ table, key string }{
 	{"automation_firing", "id"},
 }
 
-// forgetRule deletes what belongs to a rule that is deleted.
+// forgetRule deletes the rows of a deleted rule, in several transactions.
 func (s *Rules) forgetRule(ctx context.Context, client puntuale.ClientID, id puntuale.AutomationID) error {
 	for _, t := range ruleRows {
 		for more := true; more; {
@@ -37,17 +37,17 @@ func (s *Rules) forgetRule(ctx context.Context, client puntuale.ClientID, id pun
 	return nil
 }
 
-// firingKey names a line of the log.
+// firingKey identifies a line of the log.
 type firingKey struct{ client, id int64 }
 
-// occurrenceKey names an occurrence.
+// occurrenceKey identifies an occurrence.
 type occurrenceKey struct {
 	client, rule      int64
 	phone, occurrence string
 }
 
-// Maintain removes old lines of the log, occurrences that cannot come again, and rules of deleted clients. It blanks payloads and
-// lines of the log older than blank (zero: none).
+// Maintain removes old lines of the log, occurrences that cannot be repeated any more, rows of deleted rules, and rules of deleted clients. It
+// also blanks payloads and lines of the log that are older than blank. If blank is zero, it blanks nothing.
 func (s *Rules) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank), s.blankFirings(ctx, blank),
 		s.forgetOrphans(ctx), s.forgetClients(ctx))
@@ -84,7 +84,7 @@ func (s *Rules) purgeOccurrences(ctx context.Context, before int64) error {
 		})
 }
 
-// blankPayloads removes the payloads of hooks that were last called before a moment.
+// blankPayloads removes the payloads of hooks that were last called before the given time.
 func (s *Rules) blankPayloads(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -98,8 +98,8 @@ func (s *Rules) blankPayloads(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// blankFirings removes what lines of the log say of contents: their occurrence, such as the day of a date, and the reason in detail. It begins where
-// this process ended the last time.
+// blankFirings removes contents from lines of the log that are older than blank. It removes the occurrence, such as the day of a date, and the
+// detail of the reason. It skips the lines that this process has already blanked.
 func (s *Rules) blankFirings(ctx context.Context, blank time.Time) error {
 	if blank.IsZero() {
 		return nil
@@ -132,7 +132,7 @@ func (s *Rules) blankFirings(ctx context.Context, blank time.Time) error {
 	}
 }
 
-// forgetOrphans deletes what a failed deletion of a rule left behind.
+// forgetOrphans deletes rows of deleted rules. Such rows exist if the deletion of a rule failed in the middle.
 func (s *Rules) forgetOrphans(ctx context.Context) error {
 	type ref struct {
 		client puntuale.ClientID
@@ -172,10 +172,11 @@ func (s *Rules) forgetClients(ctx context.Context) error {
 	})
 }
 
-// namesOf are the names of a person: the number, and its aliases in a network.
+// namesOf is an SQL query for all names of a person: the number, which is $2, and its aliases.
 const namesOf = `select $2::text union all select g.alias from alias g where g.client_id = $1 and g.phone = $2`
 
-// Disarm removes what would act for a person. An erasure does so before it looks for runs. So no rule that decided before starts a run later.
+// Disarm removes a person's triggers, timers and dates. An erasure calls Disarm before it looks for the person's runs. So a rule that has
+// already decided about the person cannot start another run afterwards.
 func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
 	kinds := []any{int64(puntuale.FactReply), int64(puntuale.FactContact)}
 	for _, step := range []struct {
@@ -196,8 +197,8 @@ func Disarm(ctx context.Context, a engine.Querier, client puntuale.ClientID, pho
 	return nil
 }
 
-// Erase forgets a person, inside a transaction of an erasure. contacts are the person's contacts, which the transaction deleted. The log keeps its
-// lines without names. A rule must not act for the person later.
+// Erase removes a person's data from automations, in a transaction of an erasure. contacts are the ids of the person's contacts, which the
+// transaction deleted. Lines of the log stay, but lose phone, occurrence and detail. Afterwards no rule acts for the person.
 func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string, contacts []puntuale.ContactID) error {
 	for _, step := range []struct {
 		text string
@@ -207,7 +208,7 @@ func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phon
 		{`delete from automation_timer where client_id = $1 and phone in (` + namesOf + `)`, []any{phone}},
 		{`delete from automation_occurrence where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
 		{`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and phone <> '' and phone in (` + namesOf + `)`, []any{phone}},
-		// A payload without a valid phone may name anybody.
+		// A payload without a valid phone may contain anybody's data, so it is removed, too.
 		{`update automation set payload = null, payload_phone = '' where client_id = $1 and payload is not null and (payload_phone = '' or payload_phone in (` + namesOf + `))`, []any{phone}},
 		{`delete from automation_date where client_id = $1 and person_id in (select u.i from $u(i bigint))`, []any{
 			engine.Columns{engine.Column(contacts, func(id *puntuale.ContactID) int64 { return int64(*id) })},

@@ -12,36 +12,36 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Rules keeps the rules of all clients. It implements [puntuale.AutomationQueue] but for what acts.
+// Rules stores the rules of all clients. It implements [puntuale.AutomationQueue], except the method Act.
 type Rules struct {
 	db      *engine.DB
-	work    *engine.Kind // what runners do
-	blanked atomic.Int64 // lines of the log before this moment have no words any more, as far as this process knows
+	work    *engine.Kind // the kind of the runners' transactions
+	blanked atomic.Int64 // Unix time in microseconds: this process has blanked the log's lines before this time
 }
 
 // New returns the rules of a database.
 func New(db *engine.DB) *Rules {
 	s := &Rules{db: db, work: engine.NewSingle("automation", engine.PriorityFeed)}
-	s.work.Check, s.work.Background = engine.RunAgain, true // a second run finds what is left
+	s.work.Check, s.work.Background = engine.RunAgain, true // a task may run twice, because its second run changes nothing more
 	return s
 }
 
-// Of returns the handle that reaches one client's rules.
+// Of returns the store of one client's rules.
 func (s *Rules) Of(client puntuale.ClientID) RuleStore { return RuleStore{s, client} }
 
-// RuleStore keeps one client's rules.
+// RuleStore stores one client's rules.
 type RuleStore struct {
 	*Rules
 	client puntuale.ClientID
 }
 
-// kinds are the triggers by their stored numbers.
+// kinds lists the kinds of triggers. The index is the stored number.
 var kinds = [...]puntuale.TriggerKind{1: puntuale.TriggerReply, 2: puntuale.TriggerReplyTo, 3: puntuale.TriggerNoReply, 4: puntuale.TriggerDate,
 	5: puntuale.TriggerHook, 6: puntuale.TriggerOutcome}
 
 func kindNumber(k puntuale.TriggerKind) int64 { return int64(slices.Index(kinds[:], k)) }
 
-// wants is the set of facts that a trigger waits for.
+// wants returns the facts that a trigger waits for, as a set of bits. The bit number is the fact's number.
 func wants(t puntuale.Trigger) int64 {
 	switch t.Kind {
 	case puntuale.TriggerReply, puntuale.TriggerReplyTo:
@@ -67,7 +67,7 @@ func ruleFields(a *puntuale.Automation) []any {
 		engine.ScanTime(&a.Created), engine.ScanTime(&a.Updated), &a.Fired, engine.ScanTime(&a.LastFired)}
 }
 
-// ruleTexts are the stored forms of a rule's parts.
+// ruleTexts returns the stored JSON forms of a rule's parts.
 func ruleTexts(a puntuale.Automation) (trigger, conditions, actions string, err error) {
 	for _, part := range []struct {
 		into *string
@@ -80,7 +80,8 @@ func ruleTexts(a puntuale.Automation) (trigger, conditions, actions string, err 
 	return trigger, conditions, actions, nil
 }
 
-// lock locks the client, so that its rules change one after the other. It also locks what acting transactions lock before they write to rules.
+// lock locks the client, so that two changes of its rules never run at once. It also locks the client's row in automation_client. Acting
+// transactions lock that row before they write to rules.
 func (s RuleStore) lock(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{s.client}, &n)
@@ -130,7 +131,7 @@ func (s RuleStore) CreateAutomation(ctx context.Context, r puntuale.Automation, 
 	return id, err
 }
 
-// want brings the row up to date by which facts learn what is wanted. Facts that commit later see it.
+// want stores the set of facts that the client's active rules wait for. A later transaction writes a trigger row only for a fact in this set.
 func (s RuleStore) want(ctx context.Context, a engine.Querier) error {
 	var wanted int64
 	if err := a.Query(ctx, `select distinct wants from automation where client_id = $1 and active = 1`, []any{s.client}, func(r engine.Row) error {
@@ -148,7 +149,8 @@ func (s RuleStore) want(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// namedThere locks what a rule names, and names what is not there.
+// namedThere locks the session, the templates and the sequences that a rule names. If one does not exist, it returns invalid with a fault for
+// each of these.
 func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.Automation) error {
 	var faults []puntuale.Fault
 	there := func(text string, id any) (bool, error) {
@@ -259,7 +261,8 @@ func (s RuleStore) Automations(ctx context.Context) ([]puntuale.Automation, erro
 	return all, nil
 }
 
-// DeleteAutomation deletes the rule first. Then nothing acts for it any more. Its rows follow, a chunk a transaction. Maintenance deletes what a failure leaves.
+// DeleteAutomation first deletes the rule itself, so that no runner acts for it any more. Then it deletes the rule's other rows in several
+// transactions. If one fails, maintenance deletes the remaining rows.
 func (s RuleStore) DeleteAutomation(ctx context.Context, id puntuale.AutomationID) error {
 	if err := s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error {
 		if err := s.lock(ctx, a); err != nil {
@@ -280,12 +283,12 @@ func (s RuleStore) Firings(ctx context.Context, id puntuale.AutomationID, p punt
 	return s.firings(ctx, `f.rule_id = $2 and f.id < $3 order by f.id desc limit $4`, id, p)
 }
 
-// FiringsOf sorts by an expression, so that the databases find the lines by the phone.
+// FiringsOf sorts by the expression "f.id + 0". So the databases cannot use the order of the ids, and use the index of phones.
 func (s RuleStore) FiringsOf(ctx context.Context, phone string, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	return s.firings(ctx, `f.phone in (`+namesOf+`) and f.id < $3 order by f.id + 0 desc limit $4`, phone, p)
 }
 
-// firings reads a page of the log. where has the key as $2, the cursor as $3, and the limit as $4.
+// firings reads a page of the log. In where, $2 is the key, $3 the cursor, and $4 the limit.
 func (s RuleStore) firings(ctx context.Context, where string, key any, p puntuale.Page) ([]puntuale.Firing, string, error) {
 	last, limit, err := engine.ReadCursor(p, "firing")
 	if err != nil {

@@ -16,7 +16,7 @@ func (s *Rules) SetTimers(ctx context.Context, all []puntuale.AutomationTimer, t
 	type T = puntuale.AutomationTimer
 	if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
 		if len(all) > 0 {
-			// A timer of a rule that acted for the run would never act again. The run of an erased person has no phone.
+			// There is no timer if the rule has already acted for the run, or if the person was erased. The run of an erased person has no phone.
 			if _, err := a.Exec(ctx, `insert into automation_timer as x (client_id, rule_id, run_id, phone, since, due_at)
  select u.c, u.r, u.i, u.p, u.s, u.d from $u(c bigint, r bigint, i bigint, p text, s bigint, d bigint)
  where not exists (select 1 from automation_occurrence o where o.client_id = u.c and o.rule_id = u.r and o.phone = u.p and o.occurrence = cast(u.i as text))
@@ -39,7 +39,7 @@ func (s *Rules) SetTimers(ctx context.Context, all []puntuale.AutomationTimer, t
 	return nil
 }
 
-// RemoveTriggers removes triggers that are still taken by the caller.
+// RemoveTriggers removes trigger rows, except those that another runner has taken in the meantime.
 func RemoveTriggers(ctx context.Context, a engine.Querier, all []puntuale.TakenTrigger) error {
 	if len(all) == 0 {
 		return nil
@@ -53,12 +53,12 @@ func RemoveTriggers(ctx context.Context, a engine.Querier, all []puntuale.TakenT
 	return nil
 }
 
-// dueTimers also looks for a reply since then, under each name of the person.
+// dueTimers reads due timers. It also reads whether the person wrote after a timer was set, under any name of the person.
 const dueTimers = `
 select t.client_id, t.rule_id, t.run_id, t.phone, t.since, t.due_at, coalesce(r.session_id, 0), coalesce(r.depth, 0), case when ` + Answered + ` then 1 else 0 end
 from (select * from automation_timer d where d.due_at <= $1 order by d.due_at limit $2) t left join run r on r.client_id = t.client_id and r.id = t.run_id`
 
-// Answered is whether the person of a timer t wrote since it was set. Reactions and calls are no answers.
+// Answered is an SQL condition: the person of timer t wrote at or after t.since. Reactions and phone calls do not count.
 const Answered = `(exists (select 1 from reply y where y.client_id = t.client_id and y.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call'))
  or exists (select 1 from alias g join reply y on y.client_id = g.client_id and y.phone = g.alias
   where g.client_id = t.client_id and g.phone = t.phone and y.own = 0 and y.at >= t.since and y.kind not in ('reaction', 'call')))`

@@ -12,10 +12,10 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// TakeDue moves the next attempt of triggers on, so that no other runner takes them meanwhile.
+// TakeDue takes due triggers: it sets their next_at to the end of the lease. Until then, no other runner takes them.
 const TakeDue = takeFirst + ` and t.kind <> 40` + takeRest
 
-// TakeContacts does the same for triggers of changed contacts. An import may write very many of them.
+// TakeContacts takes due triggers of changed contacts. An import may write very many of these, so they have their own statement.
 const TakeContacts = takeFirst + ` and t.kind = 40` + takeRest
 
 const (
@@ -26,7 +26,8 @@ update automation_trigger set next_at = $2 where id in (select id from picked)
 returning id, client_id, kind, subject, phone, detail, occurrence, at`
 )
 
-// TakeTriggers reads what the triggers are about only after it took them. So it reads what an erasure left.
+// TakeTriggers first takes the triggers, and then reads their replies and messages. So it returns no data of a person who was erased before the
+// read.
 func (s *Rules) TakeTriggers(ctx context.Context, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
 	if all, err = s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind <> 40 limit 1`, TakeDue, now, limit); err != nil {
 		return nil, err
@@ -38,7 +39,8 @@ func (s *Rules) TakeContacts(ctx context.Context, now time.Time, limit int) ([]p
 	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, now, limit)
 }
 
-// take takes due triggers, oldest first. look reports whether there are any, so that a poll without one needs no transaction.
+// take takes due triggers with the statement text, and returns them oldest first. Before that, the query look reports whether a trigger is due.
+// So a poll without due triggers needs no transaction.
 func (s *Rules) take(ctx context.Context, look, text string, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
 	var one int
 	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now)}, &one); err != nil || !due {
@@ -59,7 +61,7 @@ func (s *Rules) take(ctx context.Context, look, text string, now time.Time, limi
 	}), false); err != nil {
 		return nil, fmt.Errorf("take triggers: %w", err)
 	}
-	// A person's triggers must keep their order, and an update returns rows in any order.
+	// A person's triggers must keep their order, but an update returns rows in any order.
 	slices.SortFunc(all, func(x, y puntuale.TakenTrigger) int { return cmp.Compare(x.ID, y.ID) })
 	return all, nil
 }
@@ -81,7 +83,7 @@ from $u(n bigint, c bigint, s bigint) cross join message m cross join run r
 where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = m.run_id`
 )
 
-// fill reads the replies and messages of triggers. One whose subject is gone keeps the phone "".
+// fill adds the data of replies and messages to their triggers. If a reply or a message was deleted, the trigger's phone stays "".
 func (s *Rules) fill(ctx context.Context, all []puntuale.TakenTrigger) error {
 	for _, part := range []struct {
 		text string

@@ -14,8 +14,7 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	sqliteNumbers   = 1000
-	postgresNumbers = 1000
+	numberedFacts   = 1000   // facts in one transaction, give or take the last row
 	numberedClients = 50     // most clients in one transaction
 	numberBound     = 20_000 // most events that one call numbers
 )
@@ -56,8 +55,12 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 			return all, fmt.Errorf("number events: %w", err)
 		}
 		s.numbered.Store(int64(n.last))
-		if all += len(n.facts); len(n.facts) == 0 {
-			return all, nil // another node is numbering the facts of these clients
+		all += len(n.facts)
+		if len(n.facts) == 0 { // another node is numbering the facts of these clients
+			return all, nil
+		}
+		if len(n.facts) < numberedFacts && len(clients) < numberedClients { // no fact waits, except those of the last few milliseconds
+			return all, nil
 		}
 	}
 	return all, nil
@@ -66,7 +69,7 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 // waiting returns clients that have facts. It begins after the client that was served last.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	if !s.db.Dialect.Postgres {
-		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
+		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, numberedFacts}, engine.ScanOne[puntuale.ClientID])
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("look for facts: %w", err))
 		}
@@ -159,14 +162,14 @@ func (n *numberTask) read(ctx context.Context) error {
 		return n.readFirst(ctx)
 	}
 	for _, c := range n.clients {
-		if len(n.facts) >= postgresNumbers {
+		if len(n.facts) >= numberedFacts {
 			return nil
 		}
 		n.last = c
 		if _, locked := n.seqs[c]; !locked {
 			continue
 		}
-		if err := n.readRows(ctx, postgresNumbers, FactsOf, []any{c}, n.number); err != nil {
+		if err := n.readRows(ctx, FactsOf, []any{c}, n.number); err != nil {
 			return err
 		}
 	}
@@ -177,7 +180,7 @@ func (n *numberTask) read(ctx context.Context) error {
 // the task.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
-	return n.readRows(ctx, sqliteNumbers, FirstFacts, nil, func(f fact, more string) error {
+	return n.readRows(ctx, FirstFacts, nil, func(f fact, more string) error {
 		if known = known && slices.Contains(n.clients, f.client); !known {
 			return nil
 		}
@@ -191,7 +194,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 
 // readRows reads rows in the order of their ids until the transaction has enough facts. The parameters of the statement
 // are args, then the last id that was read and a limit.
-func (n *numberTask) readRows(ctx context.Context, enough int, text string, args []any, take func(f fact, more string) error) error {
+func (n *numberTask) readRows(ctx context.Context, text string, args []any, take func(f fact, more string) error) error {
 	after := int64(0)
 	for limit := firstRows; ; limit *= 2 {
 		read := 0
@@ -203,14 +206,14 @@ func (n *numberTask) readRows(ctx context.Context, enough int, text string, args
 			}
 			read++
 			after = f.id
-			if len(n.facts) >= enough {
+			if len(n.facts) >= numberedFacts {
 				return nil
 			}
 			return take(f, more)
 		}); err != nil {
 			return fmt.Errorf("read facts: %w", err)
 		}
-		if read < limit || len(n.facts) >= enough {
+		if read < limit || len(n.facts) >= numberedFacts {
 			return nil
 		}
 	}

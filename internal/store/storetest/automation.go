@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// rule makes a rule that starts the client's sequence.
+// rule returns a rule that starts the client's sequence. It does not store the rule.
 func (c *Client) rule(t puntuale.Trigger, change ...func(*puntuale.Automation)) puntuale.Automation {
 	a := puntuale.Automation{Name: "Regola", Active: true, Trigger: t, Created: Begin, Updated: Begin,
 		Actions: []puntuale.Action{{Kind: puntuale.ActionStart, Sequence: puntuale.SequenceChoice(c.Sequence.String())}}}
@@ -30,7 +30,8 @@ func (c *Client) mustRule(a puntuale.Automation) puntuale.Automation {
 	return a
 }
 
-// Rules are created, changed by version, and deleted. They name only things of the same client. A client has at most so many.
+// Rules are created, changed with a version, and deleted. They may name only the same client's sequences, templates and sessions. A client may
+// have at most MaxAutomations.
 func testAutomations(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -78,7 +79,7 @@ func testAutomations(t *testing.T, w *World) {
 	}
 }
 
-// A hook is found by its secret. A repeated call has no effect, and the last payload is kept.
+// The store finds a hook by its secret. A repeated call has no effect, and the last payload is stored.
 func testHooks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -118,7 +119,7 @@ func testHooks(t *testing.T, w *World) {
 	}
 }
 
-// theirRule is a rule of a client, which is made once.
+// theirRule returns a rule of the client. It creates the rule at the first call.
 func (c *Client) theirRule() puntuale.Automation {
 	all, err := c.Automations(context.Background())
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *Client) theirRule() puntuale.Automation {
 	return a
 }
 
-// ofRules are the methods about rules; see foreignCalls.
+// ofRules contains the calls of methods about rules for foreignCalls.
 var ofRules = map[string]foreign{
 	"CreateAutomation": func(tenant puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := tenant.CreateAutomation(context.Background(), other.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}), nil, nil)
@@ -185,7 +186,7 @@ var ofRules = map[string]foreign{
 	},
 }
 
-// notZero is an error if a reply was found.
+// notZero returns an error if a reply was found.
 func notZero(id puntuale.ReplyID) error {
 	if id == 0 {
 		return nil

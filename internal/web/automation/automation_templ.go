@@ -173,7 +173,7 @@ func Automations(p ListPage) templ.Component {
 	})
 }
 
-// beginnings are ways to begin: an example, or an empty rule.
+// beginnings offers the ways to begin: an example, or an empty rule.
 func beginnings() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -488,7 +488,7 @@ func ruleTable(p ListPage) templ.Component {
 	})
 }
 
-// ruleSwitch turns a rule on and off. Readers only see its state.
+// ruleSwitch turns a rule on and off. A user with the role reader only sees the rule's state.
 func ruleSwitch(a puntuale.Automation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -635,7 +635,7 @@ func stateBadge(on bool) templ.Component {
 	})
 }
 
-// Rule shows one automation: its sentence, its address if it has a hook, and its log.
+// Rule shows one automation: the sentence that describes it, the hook's address if there is a hook, and the log.
 func Rule(p RulePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -815,7 +815,7 @@ func Rule(p RulePage) templ.Component {
 	})
 }
 
-// hookCard shows a hook's address, and replaces it.
+// hookCard shows a hook's address, and has a button that replaces the address.
 func hookCard(p RulePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -933,7 +933,7 @@ func hookCard(p RulePage) templ.Component {
 	})
 }
 
-// firings is the log of a rule.
+// firings shows the log of a rule.
 func firings(p RulePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Edit is the editor: the rule as a sentence, and beside it the trial.
+// Edit is the editor. It shows the rule as a sentence, and the trial beside the sentence.
 func Edit(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -187,7 +187,7 @@ func Edit(e Editor) templ.Component {
 	})
 }
 
-// RuleForm is the editor's form. Buttons that add and remove rows send it, and the server draws it again.
+// RuleForm is the editor's form. Buttons that add or remove rows send the form, and the server returns the changed form.
 func RuleForm(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -468,13 +468,13 @@ func RuleForm(e Editor) templ.Component {
 	})
 }
 
-// rowButton sends the form, and the server draws it again with other rows.
+// rowButton is a button that sends the form. The server returns the form with one row more or less.
 func rowButton(base string) templ.Attributes {
 	address := base + "/automations/draft"
 	return templ.Attributes{"formaction": address, "formnovalidate": true, "hx-post": address, "hx-target": "#automation-form", "hx-swap": "outerHTML"}
 }
 
-// choice is a choice inside a sentence; its fault is shown below the sentence.
+// choice is a list of options inside a sentence. A fault of the choice is shown below the sentence.
 func choice(f *view.Form, name, label, class string, options []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -615,7 +615,7 @@ func choice(f *view.Form, name, label, class string, options []view.Option) temp
 	})
 }
 
-// blank is a text inside a sentence.
+// blank is a text field inside a sentence.
 func blank(f *view.Form, name, label, holder, class string, more templ.Attributes) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -740,7 +740,7 @@ func blank(f *view.Form, name, label, holder, class string, more templ.Attribute
 	})
 }
 
-// marked marks a field of a sentence that has a fault.
+// marked returns the attributes that mark a field inside a sentence as faulty.
 func marked(f *view.Form, name string) templ.Attributes {
 	if f.Fault(name) == "" {
 		return nil
@@ -1021,7 +1021,7 @@ func whenCard(e Editor) templ.Component {
 	})
 }
 
-// mapping says where the phone and the fields stand in the payload of a hook.
+// mapping shows the paths at which a hook's payload contains the phone and the fields.
 func mapping(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1244,7 +1244,7 @@ func mapping(e Editor) templ.Component {
 	})
 }
 
-// lastPayload shows what a program sent last, with the path of each value.
+// lastPayload shows the hook's last payload, with the path of each value.
 func lastPayload(p Payload) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1550,7 +1550,7 @@ func removeButton(do, label string) templ.Component {
 	})
 }
 
-// ifCard is the second part of the sentence: the conditions. An empty one does not count.
+// ifCard is the second part of the sentence: the conditions. An empty condition has no effect.
 func ifCard(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2169,7 +2169,7 @@ func thenCard(e Editor) templ.Component {
 	})
 }
 
-// sendFields are the content of a message.
+// sendFields are the fields for a message's content.
 func sendFields(e Editor, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2487,7 +2487,7 @@ func focusOn(yes bool) map[string]any {
 	return map[string]any{"data-focus": true}
 }
 
-// trySide is the rule in one sentence, and what it would do.
+// trySide shows the rule in one sentence, and the result of a trial.
 func trySide(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2551,7 +2551,7 @@ func trySide(e Editor) templ.Component {
 	})
 }
 
-// TryResult is what stands beside the form.
+// TryResult is the part of the page beside the form.
 func TryResult(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2995,7 +2995,7 @@ func tryAnswer(t Trial) templ.Component {
 	})
 }
 
-// tryAction is one action with the moments of its first messages, or with what keeps it from happening.
+// tryAction shows one action, with the times of its first messages. If the action would not be executed, it shows why.
 func tryAction(a TrialAction) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -3226,7 +3226,7 @@ func tryAction(a TrialAction) templ.Component {
 	})
 }
 
-// thenKey heads what a rule would do, or what keeps it from acting.
+// thenKey returns the key of a heading: for what the rule would do, or for what prevents it.
 func thenKey(would bool) string {
 	if would {
 		return "automation.try_then"

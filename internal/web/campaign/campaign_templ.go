@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// Campaigns lists the client's campaigns, with how far each is.
+// Campaigns lists the client's campaigns, each with its progress.
 func Campaigns(l CampaignList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -525,7 +525,7 @@ func CampaignBadge(s puntuale.CampaignState) templ.Component {
 	})
 }
 
-// CampaignResults shows the progress of a campaign, and renews itself. It also shows what became of each recipient.
+// CampaignResults shows the progress of a campaign and the result for each recipient. It reloads itself.
 func CampaignResults(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -607,7 +607,7 @@ func CampaignResults(p CampaignPage) templ.Component {
 	})
 }
 
-// CampaignBelow is the rest of the page, which reloads itself while the campaign changes, but less often than
+// CampaignBelow is the rest of the page. It reloads itself while the campaign changes, but less often than
 // CampaignLive.
 func CampaignBelow(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

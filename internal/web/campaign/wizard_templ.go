@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// wizardPage is one step of the wizard. It shows the campaign's name, and all steps with the present one marked. The
+// wizardPage is one step of the wizard. It shows the campaign's name and all steps, and marks the present step. The
 // button that deletes the draft comes last, so that nobody taps it by mistake.
 func wizardPage(w Wizard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -676,7 +676,7 @@ func CampaignPeople(p PeoplePage) templ.Component {
 	})
 }
 
-// PeopleTags takes the contacts that have any of the chosen tags.
+// PeopleTags is the form that chooses contacts by their tags.
 func PeopleTags(p PeoplePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1097,7 +1097,7 @@ func PeopleUpload(p PeoplePage) templ.Component {
 	})
 }
 
-// PeopleColumns shows which column is which field, and how the first rows read.
+// PeopleColumns shows which field each column contains, and the first rows of the list.
 func PeopleColumns(p PeoplePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1729,7 +1729,7 @@ func samples(p CheckPage) templ.Component {
 	})
 }
 
-// CheckGoesOn asks for the check again until it is done.
+// CheckGoesOn shows that the check still runs. It loads the result again and again until the check has ended.
 func CheckGoesOn(id, step string, done int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -758,7 +758,7 @@ func BlacklistForm(f *view.Form) templ.Component {
 	})
 }
 
-// RemoveBlacklisted asks before a number is removed from the list.
+// RemoveBlacklisted asks whether to remove a number from the list.
 func RemoveBlacklisted(e puntuale.BlacklistEntry) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

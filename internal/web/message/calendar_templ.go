@@ -20,8 +20,8 @@ import (
 // Views of the calendar.
 const (
 	CalendarDay   = "day"
-	CalendarWeek  = "week"  // seven days from the one asked for, so that none of them is over on a Sunday
-	CalendarMonth = "month" // counts, in whole weeks
+	CalendarWeek  = "week"  // seven days from the requested day, so that even on a Sunday no shown day has passed
+	CalendarMonth = "month" // the number of messages of each day, in whole weeks
 )
 
 // CalendarPage shows the messages of a day, a week or a month.
@@ -32,7 +32,7 @@ type CalendarPage struct {
 	View     string
 	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending messages that will not leave, each with the reason
 	Next     *puntuale.MessageDetail                    // if the page shows nothing: the next message that leaves on a later day; nil: none
-	Partly   bool                                       // true: uncertain messages may be shown at their next check
+	Partly   bool                                       // true: an uncertain message may be shown at the time of its next check
 }
 
 // Calendar is a client's calendar. Dragging a message posts the same form as the page of the message.
@@ -518,7 +518,7 @@ func calendarSegment(p CalendarPage, span, word string) templ.Component {
 	})
 }
 
-// turned returns the day to show after turning some pages on, or back if pages is negative.
+// turned returns the day to show after moving forward by some pages. A negative number moves back.
 func (p CalendarPage) turned(pages int) puntuale.Date {
 	switch p.View {
 	case CalendarDay:
@@ -794,7 +794,7 @@ func calendarWeek(p CalendarPage) templ.Component {
 	})
 }
 
-// calendarMonth shows how many messages are to leave on each day, in weeks from Monday.
+// calendarMonth shows how many messages leave on each day. Each row is a week from Monday to Sunday.
 func calendarMonth(p CalendarPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1151,8 +1151,8 @@ func calendarDay(p CalendarPage) templ.Component {
 	})
 }
 
-// calendarItem is a message. A person drags it, or moves it with the form on its own page, which leads back to the
-// calendar.
+// calendarItem is a message. A person can drag the message, or move it with the form on the message's page. That form leads
+// back to the calendar.
 func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

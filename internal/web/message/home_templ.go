@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// HomePage is a client's day.
+// HomePage contains a client's messages of today.
 type HomePage struct {
 	Account   puntuale.Client
 	Day       puntuale.Date
@@ -996,14 +996,14 @@ func partlyNote() templ.Component {
 	})
 }
 
-// gone lists messages that left, or may have left, oldest first.
+// gone returns the messages that left or may have left, oldest first.
 func (p HomePage) gone() []puntuale.MessageDetail {
 	all := slices.Concat(p.Ended, p.Uncertain)
 	slices.SortStableFunc(all, func(a, b puntuale.MessageDetail) int { return goneAt(a).Compare(goneAt(b)) })
 	return all
 }
 
-// goneAt returns the moment at which a message ended, or of an attempt that may have sent it.
+// goneAt returns the time at which a message ended. For an uncertain message, it returns the time of the attempt.
 func goneAt(m puntuale.MessageDetail) time.Time {
 	if m.Uncertain() {
 		return m.IntentAt

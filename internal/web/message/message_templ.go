@@ -27,12 +27,12 @@ type MessageList struct {
 	Next      string
 	Short     bool                                          // true: a search by text stopped before the page was full
 	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode    // pending messages that will not leave, each with the reason
-	Before    map[puntuale.MessageID]puntuale.MessageDetail // for rows that a move or a resend made: the message before
+	Before    map[puntuale.MessageID]puntuale.MessageDetail // for a message that a move or a resend made: the old message
 	Version   string                                        // the version of the client's messages when the list was read
 }
 
-// live reports whether the list renews itself. A search by text does not renew itself, because each time it would read
-// 10,000 messages.
+// live reports whether the list reloads itself. A search by text does not, because each time it would read 10,000
+// messages.
 func (l MessageList) live() bool {
 	return l.Search.Cursor == "" && l.Search.Text == "" && !l.Form.Bad()
 }
@@ -44,7 +44,7 @@ func (l MessageList) below(ctx context.Context) string {
 	return view.T(ctx, "message.below_still")
 }
 
-// Messages is the list of messages, which renews itself.
+// Messages is the list of messages, which reloads itself.
 func Messages(l MessageList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -656,7 +656,7 @@ func originName(ctx context.Context, o puntuale.Origin) string {
 	return view.T(ctx, "origin."+strings.ToLower(string(o)))
 }
 
-// MessageRows has the rows, and the actions for all messages that the search finds.
+// MessageRows contains the rows, and the actions on all messages that the search finds.
 func MessageRows(l MessageList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1206,7 +1206,7 @@ func movedFrom(ctx context.Context, before puntuale.MessageDetail) string {
 	return view.T(ctx, "message.moved_from", "When", view.Dated(ctx, before.Planned()))
 }
 
-// mediaMark says that a message has a file or a place, and which kind.
+// mediaMark shows which kind of file a message has, or that it has a location.
 func mediaMark(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1266,7 +1266,7 @@ type MessagePage struct {
 	Move  *view.Form
 }
 
-// Message is one message with its whole story.
+// Message is the page of one message with its message history.
 func Message(p MessagePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1999,7 +1999,7 @@ func messageDialogs(p MessagePage) templ.Component {
 	})
 }
 
-// MoveForm gives a pending message another moment.
+// MoveForm is the form that gives a pending message another time.
 func MoveForm(p MessagePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2134,7 +2134,7 @@ func MoveForm(p MessagePage) templ.Component {
 	})
 }
 
-// AgainForm sends a message again.
+// AgainForm is the form that sends a message again.
 func AgainForm(p MessagePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2544,14 +2544,14 @@ type Bulk struct {
 	Campaign string // the name of the campaign in the search
 	Form     *view.Form
 	Verb     string // again or cancel
-	Total    int    // how many messages there were at the beginning, as far as they were counted
+	Total    int    // number of messages at the beginning, up to the limit of the count
 	More     bool   // true: there are more than Total
 	Done     int
-	Left     int // how many changed meanwhile, and were not touched
+	Left     int // number of messages that changed in the meantime, so the action skipped them
 	Running  bool
 }
 
-// AskAll asks before the action begins, and shows its progress.
+// AskAll asks whether to begin the action. Then it shows the action's progress.
 func AskAll(b Bulk) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2647,7 +2647,7 @@ func AskAll(b Bulk) templ.Component {
 	})
 }
 
-// BulkForm is the form of the question, or of the next part.
+// BulkForm is the form that begins the action, or executes the next part of it.
 func BulkForm(b Bulk) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -23,7 +23,7 @@ type PhonePage struct {
 	Phone    string                    // the number whose chat is shown; "": none
 	Chosen   bool                      // true: the reader chose the chat; false: it is the newest
 	More     bool                      // there are older chats than Chats
-	Names    map[string]string         // by number; "": the call gave no name
+	Names    map[string]string         // names by number; "": the call contained no name
 	Messages []puntuale.SandboxMessage // newest first
 	Answers  []puntuale.Reply          // what the person wrote to the session, newest first
 	Version  string

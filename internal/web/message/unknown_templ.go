@@ -285,7 +285,7 @@ func Unknown(p UnknownPage) templ.Component {
 	})
 }
 
-// unknownHeld says that nothing leaves until a person lets messages leave again.
+// unknownHeld says that no message leaves until a person allows it again.
 func unknownHeld() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -644,7 +644,7 @@ func unknownDo(m puntuale.MessageDetail, verb, words string) templ.Component {
 	})
 }
 
-// DecideUnknown asks before an action on all messages which may have left.
+// DecideUnknown asks whether to apply one decision to all messages that may have left.
 func DecideUnknown(verb string, n int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

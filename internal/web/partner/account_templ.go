@@ -1078,7 +1078,7 @@ func AccountPage(a Account) templ.Component {
 	})
 }
 
-// DeleteQuestion asks before a client is deleted.
+// DeleteQuestion asks whether to delete a client.
 func DeleteQuestion(f *view.Frame, c puntuale.Client) view.Question {
 	l := f.Language
 	return view.Question{ID: "delete", Heading: l.T("account.delete_heading", "Name", c.Name), Text: l.T("account.delete_text"), Action: accountURL(c.ID) + "/delete",
@@ -1605,7 +1605,7 @@ func CreditsForm(f *view.Form, id puntuale.ClientID) templ.Component {
 	})
 }
 
-// keyList lists keys. base is where the addresses of their pages begin.
+// keyList lists keys. The addresses of the keys' pages begin with base.
 func keyList(base string, all []puntuale.Key, form *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2406,7 +2406,7 @@ func AccountForm(f *view.Form, c puntuale.Client) templ.Component {
 // QuotaField is the name of a quota's field.
 func QuotaField(q puntuale.Quota) string { return "quotas." + string(q) }
 
-// words returns the contract's Italian words as options of a choice.
+// words returns the API's Italian words as options of a choice.
 func words(ctx context.Context, all ...string) (options []view.Option) {
 	for _, text := range all {
 		options = append(options, view.Option{Value: text, Text: word(ctx, text)})
@@ -2414,7 +2414,7 @@ func words(ctx context.Context, all ...string) (options []view.Option) {
 	return options
 }
 
-// suggestions are values that a field proposes while a person types.
+// suggestions shows values that a field proposes while a person types.
 func suggestions(id string, all []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2480,7 +2480,7 @@ func suggestions(id string, all []string) templ.Component {
 	})
 }
 
-// zones are the time zones that the field proposes. A person may type any other zone of the IANA database.
+// zones lists the time zones that the field proposes. A person may type any other time zone of the IANA database.
 var zones = strings.Fields(`Europe/Rome Europe/San_Marino Europe/Vatican Europe/Zurich Europe/London Europe/Dublin Europe/Lisbon Europe/Madrid
 	Europe/Paris Europe/Brussels Europe/Amsterdam Europe/Luxembourg Europe/Berlin Europe/Vienna Europe/Copenhagen Europe/Oslo Europe/Stockholm
 	Europe/Helsinki Europe/Tallinn Europe/Riga Europe/Vilnius Europe/Warsaw Europe/Prague Europe/Bratislava Europe/Budapest Europe/Ljubljana

@@ -17,9 +17,9 @@ import (
 type AuditRow struct {
 	puntuale.AuditEntry
 	What   string // the name of the object; "": it does not exist any more, or never had a name
-	ID     string // the object's identifier, if it has a name; otherwise ""
-	Kept   string // what else the entry says; may be ""
-	URL    string // of the object's page; may be ""
+	ID     string // the object's identifier, if the object has a name; otherwise ""
+	Kept   string // the rest of the entry; may be ""
+	URL    string // the address of the object's page; may be ""
 	User   string // the name of the person who acted; may be ""
 	Client string // the name of the client whose dashboard it was; may be ""
 }

@@ -13,15 +13,15 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Looks shows a partner's brand, and how to prove the host name.
+// Looks contains a partner's brand, and the DNS record that proves the host name.
 type Looks struct {
 	Host                 puntuale.Host
 	Look                 view.Look
-	ProofName, ProofText string     // of the DNS record; "": there is nothing to prove
+	ProofName, ProofText string     // name and text of the DNS record; "": there is nothing to prove
 	HostForm             *view.Form // nil until a proof was refused
 }
 
-// Brand is the page on which a partner changes how its pages look.
+// Brand is the page on which a partner changes its brand.
 func Brand(f *view.Form, l Looks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

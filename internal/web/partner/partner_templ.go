@@ -22,7 +22,7 @@ type ClientRow struct {
 	Ended bool // the last day has passed
 }
 
-// ClientList is a part of the list.
+// ClientList is one page of the list.
 type ClientList struct {
 	Rows         []ClientRow
 	URL          string // the list's address, with its filters
@@ -844,7 +844,7 @@ func lastDay(c ClientRow) templ.Component {
 	})
 }
 
-// used shows how many of today's calls are used.
+// used shows how many of the calls allowed today the client has made.
 func used(ctx context.Context, c ClientRow) string {
 	if c.Cap == nil {
 		return view.Number(ctx, c.Used)
@@ -908,7 +908,7 @@ func health(p ClientRow) templ.Component {
 	})
 }
 
-// Expiries shows which clients must renew soon, and which are late.
+// Expiries shows the clients whose service ends soon, and the clients whose service has ended.
 func Expiries(rows []ClientRow, today puntuale.Date) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1767,7 +1767,7 @@ func totalStats(days []puntuale.DayTotal) templ.Component {
 	})
 }
 
-// word is one of the contract's Italian words, in the reader's language.
+// word returns one of the API's Italian words in the reader's language.
 func word(ctx context.Context, text string) string {
 	key := "word." + strings.ToLower(strings.ReplaceAll(text, " ", "_"))
 	if view.Of(ctx).Language.Has(key) {

@@ -14,14 +14,14 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// SettingPage has a client's settings about the people that it writes to.
+// SettingPage contains a client's settings about the people to which the client writes.
 type SettingPage struct {
 	Action string
-	Client *puntuale.Client // the client, if its partner looks at the settings; nil: the client itself does
+	Client *puntuale.Client // set if the partner looks at the settings; nil: the client itself looks at them
 	Form   *view.Form
 }
 
-// Settings shows the settings in words that the owner of a shop understands.
+// Settings shows the settings in simple words, for example for a shop owner.
 func Settings(p SettingPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,8 +16,8 @@ import (
 
 // Crew shows the users of a dashboard.
 type Crew struct {
-	Base   string           // where the addresses of the team's pages begin
-	Client *puntuale.Client // the client whose team it is, if its partner looks at it; nil: the team's own dashboard
+	Base   string           // the beginning of the addresses of the team's pages
+	Client *puntuale.Client // the team's client, if the partner looks at the team; nil: the team's own dashboard
 	Users  []puntuale.User
 	Me     puntuale.LoginID
 }
@@ -980,7 +980,7 @@ func UserEdit(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// userLink shows whether a user has a link to set a password, and makes a new link.
+// userLink shows whether a user has a link to set a password. It has a button that makes a new link.
 func userLink(u puntuale.User, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1205,7 +1205,7 @@ func UserForm(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// UserDeleteQuestion is the question before a user is removed.
+// UserDeleteQuestion is the question whether to remove a user.
 func UserDeleteQuestion(f *view.Frame, u puntuale.User, c Crew) view.Question {
 	l := f.Language
 	return view.Question{ID: "delete-user", Heading: l.T("users.delete_heading", "Name", view.Or(u.Name, u.Email)), Text: l.T("users.delete_text"),

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Keys is the page of API keys, of the client or of the partner itself. base is where the addresses of their pages
-// begin.
+// Keys is the page of the API keys of a client, or of the partner itself. The addresses of the keys' pages begin with
+// base.
 func Keys(base string, all []puntuale.Key, form *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

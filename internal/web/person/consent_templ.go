@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// ConsentPage has what a person agreed to.
+// ConsentPage contains a person's consent: the present state, and all changes.
 type ConsentPage struct {
 	Phone    string
 	Required bool // true: marketing needs a consent
@@ -26,7 +26,7 @@ type ConsentPage struct {
 
 var purposes = []puntuale.Purpose{puntuale.PurposeMarketing, puntuale.PurposeService}
 
-// tone returns the tone in which the present consent for a purpose is shown.
+// tone returns the badge tone for the present consent for a purpose.
 func (p ConsentPage) tone(of puntuale.Purpose) string {
 	switch p.Holds[of].Change {
 	case puntuale.ConsentGrant:
@@ -48,7 +48,7 @@ func (p ConsentPage) words(ctx context.Context, of puntuale.Purpose) string {
 	return view.T(ctx, "consent.nothing")
 }
 
-// effect says what the present consent means for marketing.
+// effect returns the words for what the present consent means for marketing.
 func (p ConsentPage) effect(ctx context.Context) string {
 	switch change := p.Holds[puntuale.PurposeMarketing].Change; {
 	case change == puntuale.ConsentWithdraw:
@@ -59,7 +59,7 @@ func (p ConsentPage) effect(ctx context.Context) string {
 	return view.T(ctx, "consent.allowed")
 }
 
-// sourceWords says where a change of consent comes from.
+// sourceWords returns the words for the source of a change of consent.
 func sourceWords(ctx context.Context, c puntuale.Consent) string {
 	switch {
 	case c.By == "" && c.Source == puntuale.ConsentSourceReply:

@@ -874,7 +874,7 @@ func (e ContactEditor) action(base string) string {
 	return base + "/contacts/" + e.Contact.ID.String() + "/edit"
 }
 
-// back returns the address of the page before.
+// back returns the address of the previous page.
 func (e ContactEditor) back(ctx context.Context) string {
 	if e.Contact.ID == 0 {
 		return view.Base(ctx) + "/contacts"
@@ -1314,7 +1314,7 @@ func ContactForm(e ContactEditor) templ.Component {
 	})
 }
 
-// DeleteContact asks before a contact is taken off the list.
+// DeleteContact asks whether to remove a contact from the list.
 func DeleteContact(c puntuale.Contact) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -21,14 +21,14 @@ type ContactImportPage struct {
 	Form    *view.Form
 	Found   ImportedContacts
 	Checked bool   // true: Found is set
-	Done    bool   // true: it was the import, and not the check
+	Done    bool   // true: the result of the import; false: the result of the check
 	Refused string // the address of a file with the refused rows; "": there are none
 }
 
-// ownColumns are the columns with a meaning of their own.
+// ownColumns lists the columns with a fixed meaning. Other columns are fields.
 var ownColumns = []string{"phone", "nome", "tags", "consent", "language", "source"}
 
-// columnOptions returns the options for what a column may be.
+// columnOptions returns the options for the meaning of a column.
 func (p ContactImportPage) columnOptions(ctx context.Context, at int) []view.Option {
 	all := []view.Option{{Text: view.T(ctx, "contact.column_none")}}
 	for _, own := range ownColumns {
@@ -45,7 +45,7 @@ func (p ContactImportPage) columnOptions(ctx context.Context, at int) []view.Opt
 	return all
 }
 
-// fieldOf returns a field's name for a header. It is made of the header's letters and digits.
+// fieldOf makes a field's name from the letters and digits of a header.
 func fieldOf(header string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -232,7 +232,7 @@ func importButton(address string) templ.Attributes {
 	return templ.Attributes{"hx-post": address, "hx-encoding": "multipart/form-data", "hx-target": "#import-result", "hx-swap": "innerHTML"}
 }
 
-// ContactImportResult shows what the file holds, column by column, and what the import did or would do.
+// ContactImportResult shows the columns of the file, and what the import did or would do.
 func ContactImportResult(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -558,7 +558,7 @@ func importStat(key string, n int) templ.Component {
 	})
 }
 
-// importColumns shows what each column is, with examples from the column.
+// importColumns shows the meaning of each column, with examples from the column.
 func importColumns(p ContactImportPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

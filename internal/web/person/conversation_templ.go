@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// conversation shows both directions, as a phone does. The newest message is at the bottom. The newest part renews
-// itself.
+// conversation shows the messages of both directions, as a phone does. The newest message is at the bottom. The newest
+// part reloads itself.
 func conversation(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -165,7 +165,7 @@ func conversation(p PersonPage) templ.Component {
 	})
 }
 
-// ConversationOlder is the button for the part before. This part then replaces the button.
+// ConversationOlder is the button that loads an older part of the conversation. The loaded part replaces the button.
 func ConversationOlder(p ConversationPart) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -240,7 +240,7 @@ func ConversationOlder(p ConversationPart) templ.Component {
 	})
 }
 
-// ConversationBefore is an older part, with the button for the part before it.
+// ConversationBefore is an older part of the conversation, with the button that loads the next older part.
 func ConversationBefore(p ConversationPart) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -962,7 +962,7 @@ func answerFields(p AnswerPage) templ.Component {
 	})
 }
 
-// MediaGone says why a file cannot be opened.
+// MediaGone is the page that says why a file cannot be opened.
 func MediaGone(phone, says string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

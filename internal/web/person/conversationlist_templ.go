@@ -40,7 +40,7 @@ func (l ConversationList) live(ctx context.Context) string {
 	return view.Base(ctx) + "/replies/live?" + query.Encode()
 }
 
-// Inbox is the list of the people who wrote. It renews itself.
+// Inbox is the list of the people who wrote. It reloads itself.
 func Inbox(l ConversationList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -503,7 +503,7 @@ func InboxRows(l ConversationList) templ.Component {
 	})
 }
 
-// replyMark says what a reply brings besides its text.
+// replyMark shows what a reply contains in addition to its text.
 func replyMark(y puntuale.Reply) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Person is the page of one person, with all that the client knows.
+// Person is the page of one person, with all data that the client has about the person.
 func Person(p PersonPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -858,7 +858,7 @@ func BlockForm(p PersonPage) templ.Component {
 	})
 }
 
-// ErasePerson asks before a person is erased.
+// ErasePerson asks whether to erase a person.
 func ErasePerson(f *view.Form, phone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -124,7 +124,7 @@ func SequenceEdit(e Editor) templ.Component {
 	})
 }
 
-// examples are links to the editor with an example filled in.
+// examples shows links that open the editor with an example.
 func examples() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -221,7 +221,7 @@ func editorBack(base string, e Editor) string {
 	return base + "/sequences/" + e.ID
 }
 
-// SequenceForm is the editor's form. Buttons that change steps send the form, and the server draws it again.
+// SequenceForm is the editor's form. Buttons that change steps send the form, and the server returns the changed form.
 func SequenceForm(e Editor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -748,7 +748,7 @@ func SequenceForm(e Editor) templ.Component {
 	})
 }
 
-// stepButton sends the form, and the server draws it again with changed steps.
+// stepButton is a button that sends the form. The server returns the form with changed steps.
 func stepButton(base string) templ.Attributes {
 	address := base + "/sequences/draft"
 	return templ.Attributes{"formaction": address, "formnovalidate": true, "hx-post": address, "hx-target": "#sequence-form", "hx-swap": "outerHTML"}
@@ -1235,10 +1235,10 @@ func stepCard(e Editor, i int) templ.Component {
 	})
 }
 
-// dateForms are the parts of a date that a text can name: the day, the time, and the day of the week with the day.
+// dateForms lists the forms of a date that a placeholder can have: the day, the time, and the weekday with the day.
 var dateForms = []string{"data", "ora", "giorno"}
 
-// fieldChip is a button that inserts a field into a text. For a date it also offers the parts of the date.
+// fieldChip is a button that inserts a field into a text. For a date, there are also buttons for the forms of the date.
 func fieldChip(name, into string, date bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1367,7 +1367,7 @@ func fieldChip(name, into string, date bool) templ.Component {
 	})
 }
 
-// focusOn gives a field the focus after the server has drawn the field again.
+// focusOn gives a field the focus after the server has returned the changed form.
 func focusOn(yes bool) map[string]any {
 	if !yes {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Preview shows the example person, the faults of the sequence, and the messages with their moments.
+// Preview shows the example person, the faults of the sequence, and the messages with their times.
 func Preview(f *view.Form, t Try) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -122,7 +122,7 @@ func sampleNames(t Try) []string {
 	return names
 }
 
-// dateNames returns the fields that hold dates. A step may count from them.
+// dateNames returns the fields that contain dates. The time of a step may count from such a field.
 func dateNames(t Try) []string {
 	names := []string{}
 	for _, f := range t.Fields {
@@ -363,7 +363,7 @@ func notes(t Try) templ.Component {
 	})
 }
 
-// Timeline shows, day by day, what would be sent, in the form in which a phone shows it.
+// Timeline shows the messages that would be sent, by day. Each message looks as on a phone.
 func Timeline(t Try) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -208,7 +208,7 @@ func Sequences(l SequenceList) templ.Component {
 	})
 }
 
-// sequenceSearch is the search field. With scripts it searches while a person types, and otherwise after a button.
+// sequenceSearch is the search field. It searches while the person types. Without scripts, the person presses a button.
 func sequenceSearch(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -664,10 +664,10 @@ func SequenceTable(l SequenceList) templ.Component {
 	})
 }
 
-// beginningsOf are the examples, by their names in addresses.
+// beginningsOf lists the examples, by the names that page addresses contain.
 var beginningsOf = []struct{ like, icon string }{{"appointment", "calendar-event"}, {"welcome", "message-circle"}, {"expiry", "hourglass"}}
 
-// beginnings are the ways to begin: with an example, an empty sequence, or a file.
+// beginnings offers three ways to begin: an example, an empty sequence, or a file.
 func beginnings() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -814,7 +814,7 @@ func beginnings() templ.Component {
 	})
 }
 
-// SequenceShow is one sequence: what it does for a person, and how a program starts it.
+// SequenceShow is the page of one sequence. It shows the messages for a person, and how a program starts the sequence.
 func SequenceShow(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1295,7 +1295,7 @@ func SequenceShow(p SequencePage) templ.Component {
 	})
 }
 
-// Snippets are calls in several programming languages, each behind its name.
+// Snippets shows a call in several programming languages. A person opens one by the language's name.
 func Snippets(all []Snippet) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1427,7 +1427,7 @@ func Snippets(all []Snippet) templ.Component {
 	})
 }
 
-// SequenceDelete asks before a sequence is deleted. It also asks what to do with its pending messages.
+// SequenceDelete asks whether to delete a sequence, and what to do with the sequence's pending messages.
 func SequenceDelete(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// SequenceStart asks for the recipient of a start, and shows what it would do.
+// SequenceStart asks for the recipient of a start, and shows what the start would do.
 func SequenceStart(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -111,7 +111,7 @@ func SequenceStart(s Starting) templ.Component {
 	})
 }
 
-// StartForm is the form of SequenceStart. Each change asks for the preview again.
+// StartForm is the form of SequenceStart. Each change loads the preview again.
 func StartForm(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -631,8 +631,8 @@ func startNote(tone, key string) templ.Component {
 	})
 }
 
-// startInput returns the input for a field. It shows the readable name, and below it the name in texts. For a date it
-// is a date picker, unless the present value is no date.
+// startInput returns the input for a field. The label is the field's readable name. The hint contains the name that texts
+// use. For a date, the input is a date picker, unless the present value is no date.
 func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	in := view.Input{Name: "fields." + f.Name, Label: view.FieldName(f.Name), Hint: hint + " · {{" + f.Name + "}}", Need: f.Required, Auto: "off"}
 	if in.Kind = dateKind(f, form.Value(in.Name)); in.Kind == "datetime-local" {
@@ -641,7 +641,7 @@ func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	return in
 }
 
-// tells reports whether the page says something about single messages.
+// tells reports whether the page shows anything about single messages.
 func (s Started) tells() bool {
 	return s.Blacklisted || s.Running != "" && s.Running != "skip" || len(s.Messages)+len(s.Skipped) > 0
 }

@@ -23,21 +23,21 @@ type TemplateRow struct {
 	Fields []puntuale.Field
 }
 
-// TemplateList has the client's templates, and the templates that Meta has for its numbers.
+// TemplateList contains the client's templates, and the templates that Meta has for the client's numbers.
 type TemplateList struct {
 	Rows         []TemplateRow
 	Cursor, Next string
 	Networks     []Network
 }
 
-// Network has the templates of one Official session.
+// Network contains Meta's templates for one Official session.
 type Network struct {
 	Session puntuale.Session
 	Synced  time.Time // when the templates were last read; zero: not read yet
 	All     []puntuale.NetworkTemplate
 }
 
-// TemplateEditor is a template's form, with everything around it.
+// TemplateEditor is the page of a template's form.
 type TemplateEditor struct {
 	Form     *view.Form
 	ID       string // "": a new template
@@ -1046,7 +1046,7 @@ func templateAction(base string, e TemplateEditor) string {
 	return base + "/templates/" + e.ID
 }
 
-// TemplatePreview shows a template as a phone shows it.
+// TemplatePreview shows how a template looks on a phone.
 func TemplatePreview(e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1424,7 +1424,7 @@ func approvedOptions(none string, e TemplateEditor) []view.Option {
 	return all
 }
 
-// TemplateDelete asks before a template is deleted.
+// TemplateDelete asks whether to delete a template.
 func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -127,7 +127,7 @@ func Chatwoot(s ChatwootSide) templ.Component {
 	})
 }
 
-// ChatwootParts are the state and the form. Both change when the form is refused.
+// ChatwootParts contains the state of the link and the form. If the form is refused, the server returns both.
 func ChatwootParts(s ChatwootSide) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -666,7 +666,7 @@ func deviceList(o OneSession) templ.Component {
 	})
 }
 
-// UnlinkDevice asks before a device is unlinked, and says what happens to the messages that the device holds.
+// UnlinkDevice asks whether to unlink a device, and says what happens to the messages that the device has not reported.
 func UnlinkDevice(s Sender, d puntuale.Device) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

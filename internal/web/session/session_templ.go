@@ -976,7 +976,7 @@ func Session(o OneSession) templ.Component {
 	})
 }
 
-// LinkState says how far the session is from sending and what to do. It updates itself.
+// LinkState shows whether the session can send, and what the person must do next. It reloads itself.
 func LinkState(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2357,7 +2357,7 @@ func PaceForm(o OneSession) templ.Component {
 	})
 }
 
-// DeleteSession asks before a session is deleted. It also asks what to do with the session's pending messages.
+// DeleteSession asks whether to delete a session, and what to do with the session's pending messages.
 func DeleteSession(f *view.Form, s Sender, others []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -92,7 +92,7 @@ func Invitation(f *view.Form, email string) templ.Component {
 	})
 }
 
-// InvitationForm asks for the password. It also has the e-mail, for programs that store passwords.
+// InvitationForm asks for the password. It also contains the e-mail, for programs that store passwords.
 func InvitationForm(f *view.Form, email string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// NoticeList is what a person is told, newest first.
+// NoticeList is a page of a person's notices, newest first.
 type NoticeList struct {
 	Rows []NoticeRow
 }
@@ -23,8 +23,8 @@ type NoticeList struct {
 type NoticeRow struct {
 	puntuale.Notice
 	ID    string
-	Path  string // the page that mends it
-	Focus bool   // it was just marked as read
+	Path  string // the page on which the person can solve the problem
+	Focus bool   // true: the notice was just marked as read, and gets the focus
 }
 
 // NoticeChoice is a kind of notice, and whether it comes by e-mail.
@@ -33,7 +33,7 @@ type NoticeChoice struct {
 	Mailed bool
 }
 
-// Notices is the page of what a person is told.
+// Notices is the page of a person's notices.
 func Notices(l NoticeList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -156,7 +156,7 @@ func Notices(l NoticeList) templ.Component {
 	})
 }
 
-// NoticeRows is the list alone. It brings the number of unread notices to the bell.
+// NoticeRows is the list alone. It also updates the number of unread notices at the bell.
 func NoticeRows(l NoticeList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -461,7 +461,7 @@ func noticeRow(n NoticeRow) templ.Component {
 	})
 }
 
-// noticeIcon is the icon of a kind.
+// noticeIcon returns the icon for a kind of notice.
 func noticeIcon(k puntuale.NoticeKind) string {
 	switch k {
 	case puntuale.NoticeDisconnected:
@@ -486,7 +486,7 @@ func noticeIcon(k puntuale.NoticeKind) string {
 	return "alert-circle"
 }
 
-// noticeTone is how much a notice presses: ok, warn or bad.
+// noticeTone returns how urgent a notice is: ok, warn or bad.
 func noticeTone(n puntuale.Notice) string {
 	switch n.Kind {
 	case puntuale.NoticeReconnected, puntuale.NoticeCampaignDone:
@@ -501,7 +501,7 @@ func noticeTone(n puntuale.Notice) string {
 	return "warn"
 }
 
-// noticesCard is the choice of the profile.
+// noticesCard is the part of the profile that chooses which notices come by e-mail.
 func noticesCard(m Mine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

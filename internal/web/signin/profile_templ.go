@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Mine is the content of a person's own page. Its forms are nil until one was refused.
+// Mine is the content of a person's own page. A form is nil until it was refused.
 type Mine struct {
 	User         puntuale.User
 	Second       bool
@@ -1019,7 +1019,7 @@ func Second(f *view.Form, s SecondSecret) templ.Component {
 	})
 }
 
-// SecondForm is the form that takes the first code.
+// SecondForm is the form for the first code.
 func SecondForm(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

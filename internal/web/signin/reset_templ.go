@@ -183,7 +183,7 @@ func ForgotForm(f *view.Form, action, door string) templ.Component {
 	})
 }
 
-// ForgotAsked is the answer to everybody who asked for a link.
+// ForgotAsked is the answer after a request for a link. It is the same for every e-mail.
 func ForgotAsked(door string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -365,7 +365,7 @@ func Reset(f *view.Form, email string) templ.Component {
 	})
 }
 
-// ResetForm asks for the password. It also has the e-mail, for programs that store passwords.
+// ResetForm asks for the password. It also contains the e-mail, for programs that store passwords.
 func ResetForm(f *view.Form, email string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

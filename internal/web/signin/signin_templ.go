@@ -79,8 +79,8 @@ func Login(f *view.Form, action, forgot string) templ.Component {
 	})
 }
 
-// LoginForm asks for e-mail and password. forgot is the address of the page that sends a link for a new password; "":
-// there is none.
+// LoginForm asks for e-mail and password. forgot is the address of the page that sends a link for a new password. If
+// forgot is "", there is no such page.
 func LoginForm(f *view.Form, action, forgot string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -216,7 +216,7 @@ func LoginForm(f *view.Form, action, forgot string) templ.Component {
 	})
 }
 
-// Choose offers the dashboards to which the same e-mail and password lead.
+// Choose shows several dashboards. The same e-mail and password are valid for each of them, so the person chooses one.
 func Choose(options []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

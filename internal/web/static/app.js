@@ -17,8 +17,8 @@
     aside();
   };
 
-  // Toasts are at the bottom, above a phone's bar. If they would cover the submit button, or the field that has the
-  // focus, they are at the top.
+  // Toasts are at the bottom, above a phone's bar. Toasts that would cover the submit button or the field with the focus
+  // are at the top.
   const aside = () => {
     const all = document.getElementById("toasts");
     if (!all) return;
@@ -37,7 +37,7 @@
     if (covers()) all.classList.remove("toasts-above");
   };
 
-  // A toast disappears by itself. It stays longer if it offers to undo, and as long as somebody reads it.
+  // A toast disappears after some seconds, later if it has an undo button. Under the pointer or with the focus, it stays.
   const later = (box) => {
     const life = box.querySelector("form") ? 12000 : 6000;
     let timer = setTimeout(() => box.remove(), life);
@@ -80,7 +80,7 @@
     else if ("copy" in button.dataset) await copy(button);
   });
 
-  // Adds one more field like the last one.
+  // Adds another field like the last field.
   const another = (button) => {
     const last = button.previousElementSibling;
     if (!(last instanceof HTMLInputElement)) return;
@@ -114,8 +114,8 @@
     setTimeout(() => { words.textContent = before; }, 2000);
   };
 
-  // Phone numbers are shown in groups, but a copy has the number without spaces. Text that is copied from an input
-  // field does not change.
+  // Pages show phone numbers in groups of digits, but copied text contains the numbers without spaces. Text that is copied
+  // from an input field does not change.
   document.addEventListener("copy", (event) => {
     const text = String(getSelection());
     const plain = text.replace(/\+\d+(?:\u00a0\d+)+/g, (number) => number.replaceAll("\u00a0", ""));
@@ -134,8 +134,8 @@
     }
   });
 
-  // If a browser cannot read a date or a number, it sends an empty value. The server would take this as "never" or
-  // "unlimited".
+  // If a browser cannot read a date or a number, it sends an empty value. The server would read an empty value as "never"
+  // or "unlimited".
   document.addEventListener("submit", (event) => {
     const odd = [...event.target.elements ?? []].find((field) => field.validity?.badInput);
     if (!odd) return;
@@ -153,7 +153,8 @@
     setTimeout(() => delete form.dataset.sent, 4000);
   });
 
-  // Parts that renew themselves contain the number of people who wait for a reader, and of unread notices. The menu and the bell show them.
+  // Parts that reload themselves contain two numbers: of people whose replies nobody has read, and of unread notices. The
+  // menu and the bell show these numbers.
   const countUnread = () => {
     const told = document.querySelector("[data-unread-now]")?.dataset;
     if (!told) return;

@@ -1,5 +1,5 @@
-// The service worker of the phone app. The line above lists what it keeps: the page and its files, and never a message.
-// Each version has a cache with its own name, so a page never gets the files of another version.
+// The service worker of the phone app. The server adds a line above, with the page and the files to cache. Messages are
+// never cached. Each version has a cache with its own name, so a page never gets the files of another version.
 const kept = `phone-${shell.version}`;
 
 addEventListener("install", (event) => event.waitUntil((async () => {
@@ -13,8 +13,8 @@ addEventListener("activate", (event) => event.waitUntil((async () => {
   await clients.claim();
 })()));
 
-// The page comes from the network if the network answers within a few seconds, and otherwise from the cache. A file at
-// an address with a hash never changes.
+// The page comes from the network if the network answers within a few seconds, and otherwise from the cache. Files come
+// from the cache, because a file at an address with a hash never changes.
 addEventListener("fetch", (event) => {
   const { request } = event;
   const address = new URL(request.url);
@@ -37,7 +37,7 @@ const page = async (request) => {
 
 const file = async (request) => await stored(request.url) ?? fetch(request);
 
-// A push says only that a message is due, so the notice shows no number and no text.
+// A push message from the server contains no number and no text. The notice only says that a message is due.
 addEventListener("push", (event) => event.waitUntil((async () => {
   const open = await pages();
   for (const one of open) one.postMessage("due");

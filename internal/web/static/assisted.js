@@ -1,14 +1,14 @@
-// The app for a phone on which a person sends messages by hand; docs/device.md describes its calls. It shows the due
-// messages, takes one at a tap, opens WhatsApp with it, and reports what the person says. It stores each report before
-// it uses the network, and sends the report until it gets an answer.
+// The app for a phone on which a person sends messages by hand; docs/device.md describes its calls. The app shows the due
+// messages. After a tap it takes a message, opens WhatsApp with the message, and reports the outcome that the person
+// chooses. It first stores each report on the phone, and sends the report until the server answers.
 (() => {
   const lease = 900; // how many seconds the phone holds a message; renewed while the page is open
-  const pause = 25_000; // milliseconds between two looks for due messages
+  const pause = 25_000; // milliseconds between two requests for the due messages
   const patience = 20_000; // how many milliseconds a call may take
   const mostReports = 100; // how many reports one call may have
 
-  // What the phone stores. "kept" has the device, and the ids of takes that have begun. "held" has the messages that
-  // were taken. "reports" has the reports that the server has not answered yet, in order.
+  // The phone's database. "kept" contains the device, and the ids of takes that have begun. "held" contains the messages
+  // that the phone took. "reports" contains the reports that the server has not answered yet, in order.
   const opened = new Promise((resolve, reject) => {
     const request = indexedDB.open("phone", 1);
     request.onupgradeneeded = () => {
@@ -39,7 +39,7 @@
       this.status = status;
     }
   }
-  // A failed call has already shown a text. Any other error is a fault of this script.
+  // After a failed call, the page already shows a text. Any other error is a bug in this script.
   const failed = (error) => {
     if (!(error instanceof Lost || error instanceof Refused)) throw error;
   };
@@ -98,7 +98,7 @@
     offline: !navigator.onLine, notice: "", ended: false, broken: false,
     code: "", name: "", fault: "", working: false,
     told: false, tells: false, installer: null,
-    changes: 0, // counts changes of the held messages; an answer to a question from before a change is out of date
+    changes: 0, // number of changes of the held messages; an answer is out of date if the number changed after its request
 
     async init() {
       this.texts = JSON.parse(this.$root.dataset.texts);
@@ -141,7 +141,7 @@
       worker.register("/phone/worker.js", { scope: "/phone", updateViaCache: "none" }).catch(() => {});
     },
 
-    // A code from the address goes into the form, and is removed from the browser's history.
+    // takeCode copies a code from the page's address into the form, and removes the code from the browser's history.
     takeCode() {
       const code = new URLSearchParams(location.hash.slice(1)).get("code");
       if (!code) return;
@@ -160,7 +160,7 @@
     get left() { return this.number(this.waiting, "left"); },
     number(n, key) { return this.texts[n === 1 ? `${key}_1` : `${key}_n`].replace("#", n); },
 
-    // work runs at each look. It sends reports first, so that the list that comes back takes them into account.
+    // work runs at each interval. It sends reports first, so that the server's list of messages already considers them.
     async work() {
       if (!this.token) return;
       await this.send();
@@ -265,11 +265,11 @@
       try {
         await navigator.share({ text: m.words });
         this.launched(m);
-      } catch { /* the person closed the window of the browser that asks where to share */ }
+      } catch { /* the person closed the browser's dialog for sharing */ }
     },
     get shares() { return "share" in navigator; },
 
-    // declare stores what the person says about a message, and then sends it.
+    // declare stores a report with the outcome that the person chose for a message, and then sends the report.
     sent(m) { return this.declare(m, "sent", ""); },
     skip(m) { return this.declare(m, "refused", details.skipped); },
     wrong(m) { return this.declare(m, "refused", details.wrong); },
@@ -291,8 +291,7 @@
 
     async count() { this.waiting = await inStores(["reports"], (reports) => reports.count()); },
 
-    // send reports to the server, in order, what was declared. A report is removed after the server answered it, with
-    // any answer.
+    // send sends the stored reports to the server, in order. It removes a report after any answer of the server about it.
     async send() {
       this.more = true;
       if (this.sending) return;
@@ -355,7 +354,7 @@
       }
     },
 
-    // owes reports whether this phone still has reports that the server does not have.
+    // owes reports whether this phone still has messages, or reports that the server does not have.
     async owes() {
       await this.send();
       return this.waiting > 0 || this.held.length > 0;
@@ -416,8 +415,8 @@
       return await worker?.pushManager.getSubscription() ?? null;
     },
 
-    // Push: the browser's address for this phone goes to the server. The server sends no part of a message to this
-    // address.
+    // Push: tell sends the server the address at which the browser receives push messages for this phone. The server sends
+    // no part of a message to this address.
     async tell() {
       this.notice = "";
       try {
@@ -434,7 +433,7 @@
       const { endpoint, keys } = subscription.toJSON();
       await this.ask("PUT", "/device/push", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
     },
-    // A browser may change its address, and a server its key. Then the phone subscribes again.
+    // The browser may change its address, and the server its key. So the phone subscribes again at each start of the app.
     async tellAgain() {
       this.tells = Boolean(this.device.push);
       if (!this.device.push || !this.tellable || Notification.permission !== "granted") return;

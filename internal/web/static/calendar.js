@@ -1,4 +1,5 @@
-// Dragging a message to another day or hour fills the form that is also on the message's page, and sends the form.
+// If a person drags a message to another day or hour, this script fills and sends a form. The page of the message has
+// the same form.
 (() => {
   const root = document.querySelector("[data-calendar=true]");
   const form = root?.querySelector("form[data-move]");

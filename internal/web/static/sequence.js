@@ -1,7 +1,7 @@
-// The parts of the editor of sequences that the server cannot do. All listeners are on the document, so they also serve
-// a form that htmx replaces.
+// The parts of the sequence editor that the server cannot do. All listeners are on the document, so they also work after
+// htmx has replaced the form.
 (() => {
-  // After a step was dragged, the server moves it, as it does for the buttons.
+  // After a person has dragged a step, this script presses a hidden button, and the server moves the step.
   document.addEventListener("alpine:init", () => {
     Alpine.data("sequence", () => ({
       moved(from, to) {
@@ -13,7 +13,8 @@
     }));
   });
 
-  // A step before an anchor, or at its very moment, counts from a date, because nothing can leave before the start.
+  // A step before its anchor, or exactly at its anchor, needs a date as the anchor. The start cannot be the anchor, because
+  // no message can leave before the start.
   const dated = (timing) => ["before", "at"].includes(timing.querySelector(".timing-direction").value);
   const offerStart = () => {
     for (const timing of document.querySelectorAll(".timing")) {
@@ -45,7 +46,7 @@
     area.dispatchEvent(new Event("input", { bubbles: true }));
   });
 
-  // While a person types, the focus must not move, and a fault that may be corrected already must not be read aloud.
+  // While a person types, the focus must not move. A screen reader must not read a fault that the person may have corrected.
   document.addEventListener("input", (event) => {
     const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form, #automation-form");
     if (!form) return;
@@ -76,8 +77,8 @@
   document.addEventListener("change", count);
   document.addEventListener("htmx:after:swap", count);
 
-  // Unsaved text is kept in this tab, because a session may end and a page may be left by mistake. The number of the
-  // tried person is not kept, because the next person at this tab must not see it.
+  // This tab stores unsaved text, because a sign-in may end, and a person may leave the page by mistake. It does not store
+  // the phone number and the fields of the example person, because the next user of this tab must not see them.
   const editor = () => document.querySelector("form.editor#sequence-form");
   const keep = "puntuale:draft:";
   const written = (form) => [...new FormData(form)].filter(([name, value]) =>
@@ -142,8 +143,8 @@
     if (event.target === editor() && !event.submitter?.hasAttribute("formaction")) leaving = true;
   }, true);
   addEventListener("beforeunload", (event) => { if (!leaving && dirty()) event.preventDefault(); });
-  // Whether a person types. While a button of the form is pressed, this does not change, because the buttons would move
-  // away before the finger is up.
+  // The class "typing" marks a form in which a person types. It does not change while a person presses a button of the form,
+  // because the buttons would move away under the finger.
   const typed = (element) => element?.matches("textarea, input:not([type=radio], [type=checkbox])");
   document.addEventListener("focusin", (event) => {
     const form = event.target.closest("form.editor");
@@ -171,14 +172,14 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 
-  // A step that was just added is shown from its heading on. The heading must not be hidden behind the bar at the top.
+  // After a step was added, the page scrolls so that the bar at the top does not hide the step's heading.
   document.addEventListener("htmx:after:swap", () => {
     const step = document.querySelector(".step textarea[data-focus]:not([aria-invalid])")?.closest(".step");
     const bar = document.querySelector(".top")?.getBoundingClientRect().bottom ?? 0;
     if (step && step.getBoundingClientRect().top < bar) step.scrollIntoView({ block: "start" });
   });
 
-  // Dates that the texts name are offered as anchors, before the proposed dates.
+  // Dates that the texts name are options for the anchor, above the proposed dates.
   document.addEventListener("htmx:after:swap", () => {
     const dates = JSON.parse(document.getElementById("timeline")?.dataset.dates ?? "[]");
     for (const anchor of document.querySelectorAll(".timing-anchor")) {

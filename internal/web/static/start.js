@@ -1,12 +1,12 @@
-// Starting by hand. Only what is on the screen may be started, so the button is off while the fields differ from the
-// preview. The server checks this again.
+// Starting by hand. A person may start only what the preview shows, so the button is off while the fields differ from
+// the preview. The server checks this again.
 (() => {
   const fields = () => JSON.stringify([...document.querySelectorAll("#start-form .start-fields input")].map((field) => field.value));
   const asked = new WeakMap(); // for each request: the values of the fields when it was sent
   let shown = fields(); // the values of the fields for which the preview on the screen was made
 
-  // If a field loses the focus, the browser fires "change" between the press and the release of a click. So the values
-  // are compared, because the event alone does not mean an edit.
+  // When a field loses the focus, the browser fires "change" between the press and the release of a click. This event alone
+  // does not mean an edit, so this script compares the values.
   const compare = () => {
     const stale = fields() !== shown;
     const part = document.getElementById("start-preview");
@@ -58,14 +58,14 @@
   });
   document.addEventListener("change", (event) => {
     const field = fieldOf(event);
-    if (field) left.add(field.id); // the answer to this change comes later
+    if (field) left.add(field.id); // the server's answer to this change comes later, and then shows the fault
   });
 
   document.addEventListener("htmx:before:request", (event) => asked.set(event.detail.ctx, fields()));
   document.addEventListener("htmx:after:swap", (event) => {
     shown = asked.get(event.detail.ctx) ?? shown;
     compare();
-    // Only the preview lists faults by field. If a whole form came back, it marks its fields itself.
+    // Only the preview lists faults by field. If the server returned the whole form, the form already marks its fields.
     if (event.target.id === "start-preview" && shown === fields()) tell();
   });
 })();

@@ -13,8 +13,8 @@ import (
 	"fmt"
 )
 
-// Bars is a chart of stacked bars: one bar for each day, one part for each kind. The server draws it, so it needs no
-// script. A table beside it shows the same numbers.
+// Bars is a chart of stacked bars: one bar for each day, one part for each kind. The server draws the chart, so the chart
+// needs no script. A table beside the chart shows the same numbers.
 type Bars struct {
 	Label string // what the chart shows
 	Kinds []Kind

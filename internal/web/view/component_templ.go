@@ -275,7 +275,7 @@ func Card(heading string) templ.Component {
 	})
 }
 
-// Empty says what an empty page is for. Its children offer the first step.
+// Empty explains the purpose of an empty page. The children offer the first step.
 func Empty(icon, heading, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -552,7 +552,7 @@ func SandboxBadge() templ.Component {
 	})
 }
 
-// Moment shows a moment in the reader's zone in a short form. Its title has the whole moment.
+// Moment shows a date and time in the reader's zone, in a short form. The title contains the full date and time.
 func Moment(t time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -628,7 +628,7 @@ func Moment(t time.Time) templ.Component {
 	})
 }
 
-// Ago shows how far a moment is from now. Its title has the moment.
+// Ago shows how long ago a time was, or how far ahead it is. The title contains the full date and time.
 func Ago(t time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -767,7 +767,7 @@ func Day(d puntuale.Date) templ.Component {
 	})
 }
 
-// ZoneNote says in which zone a page shows moments.
+// ZoneNote says in which time zone a page shows times.
 func ZoneNote() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -868,7 +868,7 @@ type BubbleContent struct {
 	MediaKind string // image, video, audio or document
 	Latitude  *float64
 	Longitude *float64
-	At        time.Time // the moment below the text; zero: none
+	At        time.Time // the time below the text; zero: none
 	In        bool      // true: as the recipient sees it
 }
 
@@ -1040,7 +1040,7 @@ func mediaIcon(kind string) string {
 	return "file-text"
 }
 
-// Progress shows how much of something is done or used.
+// Progress shows as a bar how much of something is done or used.
 func Progress(label string, done, total int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1110,8 +1110,8 @@ func Progress(label string, done, total int64) templ.Component {
 }
 
 // Pager has links to other pages of a list: the first, the previous and the next. If next is "", this is the last page.
-// url is the address of the list, with its filters. Cursors lead only forward, so each address also has the cursors of
-// the pages before.
+// url is the address of the list, with its filters. A cursor leads only to the next page, so each address also contains the
+// cursors of the earlier pages.
 func Pager(url, cursor, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1269,8 +1269,8 @@ func Pager(url, cursor, next string) templ.Component {
 	})
 }
 
-// pageURL returns the address of a page of a list. It has the page's cursor, and the cursors of the pages before. The
-// first page's cursor is "".
+// pageURL returns the address of a page of a list. The address contains the page's cursor, and the cursors of the earlier
+// pages. The first page's cursor is "".
 func pageURL(address, cursor string, back []string) string {
 	if cursor == "" {
 		return address
@@ -1282,7 +1282,7 @@ func pageURL(address, cursor string, back []string) string {
 	return address
 }
 
-// Secret shows a text to be copied, which is shown only now.
+// Secret shows a text that is shown only once, with a button to copy it.
 func Secret(label, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1509,19 +1509,19 @@ func Dialog(id, heading string) templ.Component {
 	})
 }
 
-// Question asks before something that cannot be undone. If Typed is set, the person must also type this text.
+// Question asks whether to execute an action that cannot be undone. If Typed is set, the person must also type that text.
 type Question struct {
 	ID      string // the id of the dialog
 	Heading string
 	Text    string
 	Action  string // the address for the POST
 	Button  string
-	Mild    bool              // true: nothing is lost by the action
+	Mild    bool              // true: the action deletes no data
 	Typed   string            // what the person must type; "": nothing
 	Values  map[string]string // hidden fields
 }
 
-// Confirm is the dialog of a question. It is also shown as a page, if the typed name was wrong.
+// Confirm is the dialog of a question. If the person typed a wrong text, the question is shown as a page.
 func Confirm(q Question) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1724,7 +1724,7 @@ func ConfirmForm(f *Form, q Question) templ.Component {
 	})
 }
 
-// Toasts are short texts about the last actions.
+// Toasts shows short texts about the last actions.
 func Toasts(all []Toast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1907,7 +1907,7 @@ func JSONOf(_ context.Context, v any) string {
 	return string(text)
 }
 
-// MessageBadge shows a message's state. In addition to the six stored states it knows: on its way, uncertain, arrived,
+// MessageBadge shows a message's state. In addition to the six stored states, it can show: on its way, uncertain, arrived,
 // and will not leave.
 func MessageBadge(m puntuale.MessageDetail, unwanted map[puntuale.MessageID]puntuale.ReasonCode) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

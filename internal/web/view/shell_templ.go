@@ -199,7 +199,7 @@ func document(heading string, scripts ...string) templ.Component {
 	})
 }
 
-// Looks has the parts of a page's head that depend on the brand.
+// Looks contains the parts of a page's head that depend on the brand.
 func Looks(heading string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -646,8 +646,8 @@ func Brand() templ.Component {
 	})
 }
 
-// ownName returns the name of the client, for the client's own users. It returns "" for the partner's users, because a
-// bar shows them the name.
+// ownName returns the client's name for the client's own users. For the partner's users it returns "", because placeBar
+// shows them the name.
 func ownName(ctx context.Context) string {
 	if p := Of(ctx).Place; p != nil && !p.Entered {
 		return p.Name
@@ -871,7 +871,7 @@ func navigation() templ.Component {
 	})
 }
 
-// unreadCount shows how many people wait for a reader. Parts that renew themselves update the number.
+// unreadCount shows the number of people whose replies nobody has read. Parts that reload themselves update the number.
 func unreadCount() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -937,7 +937,7 @@ func unreadCount() templ.Component {
 	})
 }
 
-// bell leads to what the reader was told, and bears the number of unread notices.
+// bell is a link to the user's notices. It shows the number of unread notices.
 func bell() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1042,7 +1042,7 @@ func counts(ctx context.Context) bool {
 	return slices.ContainsFunc(Of(ctx).Nav, func(g Group) bool { return slices.ContainsFunc(g.Items, func(i Item) bool { return i.Counts }) })
 }
 
-// UnreadNow brings the numbers of people who wait for a reader, and of unread notices. app.js copies them to the menu and the bell.
+// UnreadNow contains two numbers for the menu and the bell: people whose replies nobody has read, and unread notices.
 func UnreadNow() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1098,8 +1098,8 @@ func UnreadNow() templ.Component {
 	})
 }
 
-// UnreadWords returns the number of people who wait for a reader as text. From MostUnread on, it says that there are
-// more.
+// UnreadWords returns the number of people whose replies nobody has read, as text. If the number reaches MostUnread, the text
+// says that there may be more.
 func UnreadWords(n int) string {
 	if n >= MostUnread {
 		return strconv.Itoa(MostUnread-1) + "+"
@@ -1291,7 +1291,7 @@ func topbar() templ.Component {
 	})
 }
 
-// placeBar says which client's dashboard the partner's user is in, and has a link back.
+// placeBar tells a partner's user which client's dashboard is open. It also has a link back to the partner's dashboard.
 func placeBar(p Dashboard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1883,8 +1883,8 @@ func Suspended(partner string) templ.Component {
 	})
 }
 
-// ErrorPage says what went wrong, and what to do about it. kind is the name of the page's texts, such as 404. A
-// signed-in person still gets the navigation, if it is known.
+// ErrorPage says what went wrong, and what the person can do. kind is the name of the page's texts, such as 404. A signed-in
+// user also sees the navigation, if the server knows the user.
 func ErrorPage(kind, status, detail string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2074,7 +2074,7 @@ func errorCard(kind, status, detail string) templ.Component {
 	})
 }
 
-// Enter asks the partner's user before a client's dashboard is entered.
+// Enter asks a partner's user whether to enter a client's dashboard.
 func Enter(c puntuale.Client, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,14 +8,14 @@ package view
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Version is the name of the field that holds the version with which a form was filled.
+// Version is the name of the field for the version of the values in a form.
 const Version = "version"
 
-// Difference is a part of a form that somebody else changed meanwhile.
+// Difference is a part of a form that somebody else changed while the person edited the form.
 type Difference struct{ Label, Yours, Stored string }
 
-// Versioned holds the version of a form. If somebody else saved meanwhile, it shows the person's own values beside the
-// stored ones.
+// Versioned contains the version of a form. If somebody else saved the form in the meantime, Versioned shows the person's
+// own values beside the stored values.
 func Versioned(f *Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

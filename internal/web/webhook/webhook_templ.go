@@ -1166,7 +1166,7 @@ func WebhookPage(p WebhookDetail) templ.Component {
 	})
 }
 
-// tools are what an owner does with a webhook.
+// tools shows what an owner can do with a webhook.
 func tools(p WebhookDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1650,7 +1650,7 @@ func TestResult(r *puntuale.DeliveryResult) templ.Component {
 	})
 }
 
-// answerText is the beginning of a receiver's answer.
+// answerText returns the beginning of a receiver's answer.
 func answerText(text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1726,7 +1726,7 @@ func answerText(text string) templ.Component {
 	})
 }
 
-// deliveries lists what was sent, and what waits.
+// deliveries lists the webhook's deliveries, including those that wait.
 func deliveries(p WebhookDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2310,7 +2310,7 @@ func deliveryBadge(d puntuale.Delivery) templ.Component {
 	})
 }
 
-// ReplayForm sends again what failed, or the events of a time.
+// ReplayForm is the form that sends events of a period again. It can leave out the events that were delivered.
 func ReplayForm(p WebhookDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
