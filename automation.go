@@ -79,7 +79,7 @@ func (a Automation) Version() Version {
 // TriggerKind says which event a rule waits for.
 type TriggerKind string
 
-// Kinds of triggers. Stores keep a number for each kind.
+// Kinds of triggers. The database stores each kind as a number.
 const (
 	TriggerReply   TriggerKind = "reply"    // a person wrote
 	TriggerReplyTo TriggerKind = "reply_to" // a person answered a sequence
@@ -116,8 +116,8 @@ const (
 	OutcomeRead      OutcomeStatus = "READ"
 )
 
-// Trigger says which event a rule waits for. Members that its kind does not use are empty. The wire and stores use the
-// same JSON form.
+// Trigger says which event a rule waits for. Members that its kind does not use are empty. The API and the database use
+// the same JSON form.
 type Trigger struct {
 	Kind     TriggerKind       `json:"kind"`
 	Words    []string          `json:"words,omitempty"`    // reply: the whole message must be one of these, compared like opt-out words; empty: any message
@@ -130,13 +130,13 @@ type Trigger struct {
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 
-// Words that a [SequenceChoice] may be instead of an id.
+// Values of a [SequenceChoice] that are not ids.
 const (
 	SequenceDefault SequenceChoice = "default" // the sequence in the session's default pair
 	SequenceAll     SequenceChoice = "all"     // all sequences; allowed only for the action stop
 )
 
-// SequenceChoice is the id of a sequence in the form of the wire, or one of the words above.
+// SequenceChoice is SequenceDefault, SequenceAll, or the id of a sequence as a decimal number.
 type SequenceChoice string
 
 // ID returns the sequence's id, or 0 if the choice is no id.
@@ -163,7 +163,7 @@ func (c *SequenceChoice) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Conditions must all be true. The wire and stores use the same JSON form.
+// Conditions must all be true. The API and the database use the same JSON form.
 type Conditions struct {
 	Tags          []string         `json:"tags,omitempty"` // the contact must have all these tags
 	Fields        []FieldCondition `json:"fields,omitempty"`
@@ -217,7 +217,7 @@ func ActionKinds() []ActionKind {
 }
 
 // Action is one thing that a rule does. Members that its kind does not use are empty. A rule executes its stops before
-// its starts, in whatever order its actions are. The wire and stores use the same JSON form.
+// its starts, in whatever order its actions are. The API and the database use the same JSON form.
 type Action struct {
 	Kind     ActionKind     `json:"kind"`
 	Sequence SequenceChoice `json:"sequence,omitempty"` // start: an id or "default"; stop: also "all"
@@ -248,13 +248,14 @@ func (a Action) Step() Step {
 // get in 24 hours.
 func (a Action) Reaches() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
 
-// AutomationStore keeps the rules of a client. Every method may return not_found.
+// AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
-	// CreateAutomation stores a rule, which must pass [Automation.Validate]. o may be nil; its Answer gets the
-	// AutomationID. Facts trigger an active rule from its commit on. secret is nil unless the trigger is a hook. Codes:
-	// quota_reached; invalid, with a fault at each sequence, session or template that does not exist.
+	// CreateAutomation stores a rule, which must pass the function Check of package automation. o may be nil; its Answer
+	// gets the AutomationID. Facts that commit later trigger the rule, if the rule is active. secret is nil unless the
+	// trigger is a hook. Codes: quota_reached; invalid, with a fault at each sequence, session or template that does not
+	// exist.
 	CreateAutomation(ctx context.Context, a Automation, secret *HookSecret, o *Idempotency) (AutomationID, error)
-	// UpdateAutomation replaces a rule. Its kind of trigger must not change. Runs that the rule planned for dates stay.
+	// UpdateAutomation replaces a rule. The kind of its trigger must not change. Runs that the rule planned for dates stay.
 	// Codes: invalid, as for CreateAutomation, and at body.trigger.kind; precondition_failed.
 	UpdateAutomation(ctx context.Context, a Automation, known ...Version) error
 	Automation(ctx context.Context, id AutomationID) (Automation, error)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TriggerFact is a kind of fact that may trigger rules. Stores keep its number. Numbers up to 39 are those of event
-// types.
+// TriggerFact is a kind of fact that may trigger rules. The database stores its number. The numbers up to 39 are numbers
+// of event types.
 type TriggerFact int8
 
 const (
@@ -74,7 +74,7 @@ type AutomationAct struct {
 	Stamp      int64 // the rule's stamp must still have this value
 	Phone      string
 	Occurrence string
-	Keep       time.Time   // until when the store remembers the occurrence
+	Keep       time.Time   // until when the database contains the occurrence
 	Depth      int         // the trigger's depth
 	Contact    *Contact    // the contact when the act was planned; nil: the person was no contact
 	Wanted     WantedFacts // which facts Decide needs

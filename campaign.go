@@ -19,19 +19,19 @@ const (
 
 // Campaign starts a sequence, or sends one message, to every recipient of a list. See docs/campaigns.md.
 type Campaign struct {
-	ID       CampaignID
-	Client   ClientID
-	Session  SessionID
-	Sequence SequenceID // 0: the campaign sends one message
-	State    CampaignState
-	Name     string
-	Draft    CampaignDraft
-	Frozen   CampaignFrozen // set when the campaign starts
-	List     ListID         // 0: no list yet
-	Checked  CampaignCheck
-	Alive    time.Time // when the running check last stored its progress
-	Reason   string    // code of why the campaign paused or failed
-	By       LoginID   // the user who created the campaign; 0: an API key did
+	ID        CampaignID
+	Client    ClientID
+	Session   SessionID
+	Sequence  SequenceID // 0: the campaign sends one message
+	State     CampaignState
+	Name      string
+	Draft     CampaignDraft
+	Frozen    CampaignFrozen // set when the campaign starts
+	List      ListID         // 0: no list yet
+	Checked   CampaignCheck
+	Alive     time.Time // when the running check last stored its progress
+	Reason    string    // code of why the campaign paused or failed
+	CreatedBy LoginID   // the user who created the campaign; 0: an API key did
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
 
@@ -114,7 +114,7 @@ func (s CampaignState) Ended() bool { return s >= CampaignDone }
 const (
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
-	CampaignByStanding = "client_held"
+	CampaignByAccount  = "client_held"
 	CampaignByNumber   = "number_restricted"
 	CampaignByRestore  = "restored"
 	CampaignByFailover = "failover"

@@ -96,8 +96,8 @@ type ChatwootConversations interface {
 	// ChatwootPerson returns the phone of the person in a conversation. It returns "" if the link does not know the
 	// conversation.
 	ChatwootPerson(ctx context.Context, id WebhookID, conversation int64) (string, error)
-	// KeepChatwoot stores c, except whether the conversation is assigned to an agent.
-	KeepChatwoot(ctx context.Context, c ChatwootConversation) error
+	// StoreChatwootConversation stores c, except whether the conversation is assigned to an agent.
+	StoreChatwootConversation(ctx context.Context, c ChatwootConversation) error
 	// AssignChatwoot stores whether an agent is assigned to the person's conversation now. While an agent is assigned,
 	// automations do not act for the person. If the link has no inbox, AssignChatwoot changes nothing.
 	AssignChatwoot(ctx context.Context, id WebhookID, client ClientID, phone string, assigned bool, now time.Time) error
@@ -109,10 +109,10 @@ type ChatwootCaller interface {
 	// creates one with the given name. If the link already has an inbox, MakeInbox sets the webhook of that inbox.
 	// Codes: invalid, with a fault at the part of the request that the server refused; unavailable (no usable answer).
 	MakeInbox(ctx context.Context, l ChatwootLink, token, name, address string) (int64, error)
-	// Tell reports an event to Chatwoot. repeat says that an earlier attempt failed, so Chatwoot may have the event
-	// already. The answer's Status is the HTTP status of the deciding answer, or 204 if Chatwoot does not need the
-	// event. An error means that there was no answer.
-	Tell(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
+	// SendEvent reports an event to Chatwoot. repeat says that an earlier attempt failed, so Chatwoot may have the
+	// event already. The answer's Status is the HTTP status of the deciding answer, or 204 if Chatwoot does not need
+	// the event. An error means that there was no answer.
+	SendEvent(ctx context.Context, t *WebhookTarget, token string, e *Event, repeat bool) (ChatwootAnswer, error)
 }
 
 // ChatwootAnswer is the answer of a Chatwoot server.

@@ -71,18 +71,18 @@ func ParseConsentChange(word string) (c ConsentChange, ok bool) {
 
 // Consent is one row of the ledger: proof of what a person agreed to. The store only adds rows.
 type Consent struct {
-	ID      int64
-	Phone   string // "" if the person was erased
-	Erased  bool   // the store has only a keyed hash of the number, and has deleted Words
-	Purpose Purpose
-	Change  ConsentChange
-	Source  string // where the change came from: a form, an import, "reply"
-	Words   string // what the person said or signed
-	Message string // the network's id of the person's message; "": the change came without a message
-	By      string // the user or key that entered the change; "": the person
-	At      time.Time
-	Entered time.Time
-	Applied bool // false: the ledger already had a later change, so this change had no effect
+	ID        int64
+	Phone     string // "" if the person was erased
+	Erased    bool   // the store has only a keyed hash of the number, and has deleted Words
+	Purpose   Purpose
+	Change    ConsentChange
+	Source    string // where the change came from: a form, an import, "reply"
+	Words     string // what the person said or signed
+	Message   string // the network's id of the person's message; "": the change came without a message
+	EnteredBy string // the user or key that entered the change; "": the person
+	At        time.Time
+	Entered   time.Time
+	Applied   bool // false: the ledger already had a later change, so this change had no effect
 }
 
 // ConsentEntry is a change of consent that the store adds to the ledger.

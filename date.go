@@ -120,8 +120,8 @@ const (
 // offset.
 type zoneSpan struct{ offset, start, end int64 }
 
-// stretchAt returns the zoneSpan that contains the instant at.
-func stretchAt(at int64, loc *time.Location) zoneSpan {
+// spanAt returns the zoneSpan that contains the instant at.
+func spanAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()
 	s := zoneSpan{int64(seconds) * microSecond, math.MinInt64, math.MaxInt64}
@@ -138,13 +138,13 @@ func stretchAt(at int64, loc *time.Location) zoneSpan {
 // instant returns the first instant at which local clocks show wall. If a clock change skips wall, instant converts
 // it with the offset from before the change. At that instant clocks show wall plus the gap.
 func instant(wall int64, loc *time.Location) int64 {
-	s := stretchAt(wall-26*60*microMinute, loc) // 26 hours are more than any zone's offset from UTC
+	s := spanAt(wall-26*60*microMinute, loc) // 26 hours are more than any zone's offset from UTC
 	for {
 		at := wall - s.offset
 		if at < s.end {
 			return at
 		}
-		next := stretchAt(s.end, loc)
+		next := spanAt(s.end, loc)
 		if wall-next.offset < next.start {
 			return at
 		}

@@ -89,9 +89,9 @@ type GatewayStore interface {
 	// NetworkIDs returns what KeepNetworkID stored for the ids in this session. It leaves out unknown ids.
 	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
 
-	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient in the
-	// argument to that began after since.
-	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
+	// OpenAttempts returns the session's attempts without an outcome. It returns only attempts to the recipient that
+	// began after since.
+	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
 	// GatewayHealth looks at the session's latest messages with an outcome between two moments. It reads at most limit
 	// messages. The result's Failed is about messages that failed for the reason failure. Rows of earlier versions may

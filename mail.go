@@ -62,10 +62,10 @@ type LetterNotice struct {
 
 // MailStore is the queue of e-mails.
 type MailStore interface {
-	// QueueMails adds e-mails to the queue, and removes the e-mail that the argument instead names (0: none), in one
+	// QueueMails adds e-mails to the queue, and removes the e-mail with the id replaced (0: none), in one
 	// transaction. A new e-mail also replaces a waiting e-mail of the same kind for the same user. Codes: rate_limited
 	// ([MaxResets] requests wait).
-	QueueMails(ctx context.Context, all []Mail, instead MailID) error
+	QueueMails(ctx context.Context, all []Mail, replaced MailID) error
 
 	// ClaimMails returns at most limit due e-mails, one of each partner in each round. For [MailClaimTime] no other
 	// caller gets these e-mails. If the caller dies before EndMail, the e-mail is due again after that time.

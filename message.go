@@ -227,14 +227,14 @@ type MessageOutcome struct {
 
 // MessageFilter chooses the messages that match all its set members. A zero member chooses all.
 type MessageFilter struct {
-	State     *State
-	Sequence  SequenceID
-	Campaign  CampaignID
-	Phone     string
-	Reference string // the reference that the caller gave
-	Origin    Origin
-	From, To  time.Time // range of the planned moment: From inclusive, To exclusive
-	Standing  bool      // leaves out RESCHEDULED messages, because other messages replaced them
+	State              *State
+	Sequence           SequenceID
+	Campaign           CampaignID
+	Phone              string
+	Reference          string // the reference that the caller gave
+	Origin             Origin
+	From, To           time.Time // range of the planned moment: From inclusive, To exclusive
+	WithoutRescheduled bool      // leaves out RESCHEDULED messages, because other messages replaced them
 
 	// Text has words to find in the message's text or in the recipient's name ([RecipientName]). Each word must be in
 	// one of the two, in any order, perhaps inside a longer word. Case and accents are ignored. For one page, the

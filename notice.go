@@ -213,7 +213,7 @@ const (
 	noticePaused          ReasonCode = "notice.campaign_paused_why"
 	noticePausedCanary    ReasonCode = "notice.paused_canary"
 	noticePausedCredit    ReasonCode = "notice.paused_credit"
-	noticePausedStanding  ReasonCode = "notice.paused_standing"
+	noticePausedAccount   ReasonCode = "notice.paused_standing"
 	noticePausedNumber    ReasonCode = "notice.paused_number"
 	noticePausedRestore   ReasonCode = "notice.paused_restore"
 	noticeWebhook         ReasonCode = "notice.webhook_disabled"
@@ -231,7 +231,7 @@ const (
 
 // pausedWhy has the sentence for each code with which a campaign pauses by itself.
 var pausedWhy = map[string]ReasonCode{
-	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByStanding: noticePausedStanding, CampaignByNumber: noticePausedNumber,
+	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByAccount: noticePausedAccount, CampaignByNumber: noticePausedNumber,
 	CampaignByRestore: noticePausedRestore, CampaignByFailover: noticePausedRestore,
 }
 

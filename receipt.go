@@ -158,12 +158,12 @@ type InboundBatch struct {
 // Names is empty, the store itself finds Names, Phone and Keep, in the transaction that keeps the message.
 type TakenMessage struct {
 	InboundMessage
-	Names  []string // all names under which the person may be a recipient
-	Mark   string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not kept
-	Effect ReplyEffect
-	Keep   KeepReplies
-	Asks   func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
-	Says   func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
+	Names            []string // all names under which the person may be a recipient
+	Mark             string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not kept
+	Effect           ReplyEffect
+	Keep             KeepReplies
+	MayChangeConsent func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
+	Says             func(words []string) bool // reports whether the whole message is one of the words, as rules compare them; nil: no rule waits for the message
 }
 
 // ErrConsentFirst refuses to keep a message that may change consent. The caller must enter the consent first.
@@ -216,10 +216,11 @@ type IntakeStore interface {
 	// to another session, are skipped; unknown is their number.
 	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
-	// KeepInbound opens windows for free text. It also cancels the messages of sequences that stop on a reply, if
-	// they started before the person wrote. It keeps each message once for its mark, as the client's settings say. It
+	// KeepInbound opens windows for free text. It also cancels the messages of sequences that stop on a reply, if they
+	// started before the person wrote. It keeps each message once for its mark, as the client's settings say. It
 	// returns how many messages it cancelled. After an error, some effects may be on disk; a repeat with the same
-	// messages adds the missing ones. Error: [ErrConsentFirst], if a message with Asks was not taken before.
+	// messages adds the missing ones. Error: [ErrConsentFirst], if a message with MayChangeConsent was not taken
+	// before.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases stores other names by which the network knows people.

@@ -388,8 +388,8 @@ type QueueReader interface {
 	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
-	// Standings reads for each client whether its messages may leave.
-	Standings(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
+	// SendPermissions reads for each client whether its messages may leave.
+	SendPermissions(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
 }
 
 // AttemptStore begins attempts, and stores what became of messages.
@@ -492,9 +492,9 @@ type Fleet interface {
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign makes the node in the argument to the owner of sessions that the node in the argument from still owns. 0
-	// means no node. It returns the sessions that changed owner.
-	Assign(ctx context.Context, from, to NodeID, sessions []SessionID) ([]SessionID, error)
+	// Assign makes newOwner the owner of the sessions that owner still owns. 0 means no node. It returns the sessions
+	// that changed owner.
+	Assign(ctx context.Context, owner, newOwner NodeID, sessions []SessionID) ([]SessionID, error)
 	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }

@@ -74,8 +74,8 @@ type SecondFactor struct {
 	Recovery []string // keyed hashes of the unused recovery codes, each of which works once
 }
 
-// On reports whether a sign-in needs the second factor.
-func (s SecondFactor) On() bool { return len(s.Secret) > 0 }
+// Enabled reports whether a sign-in needs the second factor.
+func (s SecondFactor) Enabled() bool { return len(s.Secret) > 0 }
 
 // UserPatch changes a user. EndVisits ends all visits and pending steps of the user.
 type UserPatch struct {
@@ -241,10 +241,10 @@ type UserStore interface {
 	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
 	// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
 	Uninvite(ctx context.Context, client ClientID, id LoginID) error
-	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function when may be
-	// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If when returns an
+	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. The function allow may be
+	// nil. If it is not nil, UpdateUser calls it with the stored user while the row is locked. If allow returns an
 	// error, UpdateUser changes nothing and returns this error. Codes: conflict (no owner would be left).
-	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
+	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, allow func(User) error) (User, error)
 	// DeleteUser deletes a user. Codes: conflict (no owner would be left).
 	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
 }
@@ -293,8 +293,8 @@ const (
 	UnfinishedDraft      PendingStepKind = "draft"      // a form was changed and not saved; the browser's tab keeps it for its user
 )
 
-// Lasts returns how long a step may take, or 0 for an unknown kind.
-func (k PendingStepKind) Lasts() time.Duration {
+// Lifetime returns how long a step may take, or 0 for an unknown kind.
+func (k PendingStepKind) Lifetime() time.Duration {
 	switch k {
 	case UnfinishedSignIn, UnfinishedSecond, UnfinishedPairing:
 		return 10 * time.Minute
@@ -319,7 +319,7 @@ type PendingStep struct {
 
 // Begin returns a new step of this kind for the user u.
 func (k PendingStepKind) Begin(u User, now time.Time) PendingStep {
-	return PendingStep{Kind: k, User: u.ID, Stamp: u.Stamp, Until: now.Add(k.Lasts())}
+	return PendingStep{Kind: k, User: u.ID, Stamp: u.Stamp, Until: now.Add(k.Lifetime())}
 }
 
 // Open reports whether the user can still finish the step. The step must be of this kind, and now must be before its

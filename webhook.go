@@ -229,16 +229,16 @@ type HeaderField struct{ Name, Value string }
 
 // DeliveryResult is the result of an attempt.
 type DeliveryResult struct {
-	Webhook WebhookID
-	Client  ClientID
-	Seq     int64
-	State   DeliveryState
-	At      time.Time // moment of the attempt
-	Next    time.Time // moment of the next attempt, if the delivery still waits
-	Status  int
-	Took    time.Duration
-	Answer  string
-	Gone    bool // the receiver answered 410
+	Webhook      WebhookID
+	Client       ClientID
+	Seq          int64
+	State        DeliveryState
+	At           time.Time // moment of the attempt
+	Next         time.Time // moment of the next attempt, if the delivery still waits
+	Status       int
+	Took         time.Duration
+	Answer       string
+	ReceiverGone bool // the receiver answered 410
 }
 
 // OutboxStore has the methods that the sender of webhooks uses.

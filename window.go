@@ -107,7 +107,7 @@ func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	at := t.UnixMicro()
 	limit := at + windowReach
 	for from := at; from <= limit; {
-		s := stretchAt(from, loc)
+		s := spanAt(from, loc)
 		end := min(s.end, limit+1)
 		if wall := w.nextWall(from+s.offset, end+s.offset); wall < end+s.offset {
 			if wall-s.offset == at {
@@ -126,7 +126,7 @@ func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 	at := t.UnixMicro()
 	limit := at - windowReach
 	for before := at; before > limit; {
-		s := stretchAt(before-1, loc)
+		s := spanAt(before-1, loc)
 		start := max(s.start, limit)
 		if wall, ok := w.lastWall(before+s.offset, start+s.offset); ok {
 			return time.UnixMicro(wall - s.offset).UTC(), true
@@ -159,7 +159,7 @@ func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) ti
 		return time.UnixMicro(limit).UTC()
 	}
 	for at := t.UnixMicro(); ; {
-		s := stretchAt(at, loc)
+		s := spanAt(at, loc)
 		end := min(s.end, limit)
 		closes := w.closeWall(at+s.offset) - s.offset
 		if closes <= at {

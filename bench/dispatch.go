@@ -107,7 +107,7 @@ func (f *fixture) put(ctx context.Context, l load) error {
 		return err
 	}
 	defer db.Close()
-	s := stocked{place: f.place, clients: f.clients}
+	s := stocked{benchDatabase: f.benchDatabase, clients: f.clients}
 	if err := s.put(ctx, db, l); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) er
 	if err != nil {
 		return err
 	}
-	s := stocked{place: f.place, clients: f.clients}
+	s := stocked{benchDatabase: f.benchDatabase, clients: f.clients}
 	return s.tidy(ctx, db)
 }
 

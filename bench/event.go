@@ -71,19 +71,19 @@ func (b *bench) events(ctx context.Context) (failed error) {
 	}
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed,
-			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.outcomes(ctx, t, false) }),
-			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.outcomes(ctx, t, true) }),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *webhookFixture) error { return b.outcomes(ctx, t, false) }),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *webhookFixture) error { return b.outcomes(ctx, t, true) }),
 			b.withEvents(ctx, engine, b.eventsToOne),
 			b.withEvents(ctx, engine, b.eventsBesideHanging),
-			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, shortBacklog) }),
-			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, long) }))
+			b.withEvents(ctx, engine, func(ctx context.Context, t *webhookFixture) error { return b.eventsOutOf(ctx, t, shortBacklog) }),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *webhookFixture) error { return b.eventsOutOf(ctx, t, long) }))
 	}
 	return failed
 }
 
 // outcomes measures the dispatcher, from the first claim until the last outcome is on disk. If told is true, it
 // measures until the last event has its number. Nothing is sent to the webhooks.
-func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
+func (b *bench) outcomes(ctx context.Context, t *webhookFixture, told bool) error {
 	what := outcomesWithoutWebhooks(t.engine)
 	if told {
 		what = outcomesWithWebhooks(t.engine)
@@ -128,7 +128,7 @@ func (b *bench) outcomes(ctx context.Context, t *telling, told bool) error {
 }
 
 // number gives events their numbers until over is closed and no event without a number is left.
-func (t *telling) number(ctx context.Context, over <-chan struct{}) error {
+func (t *webhookFixture) number(ctx context.Context, over <-chan struct{}) error {
 	for ended := false; ; {
 		n, err := t.store.NumberEvents(ctx, time.Now())
 		if err != nil || ended && n == 0 {
@@ -142,8 +142,8 @@ func (t *telling) number(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// telling is a fixture whose clients have webhooks.
-type telling struct {
+// webhookFixture is a fixture whose clients have webhooks.
+type webhookFixture struct {
 	*fixture
 	db      *sql.DB
 	calls   *outbox.Caller
@@ -158,7 +158,7 @@ type arrival struct {
 	at time.Time
 }
 
-func (b *bench) withEvents(ctx context.Context, engine string, take func(context.Context, *telling) error) error {
+func (b *bench) withEvents(ctx context.Context, engine string, take func(context.Context, *webhookFixture) error) error {
 	f, err := b.fixture(ctx, engine, 0)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 		return err
 	}
 	defer db.Close()
-	t := &telling{fixture: f, db: db, arrived: make(chan arrival, 1<<20), over: make(chan struct{})}
+	t := &webhookFixture{fixture: f, db: db, arrived: make(chan arrival, 1<<20), over: make(chan struct{})}
 	t.calls = outbox.NewCaller(outbox.CallerConfig{
 		Unseal: func(_ *puntuale.Webhook, sealed []byte) ([]byte, error) { return sealed, nil },
 		Clock:  clock.System(), Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -186,7 +186,7 @@ func (b *bench) withEvents(ctx context.Context, engine string, take func(context
 
 // receiver starts a receiver, and makes a client's webhook with the receiver's address. A receiver that hangs answers
 // only when t.over is closed.
-func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntuale.WebhookID, error) {
+func (t *webhookFixture) receiver(ctx context.Context, owner client, hangs bool) (puntuale.WebhookID, error) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if hangs {
@@ -206,7 +206,7 @@ func (t *telling) receiver(ctx context.Context, owner client, hangs bool) (puntu
 }
 
 // send starts a sender. The caller stops it with the returned function.
-func (t *telling) send(ctx context.Context) (stop func() error, err error) {
+func (t *webhookFixture) send(ctx context.Context) (stop func() error, err error) {
 	node, err := t.store.Join(ctx, eventLease)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (t *telling) send(ctx context.Context) (stop func() error, err error) {
 }
 
 // emit writes facts of a client into the database, as the product's transactions do.
-func (t *telling) emit(ctx context.Context, receiver client, n int) error {
+func (t *webhookFixture) emit(ctx context.Context, receiver client, n int) error {
 	_, err := t.db.ExecContext(ctx, `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
  insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
 		n, int64(receiver.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
@@ -232,7 +232,7 @@ func (t *telling) emit(ctx context.Context, receiver client, n int) error {
 }
 
 // await waits until n different events arrived. It returns when each of them first arrived.
-func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
+func (t *webhookFixture) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
 	timeout := time.After(within)
 	for len(first) < n {
@@ -260,7 +260,7 @@ func latest(all map[string]time.Time) (last time.Time) {
 }
 
 // eventsToOne measures the time from the commit of the facts to the arrival of the last event.
-func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
+func (b *bench) eventsToOne(ctx context.Context, t *webhookFixture) error {
 	n := int(b.idle.Seconds()) * leastEventsRate
 	receiver := t.clients[0]
 	if _, err := t.receiver(ctx, receiver, false); err != nil {
@@ -291,7 +291,7 @@ func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
 
 // eventsBesideHanging measures how long events to answering receivers take, while other receivers never answer. More
 // events wait for the hanging receivers.
-func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
+func (b *bench) eventsBesideHanging(ctx context.Context, t *webhookFixture) error {
 	for i := range manyReceivers {
 		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {
 			return err
@@ -342,7 +342,7 @@ func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
 }
 
 // eventsOutOf measures how fast the first events of a backlog are delivered.
-func (b *bench) eventsOutOf(ctx context.Context, t *telling, backlog int) error {
+func (b *bench) eventsOutOf(ctx context.Context, t *webhookFixture, backlog int) error {
 	receiver := t.clients[0]
 	webhook, err := t.receiver(ctx, receiver, false)
 	if err != nil {

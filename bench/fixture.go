@@ -22,7 +22,7 @@ const customers = 200
 
 // fixture is a database of the product with clients and an open store.
 type fixture struct {
-	place
+	benchDatabase
 	store   *store.Store
 	clients []client
 	today   puntuale.Date
@@ -31,8 +31,8 @@ type fixture struct {
 	firstPending int             // id of the first message that waits for a later day
 }
 
-// place says where a database is.
-type place struct {
+// benchDatabase says where a database is.
+type benchDatabase struct {
 	engine  string
 	address string // the address of PostgreSQL, or the name of the SQLite file
 	name    string // the name of PostgreSQL's database
@@ -48,13 +48,13 @@ type client struct {
 	key      string
 }
 
-// newPlace makes an empty database, or a copy of another one.
-func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place, error) {
+// newDatabase makes an empty database, or a copy of another one.
+func (b *bench) newDatabase(ctx context.Context, engine string, from *benchDatabase) (benchDatabase, error) {
 	folder, err := os.MkdirTemp(b.folder, "data-")
 	if err != nil {
-		return place{}, err
+		return benchDatabase{}, err
 	}
-	p := place{engine: engine, folder: folder, address: filepath.Join(folder, "puntuale.db"), drop: func() { os.RemoveAll(folder) }}
+	p := benchDatabase{engine: engine, folder: folder, address: filepath.Join(folder, "puntuale.db"), drop: func() { os.RemoveAll(folder) }}
 	if engine == sqlite {
 		if from != nil {
 			err = copyFile(p.address, from.address)
@@ -68,7 +68,7 @@ func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place
 	name, address, drop, err := b.freshPostgres(ctx, template)
 	if err != nil {
 		p.drop()
-		return place{}, err
+		return benchDatabase{}, err
 	}
 	p.name, p.address = name, address
 	p.drop = func() { drop(); os.RemoveAll(folder) }
@@ -82,11 +82,11 @@ func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixtu
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.newPlace(ctx, engine, &s.place)
+	p, err := b.newDatabase(ctx, engine, &s.benchDatabase)
 	if err != nil {
 		return nil, err
 	}
-	f := &fixture{place: p, clients: s.clients, today: puntuale.DateOf(time.Now()), firstPending: firstPending(pending)}
+	f := &fixture{benchDatabase: p, clients: s.clients, today: puntuale.DateOf(time.Now()), firstPending: firstPending(pending)}
 	if f.store, err = f.open(ctx); err != nil {
 		p.drop()
 		return nil, err
@@ -96,7 +96,7 @@ func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixtu
 }
 
 // open opens one more store on the fixture's database.
-func (p *place) open(ctx context.Context) (*store.Store, error) {
+func (p *benchDatabase) open(ctx context.Context) (*store.Store, error) {
 	database := p.address
 	if p.engine == sqlite {
 		database = "sqlite:" + p.address

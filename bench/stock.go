@@ -15,7 +15,7 @@ type stockKey struct {
 }
 
 type stocked struct {
-	place
+	benchDatabase
 	clients []client
 }
 
@@ -25,11 +25,11 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 	if s, ok := b.stock[key]; ok {
 		return s, nil
 	}
-	p, err := b.newPlace(ctx, engine, nil)
+	p, err := b.newDatabase(ctx, engine, nil)
 	if err != nil {
 		return stocked{}, err
 	}
-	s := stocked{place: p}
+	s := stocked{benchDatabase: p}
 	b.stock[key] = s // the bench drops the database at its end, also after an error
 	opened, err := p.open(ctx)
 	if err != nil {

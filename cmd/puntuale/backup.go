@@ -106,7 +106,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, backup.Close()) }()
 	placed := &placedFiles{backup: backup}
-	if err := c.place(placed); err != nil {
+	if err := c.writeKey(placed); err != nil {
 		return errors.Join(err, placed.remove())
 	}
 	bar := p.progress()
@@ -178,8 +178,8 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// place writes the backup's key to the file in which servers look for it.
-func (c *restoreCommand) place(files *placedFiles) error {
+// writeKey writes the backup's key to the file in which servers look for it.
+func (c *restoreCommand) writeKey(files *placedFiles) error {
 	database := databaseFile(&c.baseSettings, c.Data)
 	key := filepath.Join(c.Data, "puntuale.key")
 	if database != "" {

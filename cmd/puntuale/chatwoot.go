@@ -32,7 +32,7 @@ func (s *server) openChatwoot(cfg *serverConfig, vault *auth.Vault) {
 		},
 	})
 	s.agents = chatwoot.NewWebhook(chatwoot.WebhookConfig{
-		Store: s.store, Mark: vault.Mark, ReadBody: readDelivery, Answer: s.answerOfAgent, Say: sayRefusal, Clock: cfg.Clock, Logger: cfg.Logger,
+		Store: s.store, Mark: vault.Mark, ReadBody: readDelivery, Answer: s.answerOfAgent, Sentence: sayRefusal, Clock: cfg.Clock, Logger: cfg.Logger,
 	}, s.chatwoot, func(t *puntuale.WebhookTarget) (string, error) {
 		token, err := vault.Open(puntuale.SealedWebhook, t.SealPlace(), t.Secret.Present)
 		return string(token), err

@@ -58,7 +58,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	err = c.tell(ctx, p, s, screen)
+	err = c.prepareAccounts(ctx, p, s, screen)
 	if err == nil {
 		err = s.Wait(ctx)
 	}
@@ -66,8 +66,9 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	return errors.Join(err, s.Close())
 }
 
-// tell prepares the demo's accounts through the API, as an integrator would. Then it prints what a new user needs.
-func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *demo.Screen) error {
+// prepareAccounts prepares the demo's accounts through the API, as an integrator would. Then it prints what a new user
+// needs.
+func (c *demoCommand) prepareAccounts(ctx context.Context, p *program, s *server, screen *demo.Screen) error {
 	d := demo.New(s.URL(), p.clock.Now())
 	err := d.Prepare(ctx, s.accounts)
 	if err == nil {

@@ -226,7 +226,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Notify, Departed: s.store.Departed,
+		Sessions: s.sessions, Observe: cfg.Observe, Remote: s.store.Notify, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
 	meter.WatchSessions(func(report func(metrics.SessionState, int)) {

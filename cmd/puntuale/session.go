@@ -29,11 +29,11 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 			}
 			return nil
 		},
-		Rest:     func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return s.dispatch.Drain(id, deadline) },
-		Resume:   func(id puntuale.SessionID) { s.dispatch.Resume(id) },
-		Changed:  func(id puntuale.SessionID) { s.dispatch.Wake(id, cfg.Clock.Now()) },
-		Answered: func(id puntuale.SessionID) { s.control.Answered(id) },
-		Seal:     vault.Seal, Open: vault.Open,
+		DrainSession: func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return s.dispatch.Drain(id, deadline) },
+		Resume:       func(id puntuale.SessionID) { s.dispatch.Resume(id) },
+		Changed:      func(id puntuale.SessionID) { s.dispatch.Wake(id, cfg.Clock.Now()) },
+		Answered:     func(id puntuale.SessionID) { s.control.Answered(id) },
+		Seal:         vault.Seal, Open: vault.Open,
 		Clock: cfg.Clock, Logger: cfg.Logger,
 	})
 	linked = out.WithLinks(s.sessions.Report)
@@ -63,7 +63,7 @@ type socketWay interface {
 // nodes. If this node has no dispatcher, wake itself informs the other nodes.
 func (s *server) wake(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
-		dispatch.Soon(s.clock, s.store.Notify)(id, due)
+		dispatch.RemoteWakeup(s.clock, s.store.Notify)(id, due)
 		return
 	}
 	s.dispatch.Wake(id, due)

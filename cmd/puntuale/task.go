@@ -146,7 +146,7 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	if c.first > 0 && r.clock.Sleep(ctx, c.first) != nil {
 		return
 	}
-	var t trouble
+	var t taskFailure
 	for ctx.Err() == nil {
 		err := c.do(ctx)
 		if ctx.Err() != nil {
@@ -159,8 +159,8 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	}
 }
 
-// trouble is the present failure of a task.
-type trouble struct {
+// taskFailure is the present failure of a task.
+type taskFailure struct {
 	since, logged time.Time // since: when the failure began, zero if there is none; logged: when it was last logged
 	level         slog.Level
 	reason        string
@@ -168,14 +168,14 @@ type trouble struct {
 
 // note counts and logs how a task ended. It logs a failure when the failure begins, when its reason or its severity
 // changes, and every hour.
-func (r *taskRunner) note(c *task, t *trouble, err error) {
+func (r *taskRunner) note(c *task, t *taskFailure, err error) {
 	now := r.clock.Now()
 	if err == nil {
 		r.meter.TaskDone(c.name, now)
 		if !t.since.IsZero() {
 			r.logger.Info("a background task works again", "task", c.name, "failed_for", now.Sub(t.since))
 		}
-		*t = trouble{}
+		*t = taskFailure{}
 		return
 	}
 	r.meter.TaskFailed(c.name)

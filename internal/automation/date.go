@@ -115,8 +115,8 @@ func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
-// someDates works on at most limit dates that come on or before the day by, and returns their number. stale reports whether the rule changed
-// after it was read.
+// someDates works on at most limit dates, and returns their number. It skips dates that come after the day named by. stale reports whether the
+// rule changed after it was read.
 func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -164,7 +164,7 @@ func (m *missing) fresh(before time.Time) {
 }
 
 // A failover may lose commits, and a restore loses everything after the backup. Rules may have acted on older facts, and the database does not
-// know it. So no rule acts on older facts, and the logs say that these were missed.
+// know it. So no rule acts on older facts. The logs say that rules missed these facts.
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -226,7 +226,7 @@ func silent(t *puntuale.TakenTrigger) bool {
 	return !isPerson(t.Phone) || t.Effect == puntuale.ReplyOptOut || t.Reply == puntuale.ReplyReaction || t.Reply == puntuale.ReplyCall
 }
 
-// isPerson reports whether a recipient is one person. A group is not, nor is "".
+// isPerson reports whether a recipient is one person. A group is no person, and "" is no person.
 func isPerson(recipient string) bool {
 	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
 }

@@ -140,7 +140,7 @@ func (b *backlog) Retrying(context.Context, []puntuale.SessionID, time.Time, tim
 	return nil, nil, nil
 }
 
-func (b *backlog) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
+func (b *backlog) SendPermissions(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	return nil, nil
 }
 

@@ -72,21 +72,21 @@ func (c *Check) Run(ctx context.Context) error {
 			return c.end(ctx)
 		}
 		after = rows[len(rows)-1].N
-		changed, err := c.look(ctx, rows, pacer)
+		changed, err := c.checkRecipients(ctx, rows, pacer)
 		if err != nil {
 			return err
 		}
 		c.found.Done = int(after)
 		if len(changed) > 0 || c.Now().Sub(c.reported) >= tellEvery {
-			if err := c.tell(ctx, changed, false); err != nil {
+			if err := c.storeProgress(ctx, changed, false); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// look decides about some recipients, and returns those whose state or reason changed.
-func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pacer) (changed []puntuale.Recipient, err error) {
+// checkRecipients decides about some recipients, and returns those whose state or reason changed.
+func (c *Check) checkRecipients(ctx context.Context, rows []puntuale.Recipient, pacer *Pacer) (changed []puntuale.Recipient, err error) {
 	phones := phonesOf(rows)
 	barred, err := c.Blacklisted(ctx, phones)
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 	case c.Limits.Official && closed(built, k.contact):
 		r.Reason = puntuale.RefusedWindow
 	default:
-		pacer.Taken()
+		pacer.Advance()
 		c.address(built, k.contact)
 		c.price(r.Phone, built)
 		for i := range built.Messages {
@@ -204,10 +204,10 @@ func (c *Check) end(ctx context.Context) error {
 	}
 	f.Warnings = c.Warnings
 	f.Done, f.Digest = 0, c.Digest
-	return c.tell(ctx, nil, true)
+	return c.storeProgress(ctx, nil, true)
 }
 
-func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, ended bool) error {
+func (c *Check) storeProgress(ctx context.Context, changed []puntuale.Recipient, ended bool) error {
 	now := c.Now().Truncate(time.Microsecond)
 	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: ended})
 	if err != nil {

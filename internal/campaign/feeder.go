@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Store puntuale.CampaignFeeder
 	Queue interface {
-		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
+		SendPermissions(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
 	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls
@@ -43,12 +43,12 @@ type Feeder struct {
 
 // feedState is what the feeder stores in memory about a campaign between two rounds. The store checks all of it again.
 type feedState struct {
-	plan     *Plan
-	begun    time.Time // the campaign's start; if the campaign starts again, it needs a new plan
-	moved    int64     // while the campaign is resuming: the last recipient whose messages were moved
-	finished time.Time // when the feeder last asked the store whether all messages ended
-	canary   time.Time // when all recipients of the canary had been fed
-	holds    bool      // true: the other recipients wait for the canary
+	plan         *Plan
+	begun        time.Time // the campaign's start; if the campaign starts again, it needs a new plan
+	moved        int64     // while the campaign is resuming: the last recipient whose messages were moved
+	finished     time.Time // when the feeder last asked the store whether all messages ended
+	canary       time.Time // when all recipients of the canary had been fed
+	awaitsCanary bool      // true: the other recipients wait for the canary
 }
 
 const (
@@ -221,7 +221,7 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 // next reads and plans the chunk after the campaign's cursor. The result has no rows if no recipient can be fed now.
 // coming is the number of recipients in the chunk that the store is still writing.
 func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState, coming int) (chunk puntuale.FeedChunk, err error) {
-	if !c.Online || x.holds || c.Feed.Waiting == 0 {
+	if !c.Online || x.awaitsCanary || c.Feed.Waiting == 0 {
 		return chunk, nil
 	}
 	now := f.Clock.Now()
@@ -260,7 +260,7 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 	}
 	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until the messages of the canary ended
+	x.awaitsCanary = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until the messages of the canary ended
 }
 
 // firstDue returns the earliest due time in a chunk, or the zero time if the chunk has no messages.
@@ -296,12 +296,12 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 			r.Reason = puntuale.RefusedWindow
 		default:
 			r.Start = p.Start(&rows[i], built, now)
-			pacer.Taken()
+			pacer.Advance()
 		}
 		chunk.Rows = append(chunk.Rows, r)
 		chunk.To.Place = rows[i].N
 	}
-	chunk.To.Next = pacer.Place()
+	chunk.To.Next = pacer.Position()
 	return chunk
 }
 
@@ -316,7 +316,7 @@ func hasCanary(c *puntuale.FedCampaign) bool {
 // other recipients still wait for the canary.
 func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feedState) (reason string, err error) {
 	now := f.Clock.Now()
-	found, err := f.Queue.Standings(ctx, []puntuale.ClientID{c.Client})
+	found, err := f.Queue.SendPermissions(ctx, []puntuale.ClientID{c.Client})
 	if err != nil {
 		return "", err
 	}
@@ -324,11 +324,11 @@ func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feed
 	case hold == puntuale.ReasonNoCredit:
 		return puntuale.CampaignByCredit, nil
 	case hold != "":
-		return puntuale.CampaignByStanding, nil
+		return puntuale.CampaignByAccount, nil
 	case c.Link.Condition == puntuale.Banned || c.Link.Limited.After(now):
 		return puntuale.CampaignByNumber, nil
 	}
-	if x.holds = false; !hasCanary(c) || c.Feed.Fed < c.Draft.CanarySize() {
+	if x.awaitsCanary = false; !hasCanary(c) || c.Feed.Fed < c.Draft.CanarySize() {
 		return "", nil
 	}
 	if x.canary.IsZero() {
@@ -341,7 +341,7 @@ func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feed
 	if 3*counts.Failed > counts.Total() {
 		return puntuale.CampaignByCanary, nil
 	}
-	x.holds = counts.Pending > 0 && now.Before(x.canary.Add(puntuale.CanaryWait))
+	x.awaitsCanary = counts.Pending > 0 && now.Before(x.canary.Add(puntuale.CanaryWait))
 	return "", nil
 }
 

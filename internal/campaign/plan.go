@@ -219,11 +219,11 @@ func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
 	return p.next, true
 }
 
-// Taken moves the pacer to the time after the current one. Call it when a recipient uses the current time.
-func (p *Pacer) Taken() { p.next = p.next.Add(p.interval) }
+// Advance moves the pacer to the time after the current one. Call it when a recipient uses the current time.
+func (p *Pacer) Advance() { p.next = p.next.Add(p.interval) }
 
-// Place returns the time at which the pacer continues.
-func (p *Pacer) Place() time.Time { return p.next }
+// Position returns the time at which the pacer continues.
+func (p *Pacer) Position() time.Time { return p.next }
 
 // number converts a phone number into an integer, so that a set of a million needs little memory.
 func number(phone string) (uint64, bool) {

@@ -23,7 +23,7 @@ func TestPacer(t *testing.T) {
 			t.Fatal("the window never opens")
 		}
 		got = append(got, at.Format("02 15:04:05"))
-		p.Taken()
+		p.Advance()
 	}
 	if want := [4]string{"23 09:00:00", "23 09:00:30", "24 09:00:00", "24 09:00:30"}; [4]string(got) != want {
 		t.Errorf("moments are %v, want %v", got, want)

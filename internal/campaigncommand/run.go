@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	case cfg.Verb != "":
 		err = r.change(ctx, cfg.Verb)
 	case cfg.ID != "":
-		err = r.goOn(ctx)
+		err = r.continueCampaign(ctx)
 	default:
 		err = r.send(ctx)
 	}
@@ -74,9 +74,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	case ctx.Err() != nil && r.id == "":
 		return errors.New("interrupted; nothing was started")
 	case ctx.Err() != nil:
-		return errors.New("interrupted; " + r.stands(ctx))
+		return errors.New("interrupted; " + r.stateText(ctx))
 	case r.known:
-		return fmt.Errorf("%w\n  %s", err, r.stands(ctx))
+		return fmt.Errorf("%w\n  %s", err, r.stateText(ctx))
 	}
 	return err
 }
@@ -170,8 +170,8 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 // mostDropped bounds how many drafts of one command may be dropped in a day.
 const mostDropped = 50
 
-// goOn continues with an existing campaign.
-func (r *run) goOn(ctx context.Context) error {
+// continueCampaign continues with an existing campaign.
+func (r *run) continueCampaign(ctx context.Context) error {
 	now, err := r.look(ctx)
 	switch {
 	case err != nil:

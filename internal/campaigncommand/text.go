@@ -37,7 +37,7 @@ var warningWords = map[string]string{
 var pausedWords = map[string]string{
 	puntuale.CampaignByCanary:   "more than a third of the first messages failed",
 	puntuale.CampaignByCredit:   "the credits ended",
-	puntuale.CampaignByStanding: "the account may not send",
+	puntuale.CampaignByAccount:  "the account may not send",
 	puntuale.CampaignByNumber:   "the network limits the number",
 	puntuale.CampaignByRestore:  "a backup was restored, and some messages may have left before: look at them first",
 	puntuale.CampaignByFailover: "the database failed over, and some messages may have left before: look at them first",

@@ -76,8 +76,8 @@ func (r *run) outcome(ctx context.Context, c campaignclient.Campaign) error {
 // lastLook bounds how long a command that ends early waits for the campaign's state.
 const lastLook = 3 * time.Second
 
-// stands returns the campaign's state for a command that ends before the campaign, and the commands to continue.
-func (r *run) stands(ctx context.Context) string {
+// stateText returns the campaign's state for a command that ends before the campaign, and the commands to continue.
+func (r *run) stateText(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
 	r.cfg.Client.Lost = func(error) {}

@@ -52,15 +52,15 @@ func New(cfg Config) *Bridge {
 	return &Bridge{cfg, make(chan struct{}, filesAtOnce)}
 }
 
-// untold is the answer for an event that is not sent to Chatwoot.
-var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
+// notSent is the answer for an event that is not sent to Chatwoot.
+var notSent = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 
-// Tell sends one event to Chatwoot; see [puntuale.ChatwootCaller].
-func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
+// SendEvent sends one event to Chatwoot; see [puntuale.ChatwootCaller].
+func (b *Bridge) SendEvent(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event, repeat bool) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
 	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e, repeat: repeat}
-	err := w.tell(ctx)
+	err := w.send(ctx)
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
@@ -68,7 +68,7 @@ func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token stri
 	case err != nil:
 		return puntuale.ChatwootAnswer{}, err
 	case !w.accepted:
-		return untold, nil
+		return notSent, nil
 	}
 	return puntuale.ChatwootAnswer{Status: http.StatusOK}, nil
 }
@@ -84,7 +84,7 @@ type eventAttempt struct {
 	accepted bool
 }
 
-func (w *eventAttempt) tell(ctx context.Context) error {
+func (w *eventAttempt) send(ctx context.Context) error {
 	switch m, y := w.e.Message, w.e.Reply; {
 	case y != nil && y.Phone != "" && !y.Own:
 		return w.reply(ctx, y)
@@ -263,19 +263,19 @@ func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConvers
 		}
 		c.Conversation = made.ID
 	}
-	return w.b.cfg.Store.KeepChatwoot(ctx, *c)
+	return w.b.cfg.Store.StoreChatwootConversation(ctx, *c)
 }
 
 // contact is a contact in Chatwoot's JSON.
 type contact struct {
-	ID         int64   `json:"id"`
-	Phone      *string `json:"phone_number"`
-	Identifier *string `json:"identifier"`
-	Inboxes    []seat  `json:"contact_inboxes"`
+	ID         int64          `json:"id"`
+	Phone      *string        `json:"phone_number"`
+	Identifier *string        `json:"identifier"`
+	Inboxes    []contactInbox `json:"contact_inboxes"`
 }
 
-// seat is the entry of a contact in one inbox.
-type seat struct {
+// contactInbox is the entry of a contact in one inbox.
+type contactInbox struct {
 	Source string `json:"source_id"`
 	Inbox  struct {
 		ID int64 `json:"id"`
@@ -301,7 +301,7 @@ func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversa
 				return at.Source, nil
 			}
 		}
-		var made seat
+		var made contactInbox
 		err := w.s.call(ctx, http.MethodPost, fmt.Sprintf("/contacts/%d/contact_inboxes", c.Contact), map[string]any{"inbox_id": w.t.Chatwoot.Inbox}, &made)
 		return made.Source, err
 	}
@@ -317,15 +317,15 @@ func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversa
 	}
 	var made struct {
 		Payload struct {
-			Contact contact `json:"contact"`
-			Seat    seat    `json:"contact_inbox"`
+			Contact      contact      `json:"contact"`
+			ContactInbox contactInbox `json:"contact_inbox"`
 		} `json:"payload"`
 	}
 	if err := w.s.call(ctx, http.MethodPost, "/contacts", in, &made); err != nil {
 		return "", err
 	}
 	c.Contact = made.Payload.Contact.ID
-	return made.Payload.Seat.Source, nil
+	return made.Payload.ContactInbox.Source, nil
 }
 
 // chatMessage is a message to post in a conversation.
@@ -351,7 +351,7 @@ func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversatio
 	}
 	if c.Posting != name {
 		c.Posting = name
-		if err := w.b.cfg.Store.KeepChatwoot(ctx, *c); err != nil {
+		if err := w.b.cfg.Store.StoreChatwootConversation(ctx, *c); err != nil {
 			return err
 		}
 	}

@@ -30,10 +30,10 @@ type WebhookConfig struct {
 	ReadBody func(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error)
 	// Answer sends an agent's message, once for each reference and part. Codes: those of a single send.
 	Answer func(ctx context.Context, a AgentMessage) error
-	// Say returns the reason of a refusal as a sentence for people.
-	Say    func(err error) string
-	Clock  clock.Clock
-	Logger *slog.Logger
+	// Sentence returns the reason of a refusal as a sentence for people.
+	Sentence func(err error) string
+	Clock    clock.Clock
+	Logger   *slog.Logger
 }
 
 // AgentMessage is a message that an agent wrote in Chatwoot, or one of its files.
@@ -63,10 +63,10 @@ func NewWebhook(cfg WebhookConfig, b *Bridge, token func(t *puntuale.WebhookTarg
 }
 
 // Expects reports whether a request's address contains the secret.
-func (h *Webhook) Expects(r *http.Request) bool { return h.named(r.URL.Path) != 0 }
+func (h *Webhook) Expects(r *http.Request) bool { return h.webhookAt(r.URL.Path) != 0 }
 
-// named returns the webhook of an address, or 0 if the secret is wrong. It needs no database.
-func (h *Webhook) named(at string) puntuale.WebhookID {
+// webhookAt returns the webhook of an address, or 0 if the secret is wrong. It needs no database.
+func (h *Webhook) webhookAt(at string) puntuale.WebhookID {
 	text, _, _ := strings.Cut(strings.TrimPrefix(at, puntuale.ChatwootWebhooks), "/")
 	id, err := puntuale.ParseID[puntuale.WebhookID](text)
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
 	defer cancel()
 	w.Header().Set("Cache-Control", "no-store")
-	id := h.named(r.URL.Path)
+	id := h.webhookAt(r.URL.Path)
 	if id == 0 {
 		w.WriteHeader(http.StatusNotFound)
 		return
@@ -260,7 +260,7 @@ func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.Webh
 	log.Info("an agent's message was refused", "code", puntuale.CodeOf(cause))
 	token, err := h.token(l)
 	if err == nil {
-		err = h.bridge.server(l.URL, l.Chatwoot.Account, token).setStatus(ctx, conversation, message, "failed", h.cfg.Say(cause))
+		err = h.bridge.server(l.URL, l.Chatwoot.Account, token).setStatus(ctx, conversation, message, "failed", h.cfg.Sentence(cause))
 	}
 	if err != nil {
 		var r *refusal

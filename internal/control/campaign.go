@@ -41,7 +41,7 @@ type NewCampaign struct {
 	IfRunning string
 	Canary    *int
 	Timezone  string // "": the client's zone
-	By        puntuale.LoginID
+	CreatedBy puntuale.LoginID
 	From      []string         // contacts that have one of these tags become recipients; nil: no contacts
 	Faults    []puntuale.Fault // the faults that the calling package already found in the request
 }
@@ -136,7 +136,7 @@ const (
 func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
 	f := request.Faults(r.Faults)
 	now := c.control.clock.Now()
-	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), By: r.By, Created: now}
+	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), CreatedBy: r.CreatedBy, Created: now}
 	f.Required("body.name", r.Name, puntuale.MaxName)
 	f.Word("body.purpose", r.Purpose, purposes...)
 	f.Entries("body.recipients", recipients, puntuale.MaxInline)

@@ -50,7 +50,7 @@ func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntua
 	}
 	now := c.control.clock.Now()
 	e := puntuale.ConsentEntry{Consent: puntuale.Consent{
-		Phone: c.recipient(&f, "body.phone", call.Phone), Source: strings.TrimSpace(call.Source), Words: call.Words, By: c.actor.Who, At: now, Entered: now,
+		Phone: c.recipient(&f, "body.phone", call.Phone), Source: strings.TrimSpace(call.Source), Words: call.Words, EnteredBy: c.actor.Who, At: now, Entered: now,
 	}}
 	e.Purpose = purposeIn(&f, call.Purpose)
 	var ok bool

@@ -479,6 +479,6 @@ func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))
 	return puntuale.ConsentEntry{
 		Client: x.client.account.ID, Mark: x.client.mark(phone), ReplyMark: "import:" + hex.EncodeToString(sum[:16]),
-		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), By: x.client.actor.Who, At: x.now, Entered: x.now},
+		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), EnteredBy: x.client.actor.Who, At: x.now, Entered: x.now},
 	}
 }

@@ -26,7 +26,7 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	expiresAt := c.control.clock.Now().Add(puntuale.UnfinishedPairing.Lasts())
+	expiresAt := c.control.clock.Now().Add(puntuale.UnfinishedPairing.Lifetime())
 	sealed := c.control.vault.Seal(puntuale.SealedCode, s.ID.SealPlace(), plain)
 	if err := c.tenant.OfferDevice(ctx, s.ID, sealed, c.control.codeMark(code.Text), expiresAt); err != nil {
 		return Session{}, fmt.Errorf("offer a device's code: %w", err)

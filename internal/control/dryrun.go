@@ -25,13 +25,13 @@ type RehearsalCall struct {
 
 // DryRun is the result of a rehearsal. A fault in one step does not hide the other steps.
 type DryRun struct {
-	Plan     plan.Plan
-	Fields   []puntuale.Field
-	Warnings []Warning
-	Dates    []FieldDate      // the date fields that are anchors of steps, in the order of their first use
-	Unsaid   []string         // required fields without a value; the plan contains an example for each
-	Faults   []puntuale.Fault // the location is in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
-	Now      time.Time
+	Plan          plan.Plan
+	Fields        []puntuale.Field
+	Warnings      []Warning
+	Dates         []FieldDate      // the date fields that are anchors of steps, in the order of their first use
+	MissingFields []string         // required fields without a value; the plan contains an example for each
+	Faults        []puntuale.Fault // the location is in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
+	Now           time.Time
 }
 
 // FieldDate is a date field with the time of its value.
@@ -88,7 +88,7 @@ func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Locatio
 		if !f.Required {
 			continue
 		}
-		r.Unsaid = append(r.Unsaid, f.Name)
+		r.MissingFields = append(r.MissingFields, f.Name)
 		text := Example(f, r.Now.In(zone))
 		if text == "" {
 			text = "{{" + f.Name + "}}"

@@ -38,9 +38,9 @@ type followed struct {
 
 // Following reports changes of a client's messages. It is not safe for concurrent use.
 type Following struct {
-	client *Client
-	known  string
-	once   sync.Once
+	client   *Client
+	known    string
+	stopOnce sync.Once
 }
 
 // Follow begins to follow a client's messages. known is the version that the caller has already seen; "" means none.
@@ -73,7 +73,7 @@ var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntu
 
 // Stop ends the following.
 func (w *Following) Stop() {
-	w.once.Do(func() {
+	w.stopOnce.Do(func() {
 		f := &w.client.control.follows
 		f.mu.Lock()
 		defer f.mu.Unlock()

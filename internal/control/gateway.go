@@ -55,7 +55,7 @@ func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Sessi
 	if err != nil {
 		return Session{}, fmt.Errorf("store the keys of session %d: %w", found.ID, err)
 	}
-	return c.looked(ctx, id, found.ID)
+	return c.recheckKeys(ctx, id, found.ID)
 }
 
 // changedGateway merges the request into the old sealed keys, and returns the new sealed keys.

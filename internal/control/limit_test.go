@@ -30,7 +30,7 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			w := newLimited(t, driver(t))
 			for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, replyLimits, partnerLimits, peopleLimits, w.missing()) {
-				if got := says(row.call(t.Context(), w)); got != row.want {
+				if got := format(row.call(t.Context(), w)); got != row.want {
 					t.Errorf("%s: %s, want %s", row.verb, got, row.want)
 				}
 			}
@@ -46,8 +46,8 @@ type limit struct {
 	call func(context.Context, *limited) error
 }
 
-// says formats an error in the form of the rows: "invalid body.name body.steps".
-func says(err error) string {
+// format formats an error in the form of the rows: "invalid body.name body.steps".
+func format(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -186,7 +186,7 @@ func (w *limited) start(ctx context.Context, change func(*control.StartCall)) er
 
 // same returns an error if two errors differ.
 func same(a, b error) error {
-	if says(a) != says(b) {
+	if format(a) != format(b) {
 		return fmt.Errorf("%w, and as a dry run %w", a, b)
 	}
 	return nil
@@ -470,8 +470,8 @@ var messageLimits = []limit{
 		_, err := w.client.StopRun(ctx, nul+long, nul+long)
 		return err
 	}},
-	{"Standing", "invalid body.phone", func(ctx context.Context, w *limited) error {
-		_, err := w.client.Standing(ctx, w.sequence, nul)
+	{"RecipientStatus", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.RecipientStatus(ctx, w.sequence, nul)
 		return err
 	}},
 	{"Blacklisted", "", func(ctx context.Context, w *limited) error {
@@ -705,7 +705,7 @@ func (w *limited) missing() (rows []limit) {
 		kind := reflect.TypeOf(on)
 		for i := range kind.NumMethod() {
 			m := kind.Method(i)
-			if m.Type.NumIn() < 3 || m.Type.In(2) != text || !slices.Contains(namesOneThing, kind.Elem().Name()+"."+m.Name) {
+			if m.Type.NumIn() < 3 || m.Type.In(2) != text || !slices.Contains(verbsWithID, kind.Elem().Name()+"."+m.Name) {
 				continue
 			}
 			for _, id := range ids {
@@ -724,13 +724,13 @@ func (w *limited) missing() (rows []limit) {
 	return rows
 }
 
-// namesOneThing lists the verbs whose first argument is the id of their object.
-var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
+// verbsWithID lists the verbs whose first argument is the id of their object.
+var verbsWithID = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.SetAddress Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
 	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
-	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.Standing
+	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.RecipientStatus
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
@@ -744,7 +744,7 @@ var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles 
 // need no limit, add it to unlimited instead.
 func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
-	known := slices.Concat(namesOneThing, unlimited)
+	known := slices.Concat(verbsWithID, unlimited)
 	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, replyLimits) {
 		known = append(known, row.verb, "Client."+row.verb, "Device."+row.verb)
 	}

@@ -138,7 +138,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 		}
 	case shown.State == puntuale.LinkOnline && !owned && !s.Sandbox:
 		shown.State = puntuale.LinkLinked
-	case shown.State == puntuale.LinkPairing && (!owned || !now.Before(s.Link.Since.Add(puntuale.UnfinishedPairing.Lasts()))):
+	case shown.State == puntuale.LinkPairing && (!owned || !now.Before(s.Link.Since.Add(puntuale.UnfinishedPairing.Lifetime()))):
 		shown.State, shown.Condition = puntuale.LinkUnlinked, puntuale.ConditionNone
 	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && now.Before(s.Link.Until.Add(codeGrace)):
 		shown.Code, shown.Until = c.openCode(s), s.Link.Until

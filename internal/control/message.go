@@ -41,16 +41,16 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 
 // MessageQuery is a search for messages. A member that is "" excludes no message.
 type MessageQuery struct {
-	State     string // one of the contract's words
-	Origin    string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
-	Sequence  string // id
-	Campaign  string // id
-	Phone     string
-	Reference string         // the caller's reference
-	Period    request.Period // the due times must be in this period
-	Text      string         // words of the text or of the recipient's name; see [puntuale.MessageFilter]
-	Standing  bool           // true: exclude messages that a move replaced
-	Page      request.Page
+	State              string // one of the contract's words
+	Origin             string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
+	Sequence           string // id
+	Campaign           string // id
+	Phone              string
+	Reference          string         // the caller's reference
+	Period             request.Period // the due times must be in this period
+	Text               string         // words of the text or of the recipient's name; see [puntuale.MessageFilter]
+	WithoutRescheduled bool           // true: exclude messages that a move replaced
+	Page               request.Page
 
 	// Brief bounds how many rows the search for one page reads ([puntuale.MessageFilter].Look), so that the page is
 	// quick. Searches for a text, or for a rare state, always have a bound.
@@ -84,7 +84,7 @@ const (
 )
 
 func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilter, error) {
-	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing, Text: strings.TrimSpace(q.Text)}
+	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), WithoutRescheduled: q.WithoutRescheduled, Text: strings.TrimSpace(q.Text)}
 	f.Text("query.text", q.Text, puntuale.MaxName)
 	if q.State != "" {
 		state, err := puntuale.ParseState(q.State)

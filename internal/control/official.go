@@ -32,25 +32,25 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 		return Session{}, err
 	}
 	if err := c.tenant.ChangeKeys(ctx, found.ID, func(old []byte) ([]byte, string, error) {
-		sealed, err := c.changed(found.ID, old, r)
+		sealed, err := c.mergeKeys(found.ID, old, r)
 		return sealed, "", err
 	}); err != nil {
 		return Session{}, fmt.Errorf("store the keys of session %d: %w", found.ID, err)
 	}
-	return c.looked(ctx, id, found.ID)
+	return c.recheckKeys(ctx, id, found.ID)
 }
 
-// looked tells the session's node to check the new keys, and returns the session. It does not wait for the check. If
-// the node cannot be reached now, the node checks the keys later.
-func (c *Client) looked(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
+// recheckKeys tells the session's node to check the new keys, and returns the session. It does not wait for the check.
+// If the node cannot be reached now, the node checks the keys later.
+func (c *Client) recheckKeys(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
 	if _, err := c.give(ctx, session, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
 	}
 	return c.Session(ctx, id)
 }
 
-// changed merges the request into the old sealed keys, and returns the new sealed keys.
-func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
+// mergeKeys merges the request into the old sealed keys, and returns the new sealed keys.
+func (c *Client) mergeKeys(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
 	var before puntuale.OfficialKeys
 	if old != nil {
 		plain, err := c.control.vault.Open(puntuale.SealedOfficial, id.SealPlace(), old)
@@ -59,11 +59,11 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 		}
 	}
 	k := r.OfficialKeys
-	for _, key := range []struct{ now, was *string }{
+	for _, key := range []struct{ value, stored *string }{
 		{&k.PhoneNumberID, &before.PhoneNumberID}, {&k.AccessToken, &before.AccessToken}, {&k.AppSecret, &before.AppSecret}, {&k.VerifyToken, &before.VerifyToken},
 	} {
-		if strings.TrimSpace(*key.now) == "" {
-			*key.now = *key.was
+		if strings.TrimSpace(*key.value) == "" {
+			*key.value = *key.stored
 		}
 	}
 	if strings.TrimSpace(k.BusinessAccountID) == "" && !r.NoAccount {

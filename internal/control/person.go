@@ -105,7 +105,7 @@ func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
 	if err := writePages(w, "consent", func(page request.Page) ([]personConsent, string, error) {
 		rows, next, err := p.c.Consents(ctx, p.phone, page)
 		return convert(rows, func(r puntuale.Consent) personConsent {
-			return personConsent{r.Purpose.String(), r.Change.String(), r.Source, r.Words, r.Message, r.By, r.At, r.Applied}
+			return personConsent{r.Purpose.String(), r.Change.String(), r.Source, r.Words, r.Message, r.EnteredBy, r.At, r.Applied}
 		}), next, err
 	}); err != nil {
 		return err

@@ -15,9 +15,9 @@ type RecipientStatus struct {
 	Running     bool // true: messages of the sequence to the person are already pending
 }
 
-// Standing returns the status of a person for a sequence. It stores and counts nothing. Codes: not_found (the sequence
-// does not exist), invalid.
-func (c *Client) Standing(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
+// RecipientStatus returns the status of a person for a sequence. It stores and counts nothing. Codes: not_found (the
+// sequence does not exist), invalid.
+func (c *Client) RecipientStatus(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
 	}

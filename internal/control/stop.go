@@ -85,10 +85,10 @@ type CancelCall struct {
 	Faults    []puntuale.Fault // the faults that the calling package already found; the error reports them together with the others
 }
 
-// CancelPending cancels the unsent messages, and returns their number. It passes the cancelled messages to took, at
+// CancelPending cancels the unsent messages, and returns their number. It passes the cancelled messages to report, at
 // most 1,000 at a time. The call counts in the client's usage, but the daily cap never refuses it. Codes: invalid. In
 // this case nothing is cancelled.
-func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
+func (c *Client) CancelPending(ctx context.Context, call CancelCall, report func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
 	target := puntuale.CancelTarget{Phones: c.recipients(&f, call.Location, call.Phones), All: call.All}
 	if call.Reference != nil {
@@ -105,7 +105,7 @@ func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([
 	}
 	if err := c.tenant.CancelPending(ctx, target, day, now, func(some []puntuale.CancelledMessage) error {
 		n += len(some)
-		return took(some)
+		return report(some)
 	}); err != nil {
 		return n, fmt.Errorf("cancel pending messages: %w", err)
 	}

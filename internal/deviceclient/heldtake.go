@@ -27,9 +27,9 @@ func (h *heldTake) keep(ctx context.Context) {
 	}
 }
 
-// sure reports whether the device still holds an attempt, and will hold it for some time. It asks the server, unless
-// the server confirmed this recently.
-func (h *heldTake) sure(ctx context.Context, attempt string) (bool, error) {
+// stillHeld reports whether the device still holds an attempt, and will hold it for some time. It asks the server,
+// unless the server confirmed this recently.
+func (h *heldTake) stillHeld(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2
 	h.mu.Unlock()

@@ -139,8 +139,8 @@ func (j *Journal) noteReport(r Report) error {
 	return j.note(entry{Message: r.Message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
 }
 
-// noteKnown writes that the server has received reports.
-func (j *Journal) noteKnown(reports []Report) error {
+// noteAcknowledged writes that the server has received reports.
+func (j *Journal) noteAcknowledged(reports []Report) error {
 	var known []entry
 	for _, e := range j.open {
 		if slices.ContainsFunc(reports, func(r Report) bool { return r.Attempt == e.Attempt }) {

@@ -74,7 +74,7 @@ func TestJournalStaysSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id == "1" {
-			if err := j.noteKnown([]Report{r}); err != nil {
+			if err := j.noteAcknowledged([]Report{r}); err != nil {
 				t.Fatal(err)
 			}
 			c.Advance(keepSettled / 2)

@@ -139,21 +139,21 @@ func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error
 // it.
 func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	if s, ok := r.Journal.settled[m.Message]; ok {
-		return r.tell(ctx, h, m, s.Outcome, s.Detail)
+		return r.sendReport(ctx, h, m, s.Outcome, s.Detail)
 	}
-	switch holds, err := h.sure(ctx, m.Attempt); {
+	switch holds, err := h.stillHeld(ctx, m.Attempt); {
 	case err != nil:
 		return err
 	case !holds && r.dedupes:
 		return nil // the server will offer the message again
 	case !holds:
-		return r.tell(ctx, h, m, Refused, saysTooLate)
+		return r.sendReport(ctx, h, m, Refused, saysTooLate)
 	}
 	if err := r.Journal.noteBegun(m); err != nil {
 		return err
 	}
 	outcome, detail, failure := r.Do(m.whole)
-	if err := r.tell(ctx, h, m, outcome, detail); err != nil {
+	if err := r.sendReport(ctx, h, m, outcome, detail); err != nil {
 		return errors.Join(failure, err)
 	}
 	if failure != nil || outcome != Returned {
@@ -164,8 +164,8 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	return r.Clock.Sleep(ctx, pause(r.returned))
 }
 
-// tell writes a report to the journal and sends it.
-func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
+// sendReport writes a report to the journal and sends it.
+func (r *runner) sendReport(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
 	h.release(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
 	if err := r.Journal.noteReport(report); err != nil {
@@ -186,7 +186,7 @@ func (r *runner) flush(ctx context.Context) error {
 		for _, o := range reports {
 			r.Logger.Info("reported", "message_id", o.Message, "outcome", o.Outcome, "result", results[o.Attempt])
 		}
-		if err := r.Journal.noteKnown(reports); err != nil {
+		if err := r.Journal.noteAcknowledged(reports); err != nil {
 			return err
 		}
 	}

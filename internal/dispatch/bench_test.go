@@ -237,7 +237,7 @@ func (f *flat) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntua
 	return found, nil
 }
 
-func (f *flat) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
+func (f *flat) SendPermissions(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	return nil, nil
 }
 

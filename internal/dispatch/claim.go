@@ -59,15 +59,15 @@ func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 		if m == nil {
 			continue
 		}
-		s.begin(m, now)
+		s.markInFlight(m, now)
 		batch = append(batch, m)
 		s.fair.activate(q)
 	}
 	return batch
 }
 
-// begin removes a message from its queue, and counts it as in flight.
-func (s *scheduler) begin(m *queuedMessage, now time.Time) {
+// markInFlight removes a message from its queue, and counts it as in flight.
+func (s *scheduler) markInFlight(m *queuedMessage, now time.Time) {
 	q := m.queue
 	m.stage, m.begun = claiming, now
 	if m.repeat() {
@@ -179,7 +179,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 		default:
 			lost++
 		}
-		m.queue.lookahead.Stray()
+		m.queue.lookahead.ReadFromStart()
 		untouched := granted[i] == puntuale.ClaimHeld || granted[i] == puntuale.ClaimPaused || granted[i] == puntuale.ClaimUnmarked
 		s.freeSlot(m, !untouched)
 		s.finished(m)
@@ -193,7 +193,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 // sent. Therefore, if a later read finds a row with the claim's token, recover makes the message pending again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
-		m.queue.lookahead.Stray()
+		m.queue.lookahead.ReadFromStart()
 		s.freeSlot(m, false)
 		s.finished(m)
 	}
@@ -237,7 +237,7 @@ func (s *scheduler) finished(m *queuedMessage) {
 	s.releaseLeaving(m.queue)
 	if q := s.queues[m.row.Session]; q != nil {
 		q.lookahead.Leave(m.row.ID)
-		s.tellDrained(q)
+		s.notifyDrained(q)
 		s.refill(q)
 	}
 }
@@ -267,8 +267,8 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 	s.requestRead(q, true)
 }
 
-// askStandings asks the store which stopped clients may send again.
-func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
+// askSendPermissions asks the store which stopped clients may send again.
+func (s *scheduler) askSendPermissions(stopped map[puntuale.ClientID]bool) {
 	if len(stopped) == 0 || s.fair.asking {
 		return
 	}
@@ -280,23 +280,23 @@ func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
-		found, err := s.cfg.Queue.Standings(ctx, clients)
-		s.mailbox.post(func() { s.gotStandings(found, err) })
+		found, err := s.cfg.Queue.SendPermissions(ctx, clients)
+		s.mailbox.post(func() { s.gotSendPermissions(found, err) })
 	})
 }
 
-func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermission, err error) {
+func (s *scheduler) gotSendPermissions(found map[puntuale.ClientID]puntuale.SendPermission, err error) {
 	s.fair.asking = false
 	if err != nil {
 		return // the next poll asks the store again
 	}
 	now := s.cfg.Clock.Now()
-	for client, standing := range found {
+	for client, permission := range found {
 		t := s.fair.tenants[client]
 		if t == nil || !t.stopped {
 			continue
 		}
-		if t.reason = standing.WaitReason(now); t.reason != "" {
+		if t.reason = permission.WaitReason(now); t.reason != "" {
 			continue
 		}
 		t.stopped = false

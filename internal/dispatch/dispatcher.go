@@ -20,9 +20,9 @@ type Config struct {
 	// Connector must read only memory, and return the same connector as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere gets the wakeups for sessions of other nodes. It must deliver them to [Dispatcher.TakeWakeup] of the
-	// other nodes, and must not block. If Elsewhere is nil, other nodes get no wakeups.
-	Elsewhere puntuale.Wakeup
+	// Remote gets the wakeups for sessions of other nodes. It must deliver them to [Dispatcher.TakeWakeup] of the
+	// other nodes, and must not block. If Remote is nil, other nodes get no wakeups.
+	Remote puntuale.Wakeup
 
 	// Departed returns the times after since at which messages of a session left, latest first, and at most limit
 	// times. The pace of a session in a day needs them. If Departed is nil, a node counts only the messages that left
@@ -100,8 +100,8 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Connector == nil {
 		cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
 	}
-	if cfg.Elsewhere == nil {
-		cfg.Elsewhere = func(puntuale.SessionID, time.Time) {}
+	if cfg.Remote == nil {
+		cfg.Remote = func(puntuale.SessionID, time.Time) {}
 	}
 	defaults := []struct {
 		setting *time.Duration
@@ -189,7 +189,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	if err := d.membership.leave(leave); err != nil {
 		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
 	} else {
-		d.cfg.Elsewhere(0, time.Time{})
+		d.cfg.Remote(0, time.Time{})
 	}
 	return errors.Join(errs...)
 }
@@ -249,8 +249,9 @@ func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, local bool)
 	}
 }
 
-// Soon returns the Wakeup of a node without a dispatcher. It passes on a wakeup only if other nodes would act on it.
-func Soon(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
+// RemoteWakeup returns the Wakeup of a node without a dispatcher. It passes on a wakeup only if other nodes would act
+// on it.
+func RemoteWakeup(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {
 			remote(session, due)
@@ -258,12 +259,12 @@ func Soon(c clock.Clock, remote puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain stops a session from beginning attempts until deadline. After that, the session continues by itself. The
+// Drain stops a session from beginning attempts until end. After that, the session continues by itself. The
 // channel is closed when nothing of the session is in flight and every outcome is on disk. If the node does not own the
 // session, the channel is closed at once.
-func (d *Dispatcher) Drain(session puntuale.SessionID, deadline time.Time) <-chan struct{} {
+func (d *Dispatcher) Drain(session puntuale.SessionID, end time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
-	d.mailbox.post(func() { d.sched.drain(session, deadline, quiet) })
+	d.mailbox.post(func() { d.sched.drain(session, end, quiet) })
 	return quiet
 }
 

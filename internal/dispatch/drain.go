@@ -36,7 +36,7 @@ func (s *scheduler) drain(session puntuale.SessionID, end time.Time, quiet chan 
 	q.drain.end = end
 	s.clear(q)
 	q.drain.waiters = append(q.drain.waiters, quiet)
-	s.tellDrained(q)
+	s.notifyDrained(q)
 }
 
 // endDrain ends a drain, so that the session continues. q may be nil.
@@ -48,9 +48,9 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// tellDrained closes the waiters' channels when nothing of the session is in flight. Messages of an earlier session
+// notifyDrained closes the waiters' channels when nothing of the session is in flight. Messages of an earlier session
 // queue of the same session count, too.
-func (s *scheduler) tellDrained(q *sessionQueue) {
+func (s *scheduler) notifyDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return
 	}

@@ -19,20 +19,20 @@ import (
 
 // memory is a Queue and a Fleet in memory, for tests of scheduling only. Other tests use the real store.
 type memory struct {
-	mu        sync.Mutex
-	rows      map[puntuale.MessageID]*row
-	contents  map[puntuale.RunRef]runContent
-	standings map[puntuale.ClientID]puntuale.SendPermission
-	sessions  []puntuale.Session
-	nodes     map[puntuale.NodeID]time.Time
-	lastNode  puntuale.NodeID
-	lastID    puntuale.MessageID
-	claims    []puntuale.Claim // the claims that the dispatcher requested
-	reads     int
-	seen      int                       // number of rows that reads returned
-	scanned   []int                     // for each call of Retrying: how many rows it may have read
-	fails     func(method string) error // returns the error of a call, or nil
-	commit    time.Duration             // how long a write takes
+	mu          sync.Mutex
+	rows        map[puntuale.MessageID]*row
+	contents    map[puntuale.RunRef]runContent
+	permissions map[puntuale.ClientID]puntuale.SendPermission
+	sessions    []puntuale.Session
+	nodes       map[puntuale.NodeID]time.Time
+	lastNode    puntuale.NodeID
+	lastID      puntuale.MessageID
+	claims      []puntuale.Claim // the claims that the dispatcher requested
+	reads       int
+	seen        int                       // number of rows that reads returned
+	scanned     []int                     // for each call of Retrying: how many rows it may have read
+	fails       func(method string) error // returns the error of a call, or nil
+	commit      time.Duration             // how long a write takes
 }
 
 type row struct {
@@ -45,11 +45,11 @@ type row struct {
 
 func newMemory() *memory {
 	return &memory{
-		rows:      map[puntuale.MessageID]*row{},
-		contents:  map[puntuale.RunRef]runContent{},
-		standings: map[puntuale.ClientID]puntuale.SendPermission{},
-		nodes:     map[puntuale.NodeID]time.Time{},
-		lastID:    1000,
+		rows:        map[puntuale.MessageID]*row{},
+		contents:    map[puntuale.RunRef]runContent{},
+		permissions: map[puntuale.ClientID]puntuale.SendPermission{},
+		nodes:       map[puntuale.NodeID]time.Time{},
+		lastID:      1000,
 	}
 }
 
@@ -114,10 +114,10 @@ func (m *memory) change(id puntuale.MessageID, f func(*row)) {
 	f(m.rows[id])
 }
 
-func (m *memory) standing(client puntuale.ClientID, s puntuale.SendPermission) {
+func (m *memory) setPermission(client puntuale.ClientID, s puntuale.SendPermission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.standings[client] = s
+	m.permissions[client] = s
 }
 
 func (m *memory) fail(f func(method string) error) {
@@ -208,12 +208,12 @@ func (m *memory) Contents(_ context.Context, steps []puntuale.StepRef) (map[punt
 	return found, err
 }
 
-func (m *memory) Standings(_ context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
-	err := m.enter("Standings", false)
+func (m *memory) SendPermissions(_ context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
+	err := m.enter("SendPermissions", false)
 	defer m.mu.Unlock()
 	found := map[puntuale.ClientID]puntuale.SendPermission{}
 	for _, c := range clients {
-		found[c] = m.standings[c]
+		found[c] = m.permissions[c]
 	}
 	return found, err
 }
@@ -234,7 +234,7 @@ func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAns
 		if r == nil || r.state != puntuale.Pending || r.Intent != item.Intent || r.Next.After(c.Now) || !r.ValidUntil.After(c.Now) {
 			continue
 		}
-		if item.Intent == 0 && m.standings[item.Client].WaitReason(c.Now) != "" {
+		if item.Intent == 0 && m.permissions[item.Client].WaitReason(c.Now) != "" {
 			granted[i] = puntuale.ClaimHeld
 			continue
 		}

@@ -83,7 +83,7 @@ func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) 
 		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they become free when the node leaves
 		return
 	}
-	m.cfg.Elsewhere(0, time.Time{})
+	m.cfg.Remote(0, time.Time{})
 }
 
 // rejoin makes the membership join the fleet again. Any goroutine may call it.
@@ -395,7 +395,7 @@ func (m *membership) handOver(ctx context.Context) {
 		m.cfg.Logger.Info("let sessions go", "node", int64(node), "to", int64(t), "sessions", len(moved))
 		m.sched.mailbox.post(func() { m.sched.sessionsMoved(node, moved) })
 		for _, id := range moved {
-			m.cfg.Elsewhere(id, time.Time{})
+			m.cfg.Remote(id, time.Time{})
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, le
 	if node != s.node {
 		return
 	}
-	s.own(node, own, leaving) // before the loop below, because the session queues check whether the sessions are online
+	s.setOwned(node, own, leaving) // before the loop below, because the session queues check whether the sessions are online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(own))
 	for _, session := range own {
@@ -55,8 +55,8 @@ func (s *scheduler) setSessions(node puntuale.NodeID, own []puntuale.Session, le
 	}
 }
 
-// own opens the node's sessions, and closes those that the node no longer owns.
-func (s *scheduler) own(node puntuale.NodeID, owned []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+// setOwned opens the node's sessions, and closes those that the node no longer owns.
+func (s *scheduler) setOwned(node puntuale.NodeID, owned []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	s.health.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
 		s.cfg.Sessions.Own(node, owned, leaving)
@@ -75,7 +75,7 @@ func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQu
 func (s *scheduler) dropQueue(q *sessionQueue) {
 	q.ownership = sessionLost
 	s.clear(q)
-	s.tellDrained(q)
+	s.notifyDrained(q)
 	delete(s.queues, q.session.ID)
 	s.fair.leave(q.tenant)
 }
@@ -113,7 +113,7 @@ func (s *scheduler) fenced(node puntuale.NodeID) {
 	for _, q := range s.queues {
 		s.dropQueue(q)
 	}
-	s.own(0, nil, nil)
+	s.setOwned(0, nil, nil)
 	s.health.joined(false)
 	s.membership.rejoin(node)
 }

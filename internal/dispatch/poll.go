@@ -58,11 +58,11 @@ func (s *scheduler) poll(now time.Time) {
 				continue
 			}
 		}
-		if q.known() <= smallQueue || q.lookahead.PollDue(s.cfg.Poll, now) {
+		if q.countKnown() <= smallQueue || q.lookahead.PollDue(s.cfg.Poll, now) {
 			s.pollQueue(q, now)
 		}
 	}
-	s.askStandings(stopped)
+	s.askSendPermissions(stopped)
 	s.overdue(now)
 	s.retryChecks.askAll()
 	s.attempts.sweep(now)
@@ -79,7 +79,7 @@ func (s *scheduler) pollPart(now time.Time) {
 		return
 	}
 	for id, q := range s.queues {
-		if int64(id)%pollParts == s.polls.part && q.known() > smallQueue && q.canSend() {
+		if int64(id)%pollParts == s.polls.part && q.countKnown() > smallQueue && q.canSend() {
 			s.pollQueue(q, now)
 		}
 	}

@@ -57,8 +57,8 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	}
 }
 
-// known returns how many rows of a read are probably already in memory.
-func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
+// countKnown returns how many rows of a read are probably already in memory.
+func (q *sessionQueue) countKnown() int { return len(q.messages) + q.unrecorded }
 
 // backlogged reports whether so many messages are overdue that a new message could not leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
@@ -105,7 +105,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 			list.pop()
 			continue
 		}
-		big := q.known() > smallQueue || q.lookahead.More() || q.lookahead.Crowded() || !q.canSend()
+		big := q.countKnown() > smallQueue || q.lookahead.More() || q.lookahead.Crowded() || !q.canSend()
 		if big && len(small) > 0 {
 			break
 		}
@@ -164,7 +164,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 		if big {
 			limit = s.room(q)
 			if read.From == (puntuale.QueueCursor{}) {
-				limit += q.known()
+				limit += q.countKnown()
 			}
 		}
 		from[i] = read.From
@@ -266,7 +266,7 @@ func (s *scheduler) gotRead(r readResult) {
 			count[row.Session]++
 			switch s.takeRow(q, row, now) {
 			case rowLeftOut:
-				q.lookahead.Stray()
+				q.lookahead.ReadFromStart()
 			case rowNoRoom:
 				q.lookahead.FoundMore()
 				full = true
@@ -322,7 +322,7 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 		return rowKnown
 	}
 	if q.lookahead.LeftMemory(row.ID) {
-		return rowKnown // if the row is still open, another read finds it, because the dispatcher called Stray
+		return rowKnown // if the row is still open, another read finds it, because the dispatcher called ReadFromStart
 	}
 	m := &queuedMessage{row: *row, queue: q}
 	m.timer.message = m

@@ -166,7 +166,7 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 				continue
 			}
 			if v := x.outcome.Verdict; v == puntuale.Retry || v == puntuale.Uncertain {
-				x.m.queue.lookahead.Stray()
+				x.m.queue.lookahead.ReadFromStart()
 			}
 			r.s.finished(x.m)
 			if x.outcome.Verdict == puntuale.Retry {

@@ -214,14 +214,14 @@ func TestOrder(t *testing.T) {
 		if at := n.of(c[0]); len(at) != 1 || !at[0].Equal(now) {
 			t.Errorf("another recipient's message left at %v, want %v", at, now)
 		}
-		if at := n.of(a[2]); !at[0].Equal(b4(now, 4*time.Second)) {
-			t.Errorf("the fifth left at %v, want %v", at[0], b4(now, 4*time.Second))
+		if at := n.of(a[2]); !at[0].Equal(justBefore(now, 4*time.Second)) {
+			t.Errorf("the fifth left at %v, want %v", at[0], justBefore(now, 4*time.Second))
 		}
 	})
 }
 
-// b4 returns now plus d, minus one millisecond, because the run's first message leaves a millisecond earlier.
-func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
+// justBefore returns now plus d, minus one millisecond, because the run's first message leaves a millisecond earlier.
+func justBefore(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
 // TestRetryHoldsOrder checks that a message in retry holds back later messages to its recipient for at most a minute.
 func TestRetryHoldsOrder(t *testing.T) {
@@ -606,7 +606,7 @@ func TestExpiry(t *testing.T) {
 		m.session(2, 2, 0)
 		m.session(3, 3, 0)
 		n.online = func(s puntuale.SessionID) bool { return s != 2 }
-		m.standing(3, puntuale.SendPermission{Credits: new(int64(0))})
+		m.setPermission(3, puntuale.SendPermission{Credits: new(int64(0))})
 		n.prepare = func(context.Context, puntuale.Envelope) error { return transient() }
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -646,7 +646,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 			m.session(s+2, puntuale.ClientID(s+2), 0)
 		}
 		n.online = func(s puntuale.SessionID) bool { return s == 2 }
-		m.standing(2, puntuale.SendPermission{Suspended: true})
+		m.setPermission(2, puntuale.SendPermission{Suspended: true})
 		for s := range puntuale.SessionID(2) {
 			m.add(s+1, "+39", slices.Repeat([]time.Time{time.Now()}, 500)...)
 			short = append(short, m.addWith(s+1, "+40", nil, 95*time.Second, time.Now().Add(time.Second))...)
@@ -690,7 +690,7 @@ func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
 		m.session(2, 2, 0)
-		m.standing(1, puntuale.SendPermission{Suspended: true})
+		m.setPermission(1, puntuale.SendPermission{Suspended: true})
 		for i := range 50 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
 		}
@@ -709,7 +709,7 @@ func TestStoppedClient(t *testing.T) {
 		if len(n.of(other)) != 1 {
 			t.Error("another client's message had to wait")
 		}
-		m.standing(1, puntuale.SendPermission{})
+		m.setPermission(1, puntuale.SendPermission{})
 		after(1100 * time.Millisecond)
 		if got := len(n.sightings()); got != 51 {
 			t.Errorf("%d left after the renewal, want 51", got)

@@ -227,7 +227,7 @@ func (s *scheduler) forget(m *queuedMessage) {
 	s.timers.drop(&m.timer)
 	s.removeFromMemory(m)
 	if m.row.Campaign == 0 {
-		q.lookahead.Stray()
+		q.lookahead.ReadFromStart()
 	}
 	q.lookahead.Leave(m.row.ID)
 	if !m.repeat() {

@@ -92,7 +92,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 	if len(clients) == 0 {
 		return nil
 	}
-	found, err := t.s.cfg.Queue.Standings(ctx, clients)
+	found, err := t.s.cfg.Queue.SendPermissions(ctx, clients)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,9 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	}
 	s.checkOnline(q, now)
 	if w.changed {
-		q.lookahead.Stray()
+		q.lookahead.ReadFromStart()
 	} else {
-		q.lookahead.StrayBefore(w.first)
+		q.lookahead.ReadFromStartIfBefore(w.first)
 	}
 	if s.life.retiring || q.backlogged(s.capacity()) {
 		return // the message is behind the messages in memory, so a refill will find it
@@ -47,12 +47,12 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 // passOn sends a wakeup to other nodes, because its session is not on this node.
 func (s *scheduler) passOn(session puntuale.SessionID, w wakeup) {
 	if w.changed {
-		s.cfg.Elsewhere(session, time.Time{})
+		s.cfg.Remote(session, time.Time{})
 	}
 	if !w.horizonEnd.IsZero() {
-		s.cfg.Elsewhere(session, w.horizonEnd)
+		s.cfg.Remote(session, w.horizonEnd)
 	}
 	if w.first.Before(w.horizonEnd) {
-		s.cfg.Elsewhere(session, w.first)
+		s.cfg.Remote(session, w.first)
 	}
 }

@@ -32,7 +32,7 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 	p.second = openWorld(t, address)
 	node := func(w *world) *dispatch.Dispatcher {
 		cfg := w.config()
-		cfg.Poll, cfg.Elsewhere = poll, w.store.Notify
+		cfg.Poll, cfg.Remote = poll, w.store.Notify
 		d := w.dispatch(t, cfg)
 		w.store.Listen(d.TakeWakeup)
 		return d
@@ -144,7 +144,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}
 	set := func(cfg *dispatch.Config, _ *memory, _ *network) {
-		cfg.Elsewhere, cfg.Poll, cfg.Lease = given.wakeup, time.Hour, time.Minute
+		cfg.Remote, cfg.Poll, cfg.Lease = given.wakeup, time.Hour, time.Minute
 	}
 	bubble(t, set, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
 		const theirs = 2

@@ -37,7 +37,7 @@ func TestAssistedPhone(t *testing.T) {
 
 		b.do(chromedp.EmulateViewport(390, 844),
 			chromedp.Navigate(p.nodes[0].base+"/phone#code="+url.QueryEscape(offered.Code)))
-		b.until(`document.querySelector("#assisted-code")?.value && document.querySelector("#assisted-name")?.value`)
+		b.waitFor(`document.querySelector("#assisted-code")?.value && document.querySelector("#assisted-name")?.value`)
 		opened := make(chan string, 100)
 		if err := chromedp.Listen(b.ctx, func(event any) {
 			if e, ok := event.(*page.EventWindowOpen); ok {
@@ -47,23 +47,23 @@ func TestAssistedPhone(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.tap(".assisted-main form .btn-primary")
-		b.until(onPhoneCard(phones[3], ".btn-primary"))
+		b.waitFor(onPhoneCard(phones[3], ".btn-primary"))
 		b.screenshot("phone-list")
 
-		b.takes(phones[0], onPhoneCard(phones[0], answersSent))
+		b.tapCard(phones[0], onPhoneCard(phones[0], answersSent))
 		if got, want := <-opened, "https://wa.me/393331234500?text=Ciao%20%26%20benvenuta"; got != want {
 			t.Errorf("WhatsApp is opened with %s, want %s", got, want)
 		}
-		b.takes(phones[1], onPhoneCard(phones[1], answersSkipped))
-		b.until(`navigator.serviceWorker.controller`)
+		b.tapCard(phones[1], onPhoneCard(phones[1], answersSkipped))
+		b.waitFor(`navigator.serviceWorker.controller`)
 		b.away(true)
-		b.until(onPhoneCard(phones[2], ".btn-primary") + `.disabled`)
+		b.waitFor(onPhoneCard(phones[2], ".btn-primary") + `.disabled`)
 		b.answers(phones[0], answersSent)
-		b.until(`!` + onPhoneCard(phones[0], "h2"))
+		b.waitFor(`!` + onPhoneCard(phones[0], "h2"))
 		b.answers(phones[1], answersSkipped)
-		b.until(`!document.querySelector(".assisted-held")`)
+		b.waitFor(`!document.querySelector(".assisted-held")`)
 		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // the page also works without a network, and still has the declared outcomes
-		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
+		b.waitFor(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
 		b.screenshot("phone-away")
 		for _, id := range ids[:2] {
 			if m := details(t, other.base, p.key, []string{id})[id]; m.State != "PENDING" {
@@ -71,13 +71,13 @@ func TestAssistedPhone(t *testing.T) {
 			}
 		}
 		b.away(false)
-		b.until(`document.querySelector(".assisted-notices").innerText.trim() === "" && ` + onPhoneCard(phones[3], ".btn-primary"))
+		b.waitFor(`document.querySelector(".assisted-notices").innerText.trim() === "" && ` + onPhoneCard(phones[3], ".btn-primary"))
 
 		must(t, "POST", other.base+"/api/messages/cancel", p.key, map[string]any{"id": []string{ids[2]}})
-		b.takes(phones[2], `document.querySelector(".assisted-notices").innerText.includes("`+phones[2]+`") && !`+onPhoneCard(phones[2], "h2"))
-		b.takes(phones[3], onPhoneCard(phones[3], answersLater))
+		b.tapCard(phones[2], `document.querySelector(".assisted-notices").innerText.includes("`+phones[2]+`") && !`+onPhoneCard(phones[2], "h2"))
+		b.tapCard(phones[3], onPhoneCard(phones[3], answersLater))
 		b.answers(phones[3], answersLater)
-		b.until(`!document.querySelector(".assisted-held") && ` + onPhoneCard(phones[3], ".btn-primary"))
+		b.waitFor(`!document.querySelector(".assisted-held") && ` + onPhoneCard(phones[3], ".btn-primary"))
 		b.screenshot("phone-returned")
 
 		eventually(t, 20*time.Second, "the declarations are recorded", func() bool {
@@ -111,13 +111,13 @@ func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// The method takes sends a real tap to the button of a message's card, because the browser opens a window only for a
+// tapCard sends a real tap to the button of a message's card, because the browser opens a window only for a
 // user's input. Cards move when other cards are answered. Therefore a tap that misses its card is repeated.
-func (b *browser) takes(phone string, effect string) {
+func (b *browser) tapCard(phone string, effect string) {
 	b.t.Helper()
 	find := onPhoneCard(phone, ".btn-primary")
 	for range 10 {
-		b.until(find + ` && !` + find + `.disabled || (` + effect + `)`)
+		b.waitFor(find + ` && !` + find + `.disabled || (` + effect + `)`)
 		mark := `((e) => {
 			document.querySelector("[data-tapped]")?.removeAttribute("data-tapped");
 			if (!e) return false;
@@ -145,7 +145,7 @@ func (b *browser) takes(phone string, effect string) {
 // may move during an input event.
 func (b *browser) answers(phone, answer string) {
 	b.t.Helper()
-	b.until(onPhoneCard(phone, answer))
+	b.waitFor(onPhoneCard(phone, answer))
 	evaluate[bool](b, `(`+onPhoneCard(phone, answer)+`.click(), true)`)
 }
 
@@ -160,7 +160,7 @@ func (b *browser) away(away bool) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.until(fmt.Sprintf(reached, !away))
+	b.waitFor(fmt.Sprintf(reached, !away))
 }
 
 // reached is a script that checks whether the page reaches its server. The browser's network service notices the change

@@ -53,7 +53,7 @@ type ruled struct {
 	database string
 	nodes    []*server
 	random   *rand.Rand
-	tellers  *tellers
+	tellers  *deliverers
 
 	sequences map[string]string // ids of sequences, by the text of their only step
 	rules     map[string]string // ids of rules, by the text or the tag that a person gets from them
@@ -127,21 +127,21 @@ func newRuled(t *testing.T, database string, nodes int) *ruled {
 			r.hooks = path
 		}
 	}
-	r.tellers = newTellers(seed)
+	r.tellers = newDeliverers(seed)
 	return r
 }
 
 // happens adds n new people of each kind, and causes the events that rules react to. It returns at a random time, while
 // some events are still being delivered.
 func (r *ruled) happens(n int) {
-	var all [][]told
+	var all [][]delivery
 	for range n {
 		for _, kind := range []func(*ruledPerson) []func() bool{r.asks, r.talks, r.mumbles, r.fillsForm, r.fillsFormOnce, r.isReminded, r.isSilent, r.answersQuestion, r.isBorn} {
 			p := &ruledPerson{phone: fmt.Sprintf("+39346%07d", len(r.people)), begun: time.Now()}
 			r.people = append(r.people, p)
-			var part []told
+			var part []delivery
 			for _, tell := range kind(p) {
-				part = append(part, told{tell, func() {}})
+				part = append(part, delivery{tell, func() {}})
 			}
 			all = append(all, part)
 		}
@@ -192,7 +192,7 @@ func (r *ruled) starts(p *ruledPerson, sequence string) func() bool {
 	}
 }
 
-// once returns a function that makes the call only at the first time. Nobody repeats the call after a lost answer.
+// once returns a function that makes the call only the first time. So nobody repeats the call after a lost answer.
 func (p *ruledPerson) once(call func() bool) func() bool {
 	var once sync.Once
 	return func() bool {
@@ -245,7 +245,7 @@ func (r *ruled) isSilent(p *ruledPerson) []func() bool {
 	return []func() bool{r.starts(p, textQuestion)}
 }
 
-// answersQuestion is a person who answers a question after the question has arrived.
+// answersQuestion returns the calls about a person who gets a question, and answers after the question has arrived.
 func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textQuestion: 1, textReply: 1, textThanks: 1, tagFirst: 1}
 	return []func() bool{r.starts(p, textQuestion), func() bool {
@@ -267,7 +267,7 @@ func (r *ruled) answersQuestion(p *ruledPerson) []func() bool {
 	}}
 }
 
-// isBorn is a contact with a date. The rule's message for the date is due at once.
+// isBorn returns the call that adds a contact with a date. The rule's message for this date is due at once.
 func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	p.wants = map[string]int{textBirthday: 1}
 	day := time.Now().AddDate(-30, 0, 1).Format("2006-01-02")
@@ -276,7 +276,7 @@ func (r *ruled) isBorn(p *ruledPerson) []func() bool {
 	}}
 }
 
-// kill kills a server, and counts the triggers that its runner left.
+// kill kills a server, and counts the triggers that the server left.
 func (r *ruled) kill(s *server) {
 	s.kill()
 	r.kills++
@@ -320,7 +320,7 @@ func (r *ruled) verify() {
 	for of := range r.rules {
 		arrived[of] = map[string]int{}
 	}
-	known := &talk{t: r.t, base: r.base, key: r.key}
+	known := &replyClient{t: r.t, base: r.base, key: r.key}
 	for _, m := range ledger(r.t, r.base, r.key) {
 		arrived[m.Text][m.Phone]++
 	}
@@ -380,7 +380,7 @@ func (r *ruled) passedBefore(p *ruledPerson) bool {
 
 // actedOf counts in a rule's log how often the rule acted for each person. It checks that the log has no occurrence
 // twice, and that the rule's own count is the same.
-func (r *ruled) actedOf(known *talk, of, rule string) map[string]int {
+func (r *ruled) actedOf(known *replyClient, of, rule string) map[string]int {
 	r.t.Helper()
 	acted, seen, n := map[string]int{}, map[string]bool{}, 0
 	for _, f := range pages[struct {

@@ -59,7 +59,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 			}
 		}
 		for _, who := range tenants {
-			left := slices.DeleteFunc(held.left(t, fresh.base, who), func(id string) bool { return made[id] })
+			left := slices.DeleteFunc(held.receivedSince(t, fresh.base, who), func(id string) bool { return made[id] })
 			if len(left) > 0 {
 				t.Errorf("client %s: %d messages left again, such as %v", who.id, len(left), left[:min(3, len(left))])
 			}
@@ -138,8 +138,8 @@ type backup struct {
 	had  map[string]map[string]bool // messages that the simulated network had received
 }
 
-// left returns the messages that the network has received, except those that the backup lists as received.
-func (b *backup) left(t *testing.T, base string, who tenant) (ids []string) {
+// receivedSince returns the messages that the network has received, except those that the backup lists as received.
+func (b *backup) receivedSince(t *testing.T, base string, who tenant) (ids []string) {
 	t.Helper()
 	for _, r := range ledger(t, base, who.key) {
 		if id := strconv.FormatInt(r.ID, 10); !b.had[who.id][id] {

@@ -65,24 +65,24 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 type race struct {
 	*load
 
-	mu      sync.Mutex
-	matters []*matter
+	mu         sync.Mutex
+	recipients []*recipientRecord
 }
 
-// matter has everything that was done about one recipient.
-type matter struct {
+// recipientRecord has everything that was done about one recipient.
+type recipientRecord struct {
 	tenant tenant
 	phone  string
 	target time.Duration // due time of one step, after the start; the callers act at this time, when messages of earlier steps are already sent
 
 	mu      sync.Mutex
-	started []deed
-	taken   []deed
+	started []callRecord
+	taken   []callRecord
 	meet    time.Time // the time at which the callers act; set when a message was started
 }
 
-// deed is one call and its answer.
-type deed struct {
+// callRecord is one call and its answer.
+type callRecord struct {
 	single, stop bool
 	event
 	ids []string // the messages that the answer named
@@ -90,9 +90,9 @@ type deed struct {
 
 // fight makes four callers start, send, stop and cancel messages to one recipient.
 func (r *race) fight(who tenant, phone string, random *rand.Rand) {
-	m := &matter{tenant: who, phone: phone, target: loadSteps[random.IntN(len(loadSteps)-1)]}
+	m := &recipientRecord{tenant: who, phone: phone, target: loadSteps[random.IntN(len(loadSteps)-1)]}
 	r.mu.Lock()
-	r.matters = append(r.matters, m)
+	r.recipients = append(r.recipients, m)
 	r.mu.Unlock()
 	callers := make([]*caller, 4)
 	for i := range callers {
@@ -116,8 +116,8 @@ func (r *race) fight(who tenant, phone string, random *rand.Rand) {
 }
 
 // begin starts a run or sends a single message.
-func (c *caller) begin(m *matter) {
-	d := deed{single: c.random.IntN(4) == 0, event: event{kind: starts, from: moment(time.Now())}}
+func (c *caller) begin(m *recipientRecord) {
+	d := callRecord{single: c.random.IntN(4) == 0, event: event{kind: starts, from: moment(time.Now())}}
 	meet := time.Now().Add(m.target)
 	var made []*promise
 	if d.single {
@@ -141,7 +141,7 @@ func (c *caller) begin(m *matter) {
 }
 
 // aim waits until about the time when a message is due, because mistakes are most likely then.
-func (c *caller) aim(m *matter) {
+func (c *caller) aim(m *recipientRecord) {
 	m.mu.Lock()
 	at := m.meet.Add(time.Duration(c.random.IntN(60_000)-20_000) * time.Microsecond)
 	m.mu.Unlock()
@@ -149,8 +149,8 @@ func (c *caller) aim(m *matter) {
 }
 
 // end repeats a stop or a cancel until a server answers.
-func (c *caller) end(m *matter) {
-	d := deed{stop: c.random.IntN(2) == 0}
+func (c *caller) end(m *recipientRecord) {
+	d := callRecord{stop: c.random.IntN(2) == 0}
 	for answered := false; !answered; {
 		var a answer
 		d.event = event{kind: unanswered, from: moment(time.Now()), to: endless}
@@ -183,14 +183,14 @@ func (r *race) judge(f *fleet) {
 	histories, troubled, contested, bad := 0, 0, 0, 0
 	for _, who := range f.tenants {
 		v := newVerifier(f.t, f.nodes[0].base, who, count)
-		for _, m := range r.matters {
+		for _, m := range r.recipients {
 			if m.tenant.key == who.key {
 				m.promises(v)
 			}
 		}
 		v.settle()
 		v.network()
-		for _, m := range r.matters {
+		for _, m := range r.recipients {
 			if m.tenant.key != who.key {
 				continue
 			}
@@ -221,7 +221,7 @@ func (r *race) judge(f *fleet) {
 }
 
 // promises adds the messages to the recipient to a verifier.
-func (m *matter) promises(v *verifier) {
+func (m *recipientRecord) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {
 			p := &promise{id: id, asked: true}
@@ -237,7 +237,7 @@ func (m *matter) promises(v *verifier) {
 // its claim. This is the time of the last attempt, because a message that is stopped in flight is not tried again. A
 // message may be CANCELLED or uncertain although no answer named it. Then one of the calls after its due time stopped
 // it in flight.
-func (m *matter) history(v *verifier, start deed, id string) (h history, inFlight bool) {
+func (m *recipientRecord) history(v *verifier, start callRecord, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
 	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
 	due := moment(v.due(v.mine[id], row))
@@ -273,8 +273,8 @@ func (m *matter) history(v *verifier, start deed, id string) (h history, inFligh
 }
 
 // named reports whether an answer named the message as cancelled.
-func (m *matter) named(id string) bool {
-	return slices.ContainsFunc(m.taken, func(d deed) bool { return slices.Contains(d.ids, id) })
+func (m *recipientRecord) named(id string) bool {
+	return slices.ContainsFunc(m.taken, func(d callRecord) bool { return slices.Contains(d.ids, id) })
 }
 
 // contested reports whether an effect and another call overlap in time, so that either may have been first.

@@ -80,17 +80,17 @@ type meter struct {
 
 func (m *meter) Quarantined(n int) { m.setAside.Add(int64(n)) }
 
-// house is a store and a dispatcher in this process. One client sends through a network that recognises repeats. The
-// other client sends through a network that does not.
-type house struct {
-	t     *testing.T
-	store *store.Store
-	meter meter
-	sides [2]*side
+// failoverRig is a store and a dispatcher in this process. One client sends through a network that recognises repeats.
+// The other client sends through a network that does not.
+type failoverRig struct {
+	t       *testing.T
+	store   *store.Store
+	meter   meter
+	clients [2]*rigClient
 }
 
-// side is one client and its network.
-type side struct {
+// rigClient is one client and its network.
+type rigClient struct {
 	*peer
 	client  puntuale.ClientID
 	session puntuale.SessionID
@@ -98,9 +98,9 @@ type side struct {
 	serial  int
 }
 
-func openHouse(t *testing.T, database string) *house {
+func openFailoverRig(t *testing.T, database string) *failoverRig {
 	t.Helper()
-	h := &house{t: t}
+	h := &failoverRig{t: t}
 	var err error
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() {
@@ -129,9 +129,9 @@ func openHouse(t *testing.T, database string) *house {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &side{peer: &peer{recovery: recovery, given: map[puntuale.MessageID]map[string]int{}},
+		s := &rigClient{peer: &peer{recovery: recovery, given: map[puntuale.MessageID]map[string]int{}},
 			client: created.Client, session: created.Session, known: map[puntuale.MessageID]bool{}}
-		h.sides[i] = s
+		h.clients[i] = s
 		connectors[created.Session] = s.peer
 	}
 	d := dispatch.New(dispatch.Config{
@@ -152,7 +152,7 @@ func openHouse(t *testing.T, database string) *house {
 }
 
 // plan stores one message for each due time. It repeats the call until it is answered, as a careful caller does.
-func (h *house) plan(s *side, due ...time.Time) (ids []puntuale.MessageID) {
+func (h *failoverRig) plan(s *rigClient, due ...time.Time) (ids []puntuale.MessageID) {
 	for _, at := range due {
 		s.serial++
 		now := time.Now()
@@ -182,7 +182,7 @@ func (h *house) plan(s *side, due ...time.Time) (ids []puntuale.MessageID) {
 	return ids
 }
 
-func (h *house) detail(s *side, id puntuale.MessageID) (puntuale.MessageDetail, bool) {
+func (h *failoverRig) detail(s *rigClient, id puntuale.MessageID) (puntuale.MessageDetail, bool) {
 	h.t.Helper()
 	var found []puntuale.MessageDetail
 	var err error
@@ -197,7 +197,7 @@ func (h *house) detail(s *side, id puntuale.MessageID) (puntuale.MessageDetail, 
 }
 
 // arrives waits until each message is COMPLETED and was shown once.
-func (h *house) arrives(s *side, what string, ids ...puntuale.MessageID) {
+func (h *failoverRig) arrives(s *rigClient, what string, ids ...puntuale.MessageID) {
 	h.t.Helper()
 	for _, id := range ids {
 		var d puntuale.MessageDetail
@@ -228,10 +228,10 @@ func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)
 	standby := primary.standby()
-	h := openHouse(t, address(primary, standby))
+	h := openFailoverRig(t, address(primary, standby))
 	due := time.Now().Add(6 * time.Second)
 	var early, lost, soon, far, forgotten [2][]puntuale.MessageID
-	for i, s := range h.sides {
+	for i, s := range h.clients {
 		early[i] = h.plan(s, spread(time.Now(), 5, 0)...)
 		lost[i] = h.plan(s, spread(due, 40, 25*time.Millisecond)...)
 		soon[i] = h.plan(s, spread(due.Add(20*time.Second), 5, 0)...)
@@ -243,7 +243,7 @@ func TestFailoverAsynchronous(t *testing.T) {
 	if !time.Now().Before(due) {
 		t.Fatal("the machine is too slow for this test's plan")
 	}
-	for i, s := range h.sides {
+	for i, s := range h.clients {
 		forgotten[i] = h.plan(s, spread(time.Now(), 5, 0)...)
 		h.arrives(s, "after the cut", append(forgotten[i], lost[i]...)...)
 	}
@@ -251,7 +251,7 @@ func TestFailoverAsynchronous(t *testing.T) {
 	standby.promote()
 	eventually(t, 30*time.Second, "what was due is set aside", func() bool { return h.meter.setAside.Load() > 0 })
 	var fresh [2][]puntuale.MessageID
-	for i, s := range h.sides {
+	for i, s := range h.clients {
 		h.arrives(s, "known before the failover", early[i]...)
 		fresh[i] = h.plan(s, time.Now().Add(time.Second))
 		h.arrives(s, "new", fresh[i]...)
@@ -265,9 +265,9 @@ func TestFailoverAsynchronous(t *testing.T) {
 			}
 		}
 	}
-	h.arrives(h.sides[0], "sent and forgotten, where the network knows repeats", lost[0]...)
+	h.arrives(h.clients[0], "sent and forgotten, where the network knows repeats", lost[0]...)
 	for _, id := range lost[1] {
-		d, _ := h.detail(h.sides[1], id)
+		d, _ := h.detail(h.clients[1], id)
 		if d.State != puntuale.Pending || d.Intent <= 0 || !strings.Contains(catalogue.Italian.Sentence(d.Detail), "esito incerto") {
 			t.Errorf("sent and forgotten: %+v", d.Message)
 		}
@@ -279,9 +279,9 @@ func TestFailoverAsynchronous(t *testing.T) {
 }
 
 // shownOnce checks that no message is shown twice.
-func (h *house) shownOnce() {
+func (h *failoverRig) shownOnce() {
 	h.t.Helper()
-	for _, s := range h.sides {
+	for _, s := range h.clients {
 		for _, id := range s.all() {
 			if n := s.shown(id); n != 1 {
 				h.t.Errorf("message %d is shown %d times", id, n)
@@ -298,10 +298,10 @@ func TestFailoverSynchronous(t *testing.T) {
 	standby := primary.standby()
 	primary.exec("alter system set synchronous_standby_names = '*'")
 	primary.exec("select pg_reload_conf()")
-	h := openHouse(t, address(primary, standby))
+	h := openFailoverRig(t, address(primary, standby))
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
-	for _, s := range h.sides {
+	for _, s := range h.clients {
 		callers.Go(func() {
 			for {
 				select {
@@ -321,7 +321,7 @@ func TestFailoverSynchronous(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	close(stop)
 	callers.Wait()
-	for _, s := range h.sides {
+	for _, s := range h.clients {
 		h.settles(s)
 		t.Logf("%d messages; the last was there %v after the promotion", len(s.known), time.Since(went).Round(time.Millisecond))
 	}
@@ -333,7 +333,7 @@ func TestFailoverSynchronous(t *testing.T) {
 
 // settles waits until every acknowledged message is COMPLETED. If the network does not recognise repeats, a message may
 // also be uncertain, because the answer to its attempt may be lost. Even an uncertain message was shown once.
-func (h *house) settles(s *side) {
+func (h *failoverRig) settles(s *rigClient) {
 	h.t.Helper()
 	unsure := 0
 	for id := range s.known {

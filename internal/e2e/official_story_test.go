@@ -112,7 +112,7 @@ func (o *officialStory) signIn(path, email, password string) {
 	o.b.visit(o.s.base + path)
 	o.b.fill("email", email, "password", password)
 	o.b.tap("main .btn-primary, .bare-card .btn-primary")
-	o.b.until(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
+	o.b.waitFor(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
 }
 
 // client makes the partner create the client. The page shows the password once. Then the client signs in with it.
@@ -132,7 +132,7 @@ func (o *officialStory) client() {
 		t.Fatalf("the client is not told to sign in at %s: %s", public, page)
 	}
 	b.tap(`form[action="/logout"] button`)
-	b.until(`document.querySelector("[name=password]")`)
+	b.waitFor(`document.querySelector("[name=password]")`)
 	o.signIn(door[1], email, password)
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
@@ -144,12 +144,12 @@ func (o *officialStory) setUp() {
 	b.fill("name", "Segreteria")
 	b.tap("[name=kind][value=official]")
 	b.tap("main form .btn-primary")
-	b.until(`location.pathname.endsWith("/official") && document.querySelector("[name=app_secret]")`)
+	b.waitFor(`location.pathname.endsWith("/official") && document.querySelector("[name=app_secret]")`)
 	o.session = strings.TrimSuffix(evaluate[string](b, "location.pathname"), "/official")
 	b.looks("1-setup")
 	b.fill("phone_number_id", n.ID, "business_account_id", n.Account, "access_token", "EAAwrong", "app_secret", n.Secret, "verify_token", n.Verify)
 	b.tap("main form .btn-primary")
-	b.until(`document.querySelector("[data-copy]")`)
+	b.waitFor(`document.querySelector("[data-copy]")`)
 	shown := evaluate[[]string](b, `[...document.querySelectorAll("[data-copy]")].map(e => e.dataset.copy)`)
 	id := o.session[strings.LastIndex(o.session, "/")+1:]
 	if want := []string{public + "/webhooks/official/" + id, n.Verify}; !slices.Equal(shown, want) {
@@ -164,7 +164,7 @@ func (o *officialStory) setUp() {
 	b.reads("Token di accesso scaduto o revocato")
 	b.looks("3-unlinked")
 	b.tap(`main a[href$="/official"]`)
-	b.until(`document.querySelector("[name=app_secret]")`)
+	b.waitFor(`document.querySelector("[name=app_secret]")`)
 	b.fill("access_token", n.Token)
 	b.tap("main form .btn-primary")
 	b.reads("Il token di verifica resta quello che hai dato a Meta.")
@@ -172,7 +172,7 @@ func (o *officialStory) setUp() {
 	b.reads("Tutto a posto: il numero +3902123")
 	b.looks("4-works")
 	b.visit(o.s.base + o.session)
-	b.until(`document.querySelector(".link-state .tag-ok")`)
+	b.waitFor(`document.querySelector(".link-state .tag-ok")`)
 	b.looks("5-linked")
 	var state struct {
 		State string
@@ -220,13 +220,13 @@ func (o *officialStory) templates() {
 	b.fill("name", "Promemoria visita", "official", "promemoria_visita|it")
 	b.tap("[name=kind][value=media]")
 	b.tap("[name=do][value=choose]")
-	b.until(`document.querySelector("[name='official.body[1].text']")`)
+	b.waitFor(`document.querySelector("[name='official.body[1].text']")`)
 	b.fill("media", o.files+"/insegna.jpg", "text", "Gentile {{nome}}, ti aspettiamo {{data_visita:giorno}}.", "official.body[0].text", "{{nome}}", "official.body[1].text", "{{data_visita:giorno}}",
 		"official.buttons[0].text", "mappa")
-	b.until(`document.querySelector("#preview .bubble-media")`)
+	b.waitFor(`document.querySelector("#preview .bubble-media")`)
 	b.looks("7-template")
 	b.tap(".editor-save .btn-primary")
-	b.until(`location.pathname.endsWith("/templates") && document.querySelector(".tile") && document.querySelector(".approved-counts")`)
+	b.waitFor(`location.pathname.endsWith("/templates") && document.querySelector(".tile") && document.querySelector(".approved-counts")`)
 	b.looks("8-templates")
 }
 
@@ -248,7 +248,7 @@ func (o *officialStory) edit() string {
 		at := fmt.Sprintf("steps[%d].", i)
 		if i > 0 {
 			b.tap("[name=do][value=add]")
-			b.until(fmt.Sprintf(`document.querySelectorAll(".step").length === %d && document.activeElement?.name === %q`, i+1, at+"text"))
+			b.waitFor(fmt.Sprintf(`document.querySelectorAll(".step").length === %d && document.activeElement?.name === %q`, i+1, at+"text"))
 		}
 		b.tap(fmt.Sprintf(`[name="%skind"][value=%s]`, at, k[0]))
 		b.fill(at+"timing.offset.direction", "at", at+"timing.anchor", "start")
@@ -257,11 +257,11 @@ func (o *officialStory) edit() string {
 		}
 	}
 	b.fill("fields.nome", "Lucia", "fields.data_visita", "2027-11-30T15:30")
-	b.until(`document.querySelectorAll("#timeline .bubble").length === 5 && document.querySelectorAll("#timeline .bubble")[4].innerText.includes("Gentile Lucia, ti aspettiamo martedì 30 novembre")`)
+	b.waitFor(`document.querySelectorAll("#timeline .bubble").length === 5 && document.querySelectorAll("#timeline .bubble")[4].innerText.includes("Gentile Lucia, ti aspettiamo martedì 30 novembre")`)
 	b.reads("24 ore")
 	b.looks("9-editor")
 	b.tap(".editor-save .btn-primary")
-	b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
+	b.waitFor(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
 	b.looks("10-sequence")
 	path := evaluate[string](b, "location.pathname")
 	return path[strings.LastIndex(path, "/")+1:]
@@ -299,11 +299,11 @@ func (o *officialStory) send(sequence string) {
 func (o *officialStory) told(ids []string) {
 	b := o.b
 	b.visit(o.pages + "/messages")
-	b.until(`document.querySelectorAll("#message-list tbody tr").length === 5`)
+	b.waitFor(`document.querySelectorAll("#message-list tbody tr").length === 5`)
 	b.looks("11-messages")
 	for i, id := range ids {
 		b.visit(o.pages + "/messages/" + id)
-		b.until(`document.querySelector(".story")`)
+		b.waitFor(`document.querySelector(".story")`)
 		story := evaluate[[]string](b, `[...document.querySelectorAll(".story-what")].map(e => e.innerText)`)
 		want := []string{"Richiesta ricevuta: sequenza «Prima visita»", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"}
 		if !slices.Equal(story, want) {

@@ -87,8 +87,8 @@ func TestOfficialTable(t *testing.T) {
 		each((*tableCode).online)
 		each((*tableCode).refuse)
 		each((*tableCode).refused)
-		each((*tableCode).meanwhile)
-		each((*tableCode).after)
+		each((*tableCode).sendDuringRefusal)
+		each((*tableCode).checkOutcomes)
 		each((*tableCode).fails)
 		t.Logf("%d codes, by answer and by webhook", len(codes))
 	})
@@ -229,9 +229,9 @@ func (c *tableCode) refused() {
 	}
 }
 
-// The method meanwhile begins messages while the refusal has its effect: to the same person, to other persons, and with
+// sendDuringRefusal begins messages while the refusal has its effect: to the same person, to other persons, and with
 // other templates.
-func (c *tableCode) meanwhile() {
+func (c *tableCode) sendDuringRefusal() {
 	c.t.Helper()
 	held := map[string]string{"number": "linked", "access": "unlinked"}[c.row]
 	if v := c.link(); held != "" && (v.State != held || !strings.Contains(v.Detail, fmt.Sprint(c.code))) || held == "" && v.State != "online" {
@@ -246,9 +246,9 @@ func (c *tableCode) meanwhile() {
 	}
 }
 
-// The method after checks the outcomes of the messages that the method meanwhile began. Then it undoes the effects that
+// checkOutcomes checks the outcomes of the messages that sendDuringRefusal began. Then it undoes the effects that
 // a person can undo.
-func (c *tableCode) after() {
+func (c *tableCode) checkOutcomes() {
 	c.t.Helper()
 	switch c.row {
 	case "again", "pair":

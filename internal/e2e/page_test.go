@@ -29,11 +29,11 @@ func (b *browser) speak(language string) {
 func (b *browser) visit(address string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(address))
-	b.until(`document.readyState === "complete"`)
+	b.waitFor(`document.readyState === "complete"`)
 }
 
-// The method until waits until the script returns true.
-func (b *browser) until(script string) {
+// waitFor waits until the script returns true.
+func (b *browser) waitFor(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the wait between two tries
 		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
@@ -52,7 +52,7 @@ func (b *browser) until(script string) {
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
-	b.until(find)
+	b.waitFor(find)
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
@@ -61,7 +61,7 @@ func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
 		field := fmt.Sprintf(`document.querySelector("[name='%s']")`, pairs[i])
-		b.until(field)
+		b.waitFor(field)
 		text, _ := json.Marshal(pairs[i+1])
 		evaluate[bool](b, fmt.Sprintf(`((e, text) => { e.focus(); e.value = text; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); return true })(%s, %s)`, field, text))
 	}
@@ -71,7 +71,7 @@ func (b *browser) fill(pairs ...string) {
 func (b *browser) reads(words string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(words)
-	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
+	b.waitFor(`document.body?.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
 }
 
 // looks checks the page on a desktop and on a phone, in light and dark colours. No element may be wider than the

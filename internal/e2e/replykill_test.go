@@ -40,17 +40,17 @@ func TestRepliesKilled(t *testing.T) {
 		peer.Journal(journal)
 		s := serve(t, database, "--lease", "2s", "--official-api-url", peer.URL, "--official-rate", "1000")
 		partner := createPartner(t, database)
-		meta, sandbox := newTalk(t, s.base, partner, 47, behaviours), newTalk(t, s.base, partner, 48, behaviours[:4])
+		meta, sandbox := newReplyClient(t, s.base, partner, 47, behaviours), newReplyClient(t, s.base, partner, 48, behaviours[:4])
 		meta.throughMeta(peer, number)
 		sandbox.throughSandbox()
 
-		tellers := newTellers(seed)
+		tellers := newDeliverers(seed)
 		for range kills {
-			var all [][]told
+			var all [][]delivery
 			for range 4 {
-				for _, k := range []*talk{meta, sandbox} {
+				for _, k := range []*replyClient{meta, sandbox} {
 					for _, b := range k.behaviours {
-						all = append(all, k.tells(k.add(b)))
+						all = append(all, k.deliveries(k.add(b)))
 					}
 				}
 			}
@@ -121,27 +121,27 @@ type writer struct {
 	optedOut atomic.Int64 // when the opt-out was answered, in microseconds since 1970
 }
 
-// talk is a client with its people, and the way in which the people write.
-type talk struct {
+// replyClient is a client with its people, and the way in which the people write.
+type replyClient struct {
 	t          *testing.T
 	base, key  string
-	prefix     int // part of the phones' numbers, different for each talk
+	prefix     int // part of the phones' numbers, different for each replyClient
 	behaviours []behaviour
 	sequences  map[string]string
 	people     []*writer
-	tell       func(p *writer, id, text string) bool // delivers a text once; it returns whether the delivery was answered
+	deliver    func(p *writer, id, text string) bool // delivers a text once; it returns whether the delivery was answered
 }
 
 const confirmation = "Non ricevi più nulla."
 
-func newTalk(t *testing.T, base, partner string, prefix int, all []behaviour) *talk {
+func newReplyClient(t *testing.T, base, partner string, prefix int, all []behaviour) *replyClient {
 	who := createTenant(t, base, partner, "full", step("promemoria", 0, "seconds"))
 	must(t, "PATCH", base+"/api/settings", who.key, map[string]any{"keep_replies": "all", "consent": "free", "opt_out_answer": confirmation})
-	return &talk{t: t, base: base, key: who.key, prefix: prefix, behaviours: all, sequences: map[string]string{}}
+	return &replyClient{t: t, base: base, key: who.key, prefix: prefix, behaviours: all, sequences: map[string]string{}}
 }
 
 // through makes the test's sequences for one session.
-func (k *talk) through(session string) {
+func (k *replyClient) through(session string) {
 	for name, body := range map[string]map[string]any{
 		"due":       {"steps": []any{step("promemoria", soon, "seconds")}},
 		"marketing": {"steps": []any{step("offerta", 1, "hours")}, "purpose": "marketing"},
@@ -155,7 +155,7 @@ func (k *talk) through(session string) {
 }
 
 // throughMeta makes people write to an Official number.
-func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
+func (k *replyClient) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	var session struct {
 		ID, State string
 		Webhook   string `json:"webhook_path"`
@@ -168,7 +168,7 @@ func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 		return session.State == "online"
 	})
 	webhook := k.base + session.Webhook
-	k.tell = func(p *writer, id, text string) bool {
+	k.deliver = func(p *writer, id, text string) bool {
 		at := time.Now().Add(time.Second) // Meta drops fractions of a second, so the text must be a second later than the start of the run
 		body := peer.Inbound(number.ID, p.phone, id, at, "text", map[string]any{"body": text})
 		if text == preferenceText {
@@ -179,7 +179,7 @@ func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 }
 
 // throughSandbox makes people write through the sandbox.
-func (k *talk) throughSandbox() {
+func (k *replyClient) throughSandbox() {
 	var sessions struct {
 		Sessions []struct{ ID string }
 	}
@@ -187,7 +187,7 @@ func (k *talk) throughSandbox() {
 	session := sessions.Sessions[0].ID
 	k.through(session)
 	address := k.base + "/api/sandbox/replies?api_key=" + url.QueryEscape(k.key)
-	k.tell = func(p *writer, id, text string) bool {
+	k.deliver = func(p *writer, id, text string) bool {
 		body, err := json.Marshal(map[string]string{"phone": p.phone, "text": text, "network_id": id, "id_sessione": session})
 		return err == nil && post(address, body)
 	}
@@ -212,7 +212,7 @@ func post(address string, body []byte, header ...string) bool {
 }
 
 // add makes a new person, and starts every sequence for the person.
-func (k *talk) add(b behaviour) *writer {
+func (k *replyClient) add(b behaviour) *writer {
 	p := &writer{behaviour: b, phone: fmt.Sprintf("+393%d%07d", k.prefix, len(k.people)), messages: map[string]string{}}
 	for name, sequence := range k.sequences {
 		var started struct{ ID []string }
@@ -224,16 +224,16 @@ func (k *talk) add(b behaviour) *writer {
 	return p
 }
 
-// told is one delivery of a network. Deliveries about the same person come one after the other.
-type told struct {
-	tell     func() bool
+// delivery is one delivery of a network. Deliveries about the same person come one after the other.
+type delivery struct {
+	deliver  func() bool
 	answered func()
 }
 
-func (k *talk) tells(p *writer) (all []told) {
+func (k *replyClient) deliveries(p *writer) (all []delivery) {
 	for i, text := range p.words {
 		id := p.networkID(i)
-		all = append(all, told{func() bool { return k.tell(p, id, text) }, func() {
+		all = append(all, delivery{func() bool { return k.deliver(p, id, text) }, func() {
 			if text == optOutText {
 				p.optedOut.CompareAndSwap(0, time.Now().UnixMicro())
 			}
@@ -244,9 +244,9 @@ func (k *talk) tells(p *writer) (all []told) {
 
 func (p *writer) networkID(i int) string { return fmt.Sprintf("wamid.in.%s.%d", p.phone[1:], i) }
 
-// tellers deliver in the same way as networks do.
-type tellers struct {
-	queue                 chan []told
+// deliverers deliver in the same way as networks do.
+type deliverers struct {
+	queue                 chan []delivery
 	all                   sync.WaitGroup
 	calls, answered, lost atomic.Int64
 
@@ -256,23 +256,23 @@ type tellers struct {
 }
 
 // whenAnswered returns a channel that is closed after the given number of further answers.
-func (n *tellers) whenAnswered(more int64) <-chan struct{} {
+func (n *deliverers) whenAnswered(more int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.wanted, n.enough = more, make(chan struct{})
 	return n.enough
 }
 
-func newTellers(seed uint64) *tellers {
-	n := &tellers{queue: make(chan []told, 10_000)}
+func newDeliverers(seed uint64) *deliverers {
+	n := &deliverers{queue: make(chan []delivery, 10_000)}
 	for i := range 12 {
 		n.all.Go(func() { n.work(rand.New(rand.NewPCG(seed, uint64(i)+1))) })
 	}
 	return n
 }
 
-func (n *tellers) work(random *rand.Rand) {
-	var before []told
+func (n *deliverers) work(random *rand.Rand) {
+	var before []delivery
 	for part := range n.queue {
 		for _, d := range part {
 			n.deliver(random, d)
@@ -285,10 +285,10 @@ func (n *tellers) work(random *rand.Rand) {
 }
 
 // deliver repeats a delivery until it is answered. Meta does the same, after longer waits.
-func (n *tellers) deliver(random *rand.Rand, d told) {
+func (n *deliverers) deliver(random *rand.Rand, d delivery) {
 	again := func() bool {
 		n.calls.Add(1)
-		if !d.tell() {
+		if !d.deliver() {
 			n.lost.Add(1)
 			return false
 		}
@@ -309,7 +309,7 @@ func (n *tellers) deliver(random *rand.Rand, d told) {
 	}
 }
 
-func (n *tellers) end() {
+func (n *deliverers) end() {
 	close(n.queue)
 	n.all.Wait()
 }
@@ -328,7 +328,7 @@ func textsOf(all []graphtest.Taken) map[string][]string {
 }
 
 // pages reads a list to its end, page by page.
-func pages[T any](k *talk, address, member string) (all []T) {
+func pages[T any](k *replyClient, address, member string) (all []T) {
 	k.t.Helper()
 	for cursor := ""; ; {
 		var answer map[string]json.RawMessage
@@ -371,7 +371,7 @@ func byPhone[T any](all []T, phone func(T) string) map[string][]T {
 }
 
 // verify compares the answers of the API, and the messages that reached the network, with what each person wrote.
-func (k *talk) verify(network func() map[string][]string) {
+func (k *replyClient) verify(network func() map[string][]string) {
 	t := k.t
 	t.Helper()
 	replies := byPhone(pages[listedReply](k, "/api/replies", "replies"), func(y listedReply) string { return y.Phone })

@@ -65,7 +65,7 @@ func (s *shop) pair() {
 	if err := s.account.ScanQR(s.t.Context(), shown.QR); err != nil {
 		s.t.Fatal(err)
 	}
-	s.is("online")
+	s.awaitState("online")
 	if a := must(s.t, "GET", s.at(""), s.who.key, nil); strings.Contains(string(a.body), "wa.me") {
 		s.t.Errorf("the code is still shown: %s", a.body)
 	}
@@ -86,7 +86,7 @@ func (s *shop) pairByCode() {
 	if err := s.account.EnterCode(s.t.Context(), shown.Code); err != nil {
 		s.t.Fatal(err)
 	}
-	s.is("online")
+	s.awaitState("online")
 	if a := must(s.t, "GET", s.at(""), s.who.key, nil); strings.Contains(string(a.body), shown.Code) {
 		s.t.Errorf("the code is still shown: %s", a.body)
 	}
@@ -97,8 +97,8 @@ type linkState struct {
 	Limited            string `json:"limited_until"`
 }
 
-// The method is waits until the session is in a state.
-func (s *shop) is(state string) (v linkState) {
+// awaitState waits until the session is in a state.
+func (s *shop) awaitState(state string) (v linkState) {
 	s.t.Helper()
 	eventually(s.t, 30*time.Second, "the session is "+state, func() bool {
 		v = linkState{}
@@ -220,7 +220,7 @@ func (s *shop) killed(t *testing.T, anna *whatsapptest.Phone) {
 	close(hold)
 	began := time.Now()
 	s.start()
-	s.is("online")
+	s.awaitState("online")
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the number came back after %v", took)
 	}
@@ -278,7 +278,7 @@ func (s *shop) limited(t *testing.T, anna, bert *whatsapptest.Phone) {
 	warm := s.write(annaNumber, "a chi si conosce")
 	anna.Await(t, whatsapptest.Text("a chi si conosce"))
 	s.becomes(warm, 5*time.Second, completed)
-	if v := s.is("online"); v.Limited == "" {
+	if v := s.awaitState("online"); v.Limited == "" {
 		t.Errorf("the limit is not shown: %+v", v)
 	}
 	if !strings.Contains(s.details(cold), `"stato":"PENDING"`) {
@@ -295,7 +295,7 @@ func (s *shop) limited(t *testing.T, anna, bert *whatsapptest.Phone) {
 	}
 	s.becomes(cold, time.Until(end)+10*time.Second, completed)
 	bert.Await(t, whatsapptest.Text("a un estraneo"))
-	if v := s.is("online"); v.Limited != "" {
+	if v := s.awaitState("online"); v.Limited != "" {
 		t.Errorf("the limit is still shown: %+v", v)
 	}
 }
@@ -303,12 +303,12 @@ func (s *shop) limited(t *testing.T, anna, bert *whatsapptest.Phone) {
 func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	s.account.Kick(whatsapptest.Replaced)
-	s.is("replaced")
+	s.awaitState("replaced")
 	id := s.write(annaNumber, "mentre un altro è collegato")
 	before := len(s.net.Logins())
 	s.kill()
 	s.start() // the number does not log in after a restart
-	s.is("replaced")
+	s.awaitState("replaced")
 	s.noLogin(before, 3*time.Second)
 	must(t, "POST", s.at("/reconnect"), s.who.key, nil)
 	s.becomes(id, 15*time.Second, completed)
@@ -319,7 +319,7 @@ func (s *shop) banned(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	before := len(s.net.Logins())
 	s.account.Ban(101, 6*time.Second)
-	v := s.is("banned")
+	v := s.awaitState("banned")
 	deadline, err := time.Parse(time.RFC3339Nano, v.Until)
 	if err != nil || time.Until(deadline) < time.Second || time.Until(deadline) > 8*time.Second {
 		t.Errorf("until %q (%v)", v.Until, err)
@@ -360,12 +360,12 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 func (s *shop) loggedOut(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	s.account.Kick(whatsapptest.Removed)
-	s.is("logged_out")
+	s.awaitState("logged_out")
 	id := s.write(annaNumber, "con altre chiavi")
 	before := len(s.net.Logins())
 	s.kill()
 	s.start()
-	s.is("logged_out")
+	s.awaitState("logged_out")
 	s.noLogin(before, 2*time.Second)
 	s.pairByCode()
 	s.becomes(id, 15*time.Second, completed)
@@ -405,7 +405,7 @@ func TestSocketMoves(t *testing.T) {
 		text += ", spostato"
 		s.becomes(s.write(annaNumber, text), 10*time.Second, completed)
 		anna.Await(t, whatsapptest.Text(text))
-		s.is("online")
+		s.awaitState("online")
 		s.base = base
 		owner.start()
 	}
@@ -426,8 +426,8 @@ func TestSocketMoves(t *testing.T) {
 // data returns the folder for everything that the server stores outside the database.
 func (s *shop) data() string { return s.args[slices.Index(s.args, "--data")+1] }
 
-// The method on sets a different folder and database for the next start of the server.
-func (s *shop) on(data, database string) {
+// setDatabase sets a different folder and database for the next start of the server.
+func (s *shop) setDatabase(data, database string) {
 	s.args[slices.Index(s.args, "--data")+1] = data
 	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(database)
 	s.database = database
@@ -453,14 +453,14 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 		}
 	}
 	s.start()
-	s.is("online")
+	s.awaitState("online")
 	s.shows(anna, "dopo la copia")
 	s.shows(anna, "ancora dopo la copia")
 	s.kill()
-	s.on(to, filepath.Join(to, filepath.Base(s.database)))
+	s.setDatabase(to, filepath.Join(to, filepath.Base(s.database)))
 	command(t, "restored", "--since", since.UTC().Format(time.RFC3339), "--data", to, "--database", databaseFlag(s.database))
 	s.start()
-	s.is("online")
+	s.awaitState("online")
 	s.shows(anna, "da una copia")
 }
 
@@ -476,13 +476,13 @@ func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	for kind, database := range map[string]string{"SQLite": filepath.Join(t.TempDir(), "puntuale.db"), "PostgreSQL": postgres(t)} {
 		data := t.TempDir()
 		command(t, "restore", "--from", file, "--data", data, "--database", databaseFlag(database))
-		s.on(data, database)
+		s.setDatabase(data, database)
 		s.env = s.proxy.Env()
 		if key := filepath.Join(data, "puntuale.key"); kind == "PostgreSQL" && there(key) {
 			s.env = append(s.env, "PUNTUALE_KEY_FILE="+key)
 		}
 		s.start()
-		s.is("online")
+		s.awaitState("online")
 		s.shows(anna, "da un backup, su "+kind)
 		s.kill()
 	}

@@ -60,15 +60,15 @@ func parse(text string) (all object) {
 	return all
 }
 
-// bounded returns the JSON of the object that multipartBody makes from data. It cuts the longest texts of data until
-// the JSON is at most [puntuale.MaxEvent] bytes long.
-func bounded(data object, multipartBody func(object) object) []byte {
+// bounded returns the JSON of the object that wrap makes from data. It cuts the longest texts of data until the JSON is
+// at most [puntuale.MaxEvent] bytes long.
+func bounded(data object, wrap func(object) object) []byte {
 	for cut := false; ; cut = true {
 		shown := data
 		if cut {
 			shown = append(slices.Clone(data), pair{truncated, true})
 		}
-		if text := encode(multipartBody(shown)); len(text) <= puntuale.MaxEvent {
+		if text := encode(wrap(shown)); len(text) <= puntuale.MaxEvent {
 			return text
 		}
 		shorten(data)

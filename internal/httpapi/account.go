@@ -217,7 +217,7 @@ func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeIn
 	if err := body.err(); err != nil {
 		return account.Snapshot{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	requested.Known, requested.Faults = known, append(*body.refused, faults...)
 	changed, err := p.ChangeClient(ctx, q.ID, requested)
 	if err != nil {

@@ -163,13 +163,13 @@ func (a *api) listAutomations(ctx context.Context, c *control.Client, in *call, 
 	return automationsAnswer{each(all, func(x puntuale.Automation) AutomationAnswer { return automationOf(automation.Rule{Automation: x}) })}, nil
 }
 
-func (a *api) createAutomation(ctx context.Context, c *control.Client, in *call, p *OnceInput) (reply[AutomationAnswer], error) {
+func (a *api) createAutomation(ctx context.Context, c *control.Client, in *call, p *OnceInput) (onceAnswer[AutomationAnswer], error) {
 	draft, err := readAutomation(in)
 	if err != nil {
-		return reply[AutomationAnswer]{}, err
+		return onceAnswer[AutomationAnswer]{}, err
 	}
 	made, err := a.rules(c, in).Create(ctx, draft, once(in, p, automationOf))
-	return replyOf(in, automationOf(made), err)
+	return onceAnswerOf(in, automationOf(made), err)
 }
 
 func (a *api) getAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput) (AutomationAnswer, error) {
@@ -191,7 +191,7 @@ func (a *api) replaceAutomation(ctx context.Context, c *control.Client, in *call
 	if err != nil {
 		return AutomationAnswer{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	draft.Known, draft.Faults = known, append(draft.Faults, faults...)
 	replaced, err := a.rules(c, in).Replace(ctx, p.ID, draft)
 	return tagged(in, replaced, err)
@@ -208,7 +208,7 @@ func (a *api) switchAutomation(ctx context.Context, c *control.Client, in *call,
 		return AutomationAnswer{}, err
 	}
 	body.refuseUndocumented(automationSwitchBody{})
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	if faults = append(faults, *body.refused...); len(faults) > 0 {
 		if _, err := a.rules(c, in).Rule(ctx, p.ID); err != nil {
 			return AutomationAnswer{}, err

@@ -496,8 +496,8 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 	})
 }
 
-// refusedAllows is the longest time in which the caller must receive one page of an export.
-const refusedAllows = 30 * time.Second
+// pageWriteTime is the longest time in which the caller must receive one page of an export.
+const pageWriteTime = 30 * time.Second
 
 // inert changes a cell so that a spreadsheet does not run it as a formula. A plus sign at the beginning does no harm
 // and stays, because phone numbers begin with it.

@@ -70,7 +70,7 @@ func listConsent(ctx context.Context, c *control.Client, in *call, p *consentsIn
 }
 
 func consentOf(c puntuale.Consent) consentRecord {
-	return consentRecord{c.Phone, c.Purpose.String(), c.Change.String(), c.Source, c.Words, stamp(c.At), textOrNull(c.Message), c.By, c.Applied, c.Erased}
+	return consentRecord{c.Phone, c.Purpose.String(), c.Change.String(), c.Source, c.Words, stamp(c.At), textOrNull(c.Message), c.EnteredBy, c.Applied, c.Erased}
 }
 
 func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput) (consentRecord, error) {
@@ -95,7 +95,7 @@ func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ 
 		rows, next, err := c.Consents(ctx, "", request.Page{Limit: strconv.Itoa(exportRows), Cursor: cursor})
 		for _, r := range rows {
 			all = append(all, []string{
-				inert(r.Phone), r.Purpose.String(), r.Change.String(), inert(r.Source), inert(r.Words), inert(r.Message), inert(r.By), stamp(r.At), stamp(r.Entered), strconv.FormatBool(r.Applied),
+				inert(r.Phone), r.Purpose.String(), r.Change.String(), inert(r.Source), inert(r.Words), inert(r.Message), inert(r.EnteredBy), stamp(r.At), stamp(r.Entered), strconv.FormatBool(r.Applied),
 			})
 		}
 		return all, next, err
@@ -122,7 +122,7 @@ func (a *api) csvPages(ctx context.Context, in *call, name string, header []stri
 		_ = w.Write(header)
 		for {
 			in.pass.LeaveSeat()
-			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
+			_ = connection.SetWriteDeadline(a.now().Add(pageWriteTime))
 			_ = w.WriteAll(rows)
 			if w.Error() != nil || next == "" {
 				return
@@ -157,7 +157,7 @@ func (a *api) everythingOf(ctx context.Context, c *control.Client, in *call, _ *
 		out.SetHeader("Content-Disposition", `attachment; filename="person.json"`)
 		_, writer := humago.Unwrap(out)
 		connection := http.NewResponseController(writer)
-		if err := person.WriteTo(ctx, out.BodyWriter(), func() { _ = connection.SetWriteDeadline(a.now().Add(refusedAllows)) }); err != nil {
+		if err := person.WriteTo(ctx, out.BodyWriter(), func() { _ = connection.SetWriteDeadline(a.now().Add(pageWriteTime)) }); err != nil {
 			a.logger.ErrorContext(ctx, "a download broke off", "file", "person.json", "error", err)
 			panic(http.ErrAbortHandler)
 		}

@@ -262,7 +262,7 @@ func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p
 		_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 		for {
 			in.pass.LeaveSeat()
-			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
+			_ = connection.SetWriteDeadline(a.now().Add(pageWriteTime))
 			for _, r := range rows {
 				_ = w.Write(contactCells(r, fields))
 			}

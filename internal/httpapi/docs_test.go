@@ -247,14 +247,14 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 				t.Errorf("%s%s is no JSON", host, path)
 			}
 		}
-		seen := &http.Cookie{Name: httpkit.LooksCookie, Value: "agenzia-rossi"} // the cookie of a user who signed in to the partner's pages
+		seen := &http.Cookie{Name: httpkit.BrandCookie, Value: "agenzia-rossi"} // the cookie of a user who signed in to the partner's pages
 		if body := at("service.example", path, seen); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
 			t.Errorf("%s has not the name that its reader knows", path)
 		} else if path == docs.PagePath && !strings.Contains(body, `/style.css">`) {
 			t.Errorf("%s has not the partner's colour", path)
 		}
 		for _, value := range []string{"nobody", "<script>", ""} {
-			if at("service.example", path, &http.Cookie{Name: httpkit.LooksCookie, Value: value}) != ours {
+			if at("service.example", path, &http.Cookie{Name: httpkit.BrandCookie, Value: value}) != ours {
 				t.Errorf("%s changed for the cookie %q", path, value)
 			}
 		}

@@ -94,17 +94,17 @@ func (c *call) owner(a *api) (*webhook.Owner, error) {
 // return the answer of an earlier call, as a [*puntuale.Replayed] error.
 func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 	op.idempotent = true
-	client(a, op, func(ctx context.Context, c *control.Client, in *call, p *I) (reply[T], error) {
+	client(a, op, func(ctx context.Context, c *control.Client, in *call, p *I) (onceAnswer[T], error) {
 		value, err := verb(ctx, c, in, p)
-		return replyOf(in, value, err)
+		return onceAnswerOf(in, value, err)
 	})
 }
 
 func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	op.idempotent = true
-	partner(a, op, func(ctx context.Context, c *account.Partner, in *call, p *I) (reply[T], error) {
+	partner(a, op, func(ctx context.Context, c *account.Partner, in *call, p *I) (onceAnswer[T], error) {
 		value, err := verb(ctx, c, in, p)
-		return replyOf(in, value, err)
+		return onceAnswerOf(in, value, err)
 	})
 }
 

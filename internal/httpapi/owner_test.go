@@ -53,10 +53,10 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 			}
 			return nil
 		},
-		Rest:     func(puntuale.SessionID, time.Time) <-chan struct{} { return quiet },
-		Resume:   func(puntuale.SessionID) {},
-		Changed:  func(puntuale.SessionID) {},
-		Answered: answered, Seal: vault.Seal, Open: vault.Open,
+		DrainSession: func(puntuale.SessionID, time.Time) <-chan struct{} { return quiet },
+		Resume:       func(puntuale.SessionID) {},
+		Changed:      func(puntuale.SessionID) {},
+		Answered:     answered, Seal: vault.Seal, Open: vault.Open,
 		Clock: clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	out = sandbox.New(s, clock, 0).WithLinks(o.manager.Report)

@@ -59,7 +59,7 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInpu
 	if err := body.err(); err != nil {
 		return pairAnswer{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	s, err := c.SetDefaultPair(ctx, p.ID, start, stop, known, append(*body.refused, faults...)...)
 	if err != nil {
 		return pairAnswer{}, err

@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/control"
 )
 
-// reply is either a new answer, or the exact bytes of an earlier call's answer.
-type reply[T any] struct {
+// onceAnswer is either a new answer, or the exact bytes of an earlier call's answer.
+type onceAnswer[T any] struct {
 	value T
 	kept  []byte
 }
 
-func (r reply[T]) MarshalJSON() ([]byte, error) {
+func (r onceAnswer[T]) MarshalJSON() ([]byte, error) {
 	if r.kept != nil {
 		return r.kept, nil
 	}
@@ -27,16 +27,19 @@ func (r reply[T]) MarshalJSON() ([]byte, error) {
 }
 
 // Schema describes the value's type to huma.
-func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
+func (onceAnswer[T]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[T](), true, "")
+}
 
-// replyOf turns a verb's result into an answer. If an earlier call already gave the answer, replyOf sets replayedHeader.
-func replyOf[T any](in *call, value T, err error) (reply[T], error) {
+// onceAnswerOf turns a verb's result into an answer. If an earlier call already gave the answer, onceAnswerOf sets
+// replayedHeader.
+func onceAnswerOf[T any](in *call, value T, err error) (onceAnswer[T], error) {
 	earlier := &puntuale.Replayed{}
 	if errors.As(err, &earlier) {
 		in.header.Set(replayedHeader, "true")
-		return reply[T]{kept: earlier.Answer}, nil
+		return onceAnswer[T]{kept: earlier.Answer}, nil
 	}
-	return reply[T]{value: value}, err
+	return onceAnswer[T]{value: value}, err
 }
 
 // render returns an answer's bytes, in the form in which huma would write them.

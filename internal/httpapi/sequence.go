@@ -133,7 +133,7 @@ func replaceSequence(ctx context.Context, c *control.Client, in *call, p *change
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
 	replaced, err := c.ReplaceSequence(ctx, p.ID, requested)
 	if err != nil {

@@ -250,7 +250,7 @@ func updateSession(ctx context.Context, c *control.Client, in *call, p *changeIn
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	requested.Known, requested.Faults = known, append(*body.refused, faults...)
 	found, err := c.ChangeSession(ctx, p.ID, requested)
 	if err != nil {

@@ -108,7 +108,7 @@ func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *change
 	if err != nil {
 		return templateAnswer{}, err
 	}
-	known, faults := in.known()
+	known, faults := in.knownVersions()
 	requested.Known, requested.Faults = known, append(requested.Faults, faults...)
 	replaced, err := c.ReplaceTemplate(ctx, p.ID, requested)
 	if err != nil {

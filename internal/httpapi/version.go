@@ -22,9 +22,10 @@ type changeInput struct {
 // tagged sets the answer's header ETag to a version.
 func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
 
-// known returns the versions in the header If-Match. It returns an empty list if the header is absent, or accepts any
-// version. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a fault.
-func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
+// knownVersions returns the versions in the header If-Match. It returns an empty list if the header is absent, or
+// accepts any version. A weak tag matches no version, because If-Match compares strongly. An unreadable header is a
+// fault.
+func (c *call) knownVersions() (versions []puntuale.Version, faults []puntuale.Fault) {
 	text := strings.Trim(strings.Join(c.match, ","), " \t")
 	if len(c.match) == 0 || text == "*" {
 		return nil, nil

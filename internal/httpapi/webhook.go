@@ -102,13 +102,13 @@ func listWebhooks(ctx context.Context, o *webhook.Owner, _ *call, _ *struct{}) (
 	return webhooksAnswer{each(all, webhookOf)}, nil
 }
 
-func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput) (reply[issuedWebhookAnswer], error) {
+func createWebhook(ctx context.Context, o *webhook.Owner, in *call, p *OnceInput) (onceAnswer[issuedWebhookAnswer], error) {
 	requested, err := readWebhook(in, webhookBody{})
 	if err != nil {
-		return reply[issuedWebhookAnswer]{}, err
+		return onceAnswer[issuedWebhookAnswer]{}, err
 	}
 	made, err := o.Create(ctx, requested, once(in, p, issuedWebhookOf))
-	return replyOf(in, issuedWebhookOf(made), err)
+	return onceAnswerOf(in, issuedWebhookOf(made), err)
 }
 
 // readWebhook reads the body of a new or a changed webhook. Codes: unreadable.

@@ -5,10 +5,10 @@ import (
 	"regexp"
 )
 
-// LooksCookie is the name of a cookie that contains a partner's slug: the partner whose pages the browser showed last.
+// BrandCookie is the name of a cookie that contains a partner's slug: the partner whose pages the browser showed last.
 // The plain sign-in page and /docs belong to no partner, so they show the brand of the partner in the cookie. The
 // cookie gives no access, because everybody may see a partner's brand.
-const LooksCookie = "looks"
+const BrandCookie = "looks"
 
 var slugShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 

@@ -71,7 +71,7 @@ func ParseProxies(words []string) (Proxies, error) {
 // CallerOf returns where a request comes from. It trusts the Proxies in the [Config] of [Wrap], or [DefaultProxies] if
 // Wrap does not handle the request.
 func CallerOf(r *http.Request) Caller {
-	if t, ok := r.Context().Value(trailKey{}).(*requestRecord); ok {
+	if t, ok := r.Context().Value(recordKey{}).(*requestRecord); ok {
 		return t.proxies.Caller(r)
 	}
 	return DefaultProxies.Caller(r)

@@ -27,11 +27,11 @@ type requestRecord struct {
 	quiet bool
 }
 
-type trailKey struct{}
+type recordKey struct{}
 
 // RequestID returns the id of the request that ctx belongs to, or "" if ctx belongs to none.
 func RequestID(ctx context.Context) string {
-	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
+	if t, ok := ctx.Value(recordKey{}).(*requestRecord); ok {
 		return t.id
 	}
 	return ""
@@ -40,7 +40,7 @@ func RequestID(ctx context.Context) string {
 // Annotate adds attributes to the request's line in the access log. The attributes must not contain phone numbers,
 // texts or keys.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
-	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
+	if t, ok := ctx.Value(recordKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.attrs = append(t.attrs, attrs...)
@@ -49,7 +49,7 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 
 // Matched stores the pattern that a request matched. The metrics count requests by pattern.
 func Matched(ctx context.Context, pattern string) {
-	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
+	if t, ok := ctx.Value(recordKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.route = pattern
@@ -59,7 +59,7 @@ func Matched(ctx context.Context, pattern string) {
 // Quieten lowers the request's line in the access log to level debug. It is for refusals that may be very many, because
 // a log line for each would cost more than the refusal itself.
 func Quieten(ctx context.Context) {
-	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
+	if t, ok := ctx.Value(recordKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.quiet = true
@@ -73,5 +73,5 @@ func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*requestRec
 		t.id = rand.Text()
 	}
 	w.Header().Set(RequestIDHeader, t.id)
-	return t, r.WithContext(context.WithValue(r.Context(), trailKey{}, t))
+	return t, r.WithContext(context.WithValue(r.Context(), recordKey{}, t))
 }

@@ -42,7 +42,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 			}
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
-				t.Asks = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
+				t.MayChangeConsent = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
 			}
 		}
 		taken[i] = t

@@ -125,7 +125,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale
 		return nil, final(puntuale.ReasonFileAddress, refusal, nil)
 	}
 	if ctx.Err() != nil {
-		return nil, given(context.Cause(ctx))
+		return nil, gaveUp(context.Cause(ctx))
 	}
 	k := key{r.Client, r.Run, r.URL, f.cfg.MaxBytes}
 	if r.MaxBytes > 0 {
@@ -139,7 +139,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale
 	case <-m.done:
 	case <-ctx.Done():
 		f.leave(m)
-		return nil, given(context.Cause(ctx))
+		return nil, gaveUp(context.Cause(ctx))
 	}
 	if m.failed != nil {
 		f.leave(m)

@@ -31,7 +31,7 @@ type file struct {
 	keptUntil time.Time // until when the file is stored
 	listed    bool      // true: the file is in the fetcher's files
 	room      int64     // bytes of the budget that the file uses
-	gone      bool      // true: the file was dropped
+	dropped   bool      // true: the file was dropped
 
 	data *os.File
 	name string // the name of data in the fetcher's folder
@@ -44,7 +44,7 @@ func (f *Fetcher) take(k key, u *url.URL) (*file, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ctx.Err() != nil {
-		return nil, given(errClosed)
+		return nil, gaveUp(errClosed)
 	}
 	m := f.files[k]
 	if m != nil && m.ended() && !f.cfg.Clock.Now().Before(m.keptUntil) {
@@ -106,10 +106,10 @@ func (f *Fetcher) release(m *file) {
 
 func (f *Fetcher) drop(m *file) {
 	f.forget(m)
-	if m.gone {
+	if m.dropped {
 		return
 	}
-	m.gone = true
+	m.dropped = true
 	if m.data != nil {
 		_ = m.data.Close()
 		_ = f.root.Remove(m.name) // fails if create has already removed the name

@@ -92,7 +92,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	case errors.Is(cause, errTooSlow):
 		return transient(reasonSlow, reasonTooSlow, errors.Join(cause, err))
 	case cause != nil:
-		return given(cause)
+		return gaveUp(cause)
 	case errors.As(err, &name) && name.IsNotFound: // the same error as for a forbidden address: callers must not learn which names exist inside our network
 		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.As(err, &name):
@@ -104,8 +104,8 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	}
 }
 
-// given returns the error if no caller waits any more, or if the fetcher closes.
-func given(err error) *puntuale.SendError {
+// gaveUp returns the error if no caller waits any more, or if the fetcher closes.
+func gaveUp(err error) *puntuale.SendError {
 	return transient(reasonLater, reasonGivenUp, err)
 }
 

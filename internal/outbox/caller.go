@@ -68,7 +68,7 @@ func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.
 	if a.taken() {
 		r.State = puntuale.DeliveryDone
 	}
-	r.At, r.Status, r.Took, r.Answer, r.Gone = a.at, a.status, a.took, a.text, a.isGone()
+	r.At, r.Status, r.Took, r.Answer, r.ReceiverGone = a.at, a.status, a.took, a.text, a.isGone()
 	return r
 }
 
@@ -94,7 +94,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		return a
 	}
 	if t.Chatwoot.Inbox != 0 {
-		c.tell(ctx, t, e, string(secrets[0]), repeat, &a)
+		c.sendToChatwoot(ctx, t, e, string(secrets[0]), repeat, &a)
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
@@ -126,13 +126,13 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	return a
 }
 
-// tell sends an event to Chatwoot, with several requests.
-func (c *Caller) tell(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, repeat bool, a *answer) {
+// sendToChatwoot sends an event to Chatwoot, with several requests.
+func (c *Caller) sendToChatwoot(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event, token string, repeat bool, a *answer) {
 	if c.cfg.Chatwoot == nil {
 		a.text = puntuale.Because(puntuale.ReasonWebhookUnreachable).Stored()
 		return
 	}
-	got, err := c.cfg.Chatwoot.Tell(ctx, t, token, e, repeat)
+	got, err := c.cfg.Chatwoot.SendEvent(ctx, t, token, e, repeat)
 	now := c.cfg.Clock.Now()
 	a.took = now.Sub(a.at)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestReceivers(t *testing.T) {
 			if took := time.Since(began); took > 4*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if got.Status != test.status || (got.State == puntuale.DeliveryDone) != test.done || got.Gone != test.gone || len(got.Answer) > puntuale.MaxWebhookAnswer {
+			if got.Status != test.status || (got.State == puntuale.DeliveryDone) != test.done || got.ReceiverGone != test.gone || len(got.Answer) > puntuale.MaxWebhookAnswer {
 				t.Errorf("%+v", got)
 			}
 			if reason := puntuale.ParseReason(got.Answer).Code; test.status == 0 && reason != test.reason || test.status != 0 && !strings.HasPrefix(got.Answer, test.text) {

@@ -17,18 +17,18 @@ type scheduler struct {
 	recorder *recorder
 	attempts context.Context // context of all attempts
 
-	receivers map[puntuale.WebhookID]*receiver
-	stale     map[*receiver]struct{} // receivers for which the store may have more deliveries
-	busy      map[*receiver]struct{} // receivers with attempts in flight
-	active    []*account             // accounts with deliveries in memory, which get attempts in turn
-	turn      int
+	receivers   map[puntuale.WebhookID]*receiver
+	stale       map[*receiver]struct{} // receivers for which the store may have more deliveries
+	busy        map[*receiver]struct{} // receivers with attempts in flight
+	active      []*account             // accounts with deliveries in memory, which get attempts in turn
+	nextAccount int
 	// held contains the deliveries in memory: those that wait, those in flight, and those whose result is not on disk
 	// yet. It does not change while a read is running.
-	held     map[deliveryKey]struct{}
-	released []deliveryKey // deliveries to remove from held when the running read ends
-	queued   int
-	inFlight int
-	unkept   int
+	held       map[deliveryKey]struct{}
+	released   []deliveryKey // deliveries to remove from held when the running read ends
+	queued     int
+	inFlight   int
+	unrecorded int
 
 	reading  bool
 	slowRead bool      // the next read is for slow receivers
@@ -130,7 +130,7 @@ func (l *scheduler) look(now time.Time) {
 
 // begin starts the attempts that may begin now. It starts one attempt for each account in turn.
 func (l *scheduler) begin(now time.Time) {
-	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept || l.recorder.fails() {
+	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unrecorded >= mostUnrecorded || l.recorder.fails() {
 		return // if a result cannot be recorded, the event would be sent a second time
 	}
 	var quick, slow int
@@ -150,20 +150,20 @@ func (l *scheduler) begin(now time.Time) {
 		return free > 0 && len(r.begun) < min(r.inFlightLimit(), max(1, free/perFree)) && !now.Before(r.resting)
 	}
 	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
-		l.turn %= len(l.active)
-		r, empty := l.active[l.turn].pick(allowed)
+		l.nextAccount %= len(l.active)
+		r, empty := l.active[l.nextAccount].pick(allowed)
 		switch {
 		case empty:
-			l.active[l.turn].active = false
-			l.active = slices.Delete(l.active, l.turn, l.turn+1)
+			l.active[l.nextAccount].active = false
+			l.active = slices.Delete(l.active, l.nextAccount, l.nextAccount+1)
 			continue
 		case r == nil:
 			idle++
-			l.turn++
+			l.nextAccount++
 			continue
 		}
 		idle = 0
-		l.turn++
+		l.nextAccount++
 		if r.slow(now) {
 			slow++
 		} else {
@@ -194,20 +194,20 @@ func (l *scheduler) end(e *endedAttempt) {
 		}
 		l.cut(r, now)
 	}
-	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.isGone()}
+	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, ReceiverGone: a.isGone()}
 	result.State, result.Next = ending(d.Attempts, a, now, cfg.Random())
-	cfg.Meter.Attempted(word(&result))
+	cfg.Meter.Attempted(resultName(&result))
 	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)
-	l.unkept++
+	l.unrecorded++
 	l.recorder.add(result)
 }
 
-// word returns the name of a result in the metrics.
-func word(r *puntuale.DeliveryResult) string {
+// resultName returns the name of a result in the metrics.
+func resultName(r *puntuale.DeliveryResult) string {
 	switch {
 	case r.State == puntuale.DeliveryDone:
 		return "delivered"
-	case r.Gone:
+	case r.ReceiverGone:
 		return "gone"
 	case r.State == puntuale.DeliveryFailed:
 		return "given_up"
@@ -229,7 +229,7 @@ func (l *scheduler) cut(r *receiver, now time.Time) {
 }
 
 func (l *scheduler) recorded(batch []puntuale.DeliveryResult) {
-	l.unkept -= len(batch)
+	l.unrecorded -= len(batch)
 	for i := range batch {
 		l.release(deliveryKey{batch[i].Webhook, batch[i].Client, batch[i].Seq})
 	}

@@ -32,20 +32,20 @@ type Meter interface {
 
 // Limits of one node.
 const (
-	poolSize     = 256  // attempts to receivers that answer; slow receivers have another pool of the same size
-	mostAtOnce   = 768  // all attempts; more than both pools, because receivers may become slow during their attempts
-	perFree      = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
-	mostQueued   = 8192 // deliveries in memory
-	mostUnkept   = 256  // results that are not on disk yet; after a crash their events are sent again
-	mostRead     = 256  // webhooks in one read
-	mostLook     = 512  // receivers that look marks in one call, if no new deliveries were made
-	perLook      = 200 * time.Microsecond
-	ownEvery     = time.Second
-	lookPoll     = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
-	ownSoon      = lookPoll
-	ownedFor     = 3 * time.Second // how long the answer of OwnWebhooks is valid; without a newer answer no attempt begins
-	stopLongest  = 5 * time.Second // how long Stop waits for attempts in flight
-	recordWithin = 2 * time.Second // how long Stop then waits until the last results are on disk
+	poolSize       = 256  // attempts to receivers that answer; slow receivers have another pool of the same size
+	mostAtOnce     = 768  // all attempts; more than both pools, because receivers may become slow during their attempts
+	perFree        = 16   // a receiver gets at most a sixteenth of the free attempts of its pool, but at least one
+	mostQueued     = 8192 // deliveries in memory
+	mostUnrecorded = 256  // results that are not on disk yet; after a crash their events are sent again
+	mostRead       = 256  // webhooks in one read
+	mostLook       = 512  // receivers that look marks in one call, if no new deliveries were made
+	perLook        = 200 * time.Microsecond
+	ownEvery       = time.Second
+	lookPoll       = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
+	ownSoon        = lookPoll
+	ownedFor       = 3 * time.Second // how long the answer of OwnWebhooks is valid; without a newer answer no attempt begins
+	stopLongest    = 5 * time.Second // how long Stop waits for attempts in flight
+	recordWithin   = 2 * time.Second // how long Stop then waits until the last results are on disk
 )
 
 // Sender delivers the events of the webhooks that its node owns. Start and Stop may be called more than once.

@@ -87,7 +87,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	if err != nil {
 		return damaged(err)
 	}
-	in.left = math.MaxInt
+	in.directoryLeft = math.MaxInt
 	unpacked, left := uint64(0), uint64(size)
 	for _, f := range z.File {
 		if f.CompressedSize64 > left {
@@ -108,16 +108,16 @@ func (a *archive) open(ctx context.Context, size int64) error {
 // is in memory. An archive may contain an offset before its beginning. This is a fault of the archive and not of the
 // disk.
 type contents struct {
-	ctx  context.Context
-	file *os.File
-	left int
+	ctx           context.Context
+	file          *os.File
+	directoryLeft int
 }
 
 func (c *contents) ReadAt(p []byte, at int64) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	if c.left -= len(p); c.left < 0 || at < 0 {
+	if c.directoryLeft -= len(p); c.directoryLeft < 0 || at < 0 {
 		return 0, errors.New("the list of parts is too long, or wrong")
 	}
 	return c.file.ReadAt(p, at)
@@ -166,7 +166,7 @@ func damaged(err error) error {
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
-	left      int  // bytes that the current token may still have
+	tokenLeft int  // bytes that the current token may still have
 	begun     bool // true: a tag was read
 	depth     int
 	xml       *xml.Decoder
@@ -185,14 +185,14 @@ func (a *archive) part(name string) (*part, error) {
 	if err != nil {
 		return nil, damaged(err)
 	}
-	p := &part{unpacking: r, bytes: bufio.NewReaderSize(r, 32<<10), left: maxToken}
+	p := &part{unpacking: r, bytes: bufio.NewReaderSize(r, 32<<10), tokenLeft: maxToken}
 	p.xml = xml.NewDecoder(p)
 	return p, nil
 }
 
 // ReadByte passes bytes to the XML decoder. The decoder does not read beyond the end of a token.
 func (p *part) ReadByte() (byte, error) {
-	if p.left--; p.left < 0 {
+	if p.tokenLeft--; p.tokenLeft < 0 {
 		return 0, errors.New("a tag or a text is too long")
 	}
 	return p.bytes.ReadByte()
@@ -203,7 +203,7 @@ func (p *part) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // token returns the next tag or text, or nil at the end of the part.
 func (p *part) token() (xml.Token, error) {
-	p.left = maxToken
+	p.tokenLeft = maxToken
 	t, err := p.xml.Token()
 	if errors.Is(err, io.EOF) && p.begun {
 		return nil, nil // the decoder has checked that every tag is closed

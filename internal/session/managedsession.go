@@ -142,11 +142,11 @@ func (m *Manager) begin(p *managedSession) {
 		m.end(p)
 		return
 	}
-	m.wg.Go(func() { m.labour(p) })
+	m.wg.Go(func() { m.runWork(p) })
 }
 
-// labour runs a session's calls until no call is left.
-func (m *Manager) labour(p *managedSession) {
+// runWork runs a session's calls until no call is left.
+func (m *Manager) runWork(p *managedSession) {
 	for {
 		m.mu.Lock()
 		if len(p.work) == 0 {
@@ -169,7 +169,7 @@ func (m *Manager) end(p *managedSession) {
 	if !p.owned {
 		delete(m.sessions, p.session.ID)
 	}
-	m.rested()
+	m.notifyIdle()
 }
 
 // notify wakes the goroutines that wait for a change of a session. The caller must hold the lock.

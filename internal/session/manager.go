@@ -16,10 +16,10 @@ type Config struct {
 	// Linker returns the connector that links the session, or nil if there is none. It must read only memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
-	// Rest stops a session from beginning messages until a given time. The returned channel is closed when no message
-	// of the session is in flight. Resume ends the rest earlier.
-	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
-	Resume func(puntuale.SessionID)
+	// DrainSession stops a session from beginning messages until a given time. The returned channel is closed when no
+	// message of the session is in flight. Resume ends the drain earlier.
+	DrainSession func(puntuale.SessionID, time.Time) <-chan struct{}
+	Resume       func(puntuale.SessionID)
 	// Changed informs the dispatcher that a session may have gone online or offline.
 	Changed func(puntuale.SessionID)
 	// Answered is called after a command of the session was answered. It may be nil if no caller in this process waits
@@ -137,7 +137,7 @@ func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 // longer in the list. Sessions in leaving do not change. Node 0 owns nothing. Own never blocks. When it returns, all
 // sessions are open, except sessions whose work still runs.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
-	for _, p := range m.own(node, sessions, leaving) {
+	for _, p := range m.setOwned(node, sessions, leaving) {
 		m.open(p)
 		m.mu.Lock()
 		m.begin(p)
@@ -145,9 +145,9 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// own takes and releases sessions. It returns the sessions that the caller must open at once. Work for these sessions
-// waits until they are open.
-func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
+// setOwned takes and releases sessions. It returns the sessions that the caller must open at once. Work for these
+// sessions waits until they are open.
+func (m *Manager) setOwned(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.node = node
@@ -194,7 +194,7 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 		m.idle = make(chan struct{})
 	}
 	idle := m.idle
-	m.rested()
+	m.notifyIdle()
 	m.mu.Unlock()
 	select {
 	case <-idle:
@@ -203,8 +203,8 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 	}
 }
 
-// rested wakes the goroutines that wait until no session has work. The caller must hold the lock.
-func (m *Manager) rested() {
+// notifyIdle wakes the goroutines that wait until no session has work. The caller must hold the lock.
+func (m *Manager) notifyIdle() {
 	if m.idle != nil && m.busy == 0 {
 		close(m.idle)
 		m.idle = nil

@@ -159,7 +159,7 @@ func (w *world) newNode(change ...func(*session.Config)) *node {
 	close(n.lines.quiet)
 	cfg := session.Config{
 		Keeper: w.Store, Linker: func(puntuale.Session) puntuale.Linker { return n.net },
-		Rest: n.lines.rest, Resume: n.lines.resume,
+		DrainSession: n.lines.rest, Resume: n.lines.resume,
 		Changed: func(puntuale.SessionID) {
 			n.lines.mu.Lock()
 			defer n.lines.mu.Unlock()
@@ -313,9 +313,9 @@ func (n *node) did(want ...string) {
 // answer to a command only for a minute.
 const stepsMost = 40
 
-// advance moves the clock in steps of a second, until deadline returns nil. After each step, it gives the woken
+// advance moves the clock in steps of a second, until check returns nil. After each step, it gives the woken
 // goroutines time to run.
-func (w *world) advance(d time.Duration, deadline func() error) {
+func (w *world) advance(d time.Duration, check func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()
 	w.eventually(fmt.Sprintf("something within steps of %v", d), func() error {
@@ -323,6 +323,6 @@ func (w *world) advance(d time.Duration, deadline func() error) {
 			w.DB.Clock.Advance(d)
 			steps, next = steps+1, now.Add(50*time.Millisecond)
 		}
-		return deadline()
+		return check()
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-func (a *attic) find(r archiver.Search) (all []archiver.Message) {
+func (a *archiveWorld) find(r archiver.Search) (all []archiver.Message) {
 	a.t.Helper()
 	if err := archiver.Find(a.folder, r, func(m archiver.Message) error {
 		all = append(all, m)
@@ -36,7 +36,7 @@ func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 		node := w.MustJoin()
 		ids := c.MustStart(someone, longAgo, 2)
@@ -96,7 +96,7 @@ func TestLookup(t *testing.T) {
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		const number = "393471112223"
 		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 		node := w.MustJoin()
@@ -166,7 +166,7 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
 		for _, step := range []string{"gathered", "written", "removing", "removed", "finished"} {
-			a := newAttic(t, w)
+			a := newArchiveWorld(t, w)
 			a.Exec("delete from archive")
 			c := w.Client(puntuale.AccountFull)
 			const number = "+393471112223"
@@ -201,10 +201,10 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 func TestArchiversTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		a.lived(seed, 4, 12)
+		a.addRuns(seed, 4, 12)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestArchiversTogether(t *testing.T) {
 		}
 		wg.Wait()
 		a.run(oldTill)
-		a.whole(was)
+		a.checkComplete(was)
 		a.balanced()
 		if n := a.old(oldTill); n != 0 {
 			t.Errorf("%d old runs are left", n)
@@ -244,8 +244,8 @@ func TestArchiversTogether(t *testing.T) {
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
-		a.lived(2, 2, 10)
+		a := newArchiveWorld(t, w)
+		a.addRuns(2, 2, 10)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestArchiveDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.run(oldTill)
-		a.whole(was)
+		a.checkComplete(was)
 	})
 }
 
@@ -292,7 +292,7 @@ func TestArchiveDamaged(t *testing.T) {
 func TestArchivedYears(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		c := w.Client(puntuale.AccountBaby)
 		a.Exec("update client set credits = credits + 100000 where id = $1", int64(c.ID))
 		a.Exec("insert into credit_entry (client_id, at, kind, amount) values ($1, $2, 'grant', 100000)", int64(c.ID), storetest.Begin.UnixMicro())

@@ -28,29 +28,29 @@ var (
 	nowadays = oldTill.AddDate(3, 0, 0)
 )
 
-// attic is a world that has an archive.
-type attic struct {
+// archiveWorld is a world that has an archive.
+type archiveWorld struct {
 	*storetest.World
 	t      testing.TB
 	folder string
 }
 
-func newAttic(t testing.TB, w *storetest.World) *attic {
-	return &attic{w, t, filepath.Join(t.TempDir(), "archive")}
+func newArchiveWorld(t testing.TB, w *storetest.World) *archiveWorld {
+	return &archiveWorld{w, t, filepath.Join(t.TempDir(), "archive")}
 }
 
 func mark(client puntuale.ClientID, phone string) string {
 	return fmt.Sprintf("%s%d:%s", puntuale.MarkPrefix, client, phone)
 }
 
-func (a *attic) config() archiver.Config {
+func (a *archiveWorld) config() archiver.Config {
 	return archiver.Config{
 		Folder: a.folder, Program: "test", Mark: mark, Lease: time.Microsecond,
-		Rest: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 }
 
-func (a *attic) run(before time.Time) archiver.ArchiveResult {
+func (a *archiveWorld) run(before time.Time) archiver.ArchiveResult {
 	a.t.Helper()
 	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
 		a.t.Fatal(err)
@@ -64,7 +64,7 @@ func (a *attic) run(before time.Time) archiver.ArchiveResult {
 
 // rows reads each row of the tables whose old rows are moved to the archive. It returns how often each row exists. The
 // key is the row's text.
-func (a *attic) rows() map[string]int {
+func (a *archiveWorld) rows() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
 	for name, columns := range store.ArchivedTables() {
@@ -99,7 +99,7 @@ func (a *attic) rows() map[string]int {
 }
 
 // kept returns how often each row exists in the files of the archive. The keys are the same as in rows.
-func (a *attic) kept() map[string]int {
+func (a *archiveWorld) kept() map[string]int {
 	a.t.Helper()
 	all := map[string]int{}
 	folder, err := archive.OpenFolder(a.folder)
@@ -125,8 +125,8 @@ func (a *attic) kept() map[string]int {
 	return all
 }
 
-// whole checks that the database and the archive together contain the rows of was, and each of these rows once.
-func (a *attic) whole(was map[string]int) {
+// checkComplete checks that the database and the archive together contain the rows of was, and each of these rows once.
+func (a *archiveWorld) checkComplete(was map[string]int) {
 	a.t.Helper()
 	rows := a.rows()
 	for line, n := range a.kept() {
@@ -147,8 +147,8 @@ func (a *attic) whole(was map[string]int) {
 	}
 }
 
-// lived creates old runs and younger runs. Their messages are open, or ended in all possible ways.
-func (a *attic) lived(seed uint64, clients, runs int) {
+// addRuns creates old runs and younger runs. Their messages are open, or ended in all possible ways.
+func (a *archiveWorld) addRuns(seed uint64, clients, runs int) {
 	a.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	node := a.MustJoin()
@@ -198,13 +198,13 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 }
 
 // old counts the runs in the database that are old enough for the archive.
-func (a *attic) old(before time.Time) int64 {
+func (a *archiveWorld) old(before time.Time) int64 {
 	return a.Int(`select count(*) from run r where not exists (select 1 from message m where m.client_id = r.client_id and m.run_id = r.id
  and (m.state = 0 or m.done_at > $1))`, before.UnixMicro())
 }
 
 // balanced checks that the entries of each client's credit ledger add up to the client's credits.
-func (a *attic) balanced() {
+func (a *archiveWorld) balanced() {
 	a.t.Helper()
 	if n := a.Int(`select count(*) from client k where k.credits is not null
  and k.credits <> (select coalesce(sum(e.amount), 0) from credit_entry e where e.client_id = k.id)`); n != 0 {
@@ -217,10 +217,10 @@ func (a *attic) balanced() {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		a.lived(seed, 3, 40)
+		a.addRuns(seed, 3, 40)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestArchive(t *testing.T) {
 			t.Fatalf("only %d runs are old", old)
 		}
 		done := a.run(oldTill)
-		a.whole(was)
+		a.checkComplete(was)
 		a.balanced()
 		if n := a.old(oldTill); n != 0 || int64(done.Runs) != old || done.Files != 1 {
 			t.Errorf("%d old runs are left of %d; %+v", n, old, done)
@@ -258,7 +258,7 @@ func TestArchive(t *testing.T) {
 			was[line] += n
 		}
 		a.run(later)
-		a.whole(was)
+		a.checkComplete(was)
 		a.balanced()
 		for _, table := range []string{"run", "message", "event", "sandbox_message", "receipt", "late_run", "late_archive"} {
 			if n := a.Int("select count(*) from " + table); n != 0 {
@@ -276,11 +276,11 @@ func TestArchive(t *testing.T) {
 func TestArchiverKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
+		a := newArchiveWorld(t, w)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 1))
-		a.lived(seed, 3, 12)
+		a.addRuns(seed, 3, 12)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 		}
 		t.Logf("killed at %v", steps)
 		a.run(oldTill)
-		a.whole(was)
+		a.checkComplete(was)
 		a.balanced()
 		if n := a.old(oldTill); n != 0 {
 			t.Errorf("%d old runs are left", n)
@@ -332,8 +332,8 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 func TestArchiveKeepsWhatChanges(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
-		a.lived(3, 2, 10)
+		a := newArchiveWorld(t, w)
+		a.addRuns(3, 2, 10)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +351,7 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 		if err != nil || done.Files != 3 {
 			t.Errorf("%+v, %v", done, err)
 		}
-		a.whole(was)
+		a.checkComplete(was)
 		if n := a.old(oldTill); n != 0 {
 			t.Errorf("%d old runs are left", n)
 		}
@@ -359,7 +359,7 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 }
 
 // change changes one message in the database, as a late receipt would.
-func (a *attic) change(was map[string]int) {
+func (a *archiveWorld) change(was map[string]int) {
 	a.t.Helper()
 	id := a.Int("select coalesce(min(m.id), 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id where m.state <> 0 and r.blanked_at <> 0")
 	before := a.rows()
@@ -382,13 +382,13 @@ func (a *attic) change(was map[string]int) {
 func TestArchiveFolders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		a := newAttic(t, w)
-		a.lived(1, 1, 10)
+		a := newArchiveWorld(t, w)
+		a.addRuns(1, 1, 10)
 		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 			t.Fatal(err)
 		}
 		first := a.folder
-		other := newAttic(t, w)
+		other := newArchiveWorld(t, w)
 		if _, err := archive.BeginFolder(other.folder); err != nil {
 			t.Fatal(err)
 		}

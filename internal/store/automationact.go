@@ -35,8 +35,8 @@ func newActKind() *engine.Kind {
 	}
 }
 
-// DatesBound returns how many dates the next transaction may plan, if each gets one message, and whether calls arrive now.
-// Many goroutines may call it at once.
+// DatesBound returns how many dates the next transaction may plan if each date gets one message, and whether calls arrive now.
+// It is safe for concurrent use.
 func (s *Store) DatesBound() (dates int, calls bool) {
 	return s.bound(sizes{sqlite: 66, sqliteBeside: 16, postgres: 333, postgresBeside: 80})
 }
@@ -193,8 +193,8 @@ func (x *actBatch) start(ctx context.Context, starts *startBatch) error {
 func (b *startBatch) passActs(context.Context) error {
 	for _, t := range b.tasks {
 		st := t.Body.(*start)
-		if st.passed = t.Refused == nil; st.passed && st.gone != nil {
-			st.passed, t.Refused = false, st.gone
+		if st.passed = t.Refused == nil; st.passed && st.staleError != nil {
+			st.passed, t.Refused = false, st.staleError
 		}
 	}
 	return nil

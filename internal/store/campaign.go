@@ -25,7 +25,7 @@ func scanCampaign(rows engine.Row, c *puntuale.Campaign) error {
 
 func campaignFields(c *puntuale.Campaign) []any {
 	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, engine.ScanJSON(&c.Draft), optionalJSON{&c.Frozen}, &c.List, optionalJSON{&c.Checked}, engine.ScanTime(&c.Alive),
-		&c.Reason, &c.By, engine.ScanTime(&c.Created), engine.ScanTime(&c.Started), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Ended), optionalJSON{&c.Final},
+		&c.Reason, &c.CreatedBy, engine.ScanTime(&c.Created), engine.ScanTime(&c.Started), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Ended), optionalJSON{&c.Final},
 		&c.Feed.Place, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
 }
 
@@ -57,7 +57,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 		}
 		id = puntuale.CampaignID(n)
 		if _, err := a.Exec(ctx, `insert into campaign (client_id, id, session_id, sequence_id, state, name, draft, created_at, created_by)
- values ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, t.id, id, c.Session, c.Sequence, c.Name, draft, engine.Micros(c.Created), c.By); err != nil {
+ values ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, t.id, id, c.Session, c.Sequence, c.Name, draft, engine.Micros(c.Created), c.CreatedBy); err != nil {
 			return nil, fmt.Errorf("insert a campaign: %w", err)
 		}
 		if _, err := a.Exec(ctx, `insert into campaign_feed (client_id, campaign_id) values ($1, $2)`, t.id, id); err != nil {

@@ -295,7 +295,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 	do func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
 	t := tenant{s: s, id: client}
-	err = s.FeedWriter.Do(ctx, engine.SingleDated(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
+	err = s.FeedWriter.Do(ctx, engine.SingleTimestamped(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
 		still = false
 		if err := fleet.Fence(ctx, a, node); err != nil {
 			return err

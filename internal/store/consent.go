@@ -62,7 +62,7 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 	r.ID, r.Changed = id, r.Applied && r.Change != before
 	if _, err := a.Exec(ctx, `insert into consent (client_id, id, phone, purpose, change, source, words, message, mark, by_whom, at, entered_at, applied, changed)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, e.Client, r.ID, e.Phone, e.Purpose, r.Change, e.Source, e.Words, e.Message,
-		e.ReplyMark, e.By, engine.Micros(e.At), engine.Micros(e.Entered), engine.Bit(r.Applied), engine.Bit(r.Changed)); err != nil {
+		e.ReplyMark, e.EnteredBy, engine.Micros(e.At), engine.Micros(e.Entered), engine.Bit(r.Applied), engine.Bit(r.Changed)); err != nil {
 		return r, fmt.Errorf("enter what a person agreed to: %w", err)
 	}
 	if r.Changed {
@@ -92,7 +92,7 @@ func (s *Store) EnterConsent(ctx context.Context, e puntuale.ConsentEntry) (r pu
 // numbered runs a transaction that needs n identifiers of messages. o is the caller's idempotency key, or nil.
 func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntuale.Idempotency, n int,
 	do func(ctx context.Context, a engine.Querier, first int64) (any, error)) error {
-	e := &engine.Effect{Owner: int64(client), Key: o, At: engine.Micros(s.Config.Clock.Now()), Wants: n}
+	e := &engine.Effect{Owner: int64(client), Key: o, At: engine.Micros(s.Config.Clock.Now()), IDsNeeded: n}
 	return e.Do(ctx, s.TenantWriter(int64(client)), s.kinds.consent, func(ctx context.Context, a engine.Querier) (any, error) {
 		return do(ctx, a, e.First)
 	})
@@ -165,7 +165,7 @@ func (t tenant) Consents(ctx context.Context, phone, mark string, p puntuale.Pag
 	args[2] = page.Last
 	all, err := engine.QueryAll(ctx, t.lists(), `select c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.by_whom, c.at, c.entered_at, c.applied`+text+`
  and c.id <= $3 order by c.id`, args, func(rows engine.Row, c *puntuale.Consent) error {
-		err := rows.Scan(&c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
+		err := rows.Scan(&c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.EnteredBy, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
 		c.Phone, c.Erased = shownPhone(c.Phone)
 		return err
 	})

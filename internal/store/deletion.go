@@ -31,7 +31,7 @@ const (
 // it fails between them, the remaining messages are never sent, and [Store.Maintain] finishes the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
-	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
+	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.deleteInTransaction(ctx, a, id, now) }); err != nil {
 		return err
 	}
 	refs, err := engine.QueryAll(ctx, p.s.CallReads, openCandidates, []any{id}, queue.ScanRef)
@@ -42,7 +42,7 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 	return errors.Join(err, p.s.ForgetContacts(ctx))
 }
 
-func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
+func (p partnerTenant) deleteInTransaction(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if _, found, err := p.ClientIn(ctx, a, id); !found {
 		return engine.ThereOr(found, err, puntuale.NoClient)
@@ -125,7 +125,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	present := t.s.ClockAt(now)
 	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
-			if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+			if err := t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 				d.now = present()
 				more, err = step(ctx, a)
 				return err
@@ -142,7 +142,7 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.ClockAt(now)
 	for more := true; more; {
-		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
+		if err := t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()
 			locked, err := d.lockSessions(ctx, a, id)
 			if err := engine.ThereOr(len(locked) > 0, err, puntuale.NoSession); err != nil {

@@ -57,7 +57,7 @@ type reportedAttempt struct {
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reportTransaction{tenant: t, session: session, device: device, reports: reports}
 	present := t.s.ClockAt(now)
-	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
+	err := t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
 		return b.Run(ctx)
 	})

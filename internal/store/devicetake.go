@@ -101,7 +101,7 @@ func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, d
 			return found.free, err
 		}
 		slices.SortFunc(found.outside, func(x, y puntuale.Settlement) int { return queue.CompareRefs(x.MessageRef, y.MessageRef) })
-		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error { return queue.Settle(ctx, a, 0, now, found.outside) }); err != nil {
+		if err := t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) error { return queue.Settle(ctx, a, 0, now, found.outside) }); err != nil {
 			return nil, err
 		}
 	}
@@ -254,7 +254,7 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 		return nil, nil
 	}
 	b := &takeTransaction{tenant: t, k: k, found: all}
-	if err := t.writeDated(ctx, b.run); err != nil {
+	if err := t.writeTimestamped(ctx, b.run); err != nil {
 		return nil, err
 	}
 	if len(b.before) > 0 {
@@ -286,7 +286,7 @@ const (
 
 func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	b.before, b.taken = nil, nil
-	if err := b.s.dealtWith(ctx, a); err != nil {
+	if err := b.s.refuseBeforeQuarantine(ctx, a); err != nil {
 		return err
 	}
 	s, err := b.lockedSession(ctx, a, b.k.Session)
@@ -400,9 +400,9 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// dealtWith refuses takes after a failover until a node has done the quarantine. The new database server may have lost
-// holds. The messages of lost holds must first become uncertain.
-func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
+// refuseBeforeQuarantine refuses takes after a failover until a node has done the quarantine. The new database server
+// may have lost holds. The messages of lost holds must first become uncertain.
+func (s *Store) refuseBeforeQuarantine(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil
 	}

@@ -77,14 +77,14 @@ func (s *Store) NetworkIDs(ctx context.Context, client puntuale.ClientID, sessio
 }
 
 // OpenAttempts reads the session's open attempts from the index of open messages.
-func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, since time.Time) ([]puntuale.OpenAttempt, error) {
+func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, recipient string, since time.Time) ([]puntuale.OpenAttempt, error) {
 	type attempt struct {
 		puntuale.OpenAttempt
 		step puntuale.StepRef
 	}
 	all, err := engine.QueryAll(ctx, s.CallReads, `select m.id, m.intent, m.intent_at, m.run_id, m.step from message m
  where m.session_id = $2 and m.state = 0 and m.client_id = $1 and m.intent > 0 and m.intent_at > $4 and m.phone = $3
- order by m.intent_at limit $5`, []any{client, session, to, engine.Micros(since), openAttemptsMost}, func(rows engine.Row, o *attempt) error {
+ order by m.intent_at limit $5`, []any{client, session, recipient, engine.Micros(since), openAttemptsMost}, func(rows engine.Row, o *attempt) error {
 		o.Client, o.step.Client = client, client
 		return rows.Scan(&o.ID, &o.Token, engine.ScanTime(&o.Begun), &o.step.RunRef.ID, &o.step.Step)
 	})

@@ -218,7 +218,7 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.State != nil && f.Campaign == 0 && (!pending || l.bounded) {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
-	if f.Standing {
+	if f.WithoutRescheduled {
 		l.ofMessage += " and m.state + 0 <> 5"
 	}
 	if f.Origin != "" {

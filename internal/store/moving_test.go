@@ -233,7 +233,7 @@ func TestMove(t *testing.T) {
 		if n := count(t, to, "select count(*) from session where owner <> 0") + count(t, to, "select count(*) from node"); n != 0 {
 			t.Errorf("%d signs of servers", n)
 		}
-		goesOn(t, in, to)
+		checkMoved(t, in, to)
 	})
 }
 
@@ -245,8 +245,8 @@ func count(t testing.TB, d *storetest.Database, query string, args ...any) (n in
 	return n
 }
 
-// goesOn uses a moved installation and checks that it works.
-func goesOn(t *testing.T, in *installation, d *storetest.Database) {
+// checkMoved uses a moved installation and checks that it works.
+func checkMoved(t *testing.T, in *installation, d *storetest.Database) {
 	ctx := context.Background()
 	s := d.Open(t)
 	if who, err := s.Principal(ctx, in.client.Key, storetest.Begin); err != nil || who.Client.ID != in.client.ID {

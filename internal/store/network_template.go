@@ -104,7 +104,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 			return fmt.Errorf("note which templates are gone: %w", err)
 		}
 		if len(all) == 0 {
-			return before.tell(ctx, a, at)
+			return before.writeEvents(ctx, a, at)
 		}
 		// The list does not change a template if an event about the template came after the list was read.
 		_, err = a.Exec(ctx, `insert into network_template as g
@@ -120,7 +120,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		if err != nil {
 			return fmt.Errorf("keep the templates of a business: %w", err)
 		}
-		return before.tell(ctx, a, at)
+		return before.writeEvents(ctx, a, at)
 	})
 }
 
@@ -165,7 +165,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEven
 			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, engine.Micros(n.At), string(puntuale.TemplateUnknown)); err != nil {
 			return fmt.Errorf("keep news of a template: %w", err)
 		}
-		return before.tell(ctx, a, n.At)
+		return before.writeEvents(ctx, a, n.At)
 	}), false)
 }
 

@@ -35,7 +35,7 @@ type lockedMessage struct {
 
 func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendResult, error) {
 	var answer puntuale.ResendResult
-	e := &engine.Effect{Owner: int64(t.id), Key: r.Idempotency, At: engine.Micros(r.Now), Wants: len(r.Messages)}
+	e := &engine.Effect{Owner: int64(t.id), Key: r.Idempotency, At: engine.Micros(r.Now), IDsNeeded: len(r.Messages)}
 	err := e.Do(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a engine.Querier) (any, error) {
 		b := &resend{t: t, Resend: r, a: a, first: e.First}
 		var err error

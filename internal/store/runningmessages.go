@@ -34,27 +34,27 @@ const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 // already locked the client's usage row. So no other call can start for the same recipient until this transaction
 // commits.
 func (b *startBatch) decideRunning(ctx context.Context) error {
-	asking := b.asking()
-	if len(asking) == 0 {
+	undecided := b.undecided()
+	if len(undecided) == 0 {
 		return nil
 	}
-	n := make([]int64, len(asking))
+	n := make([]int64, len(undecided))
 	for i := range n {
 		n[i] = int64(i)
 	}
 	err := b.a.Query(ctx, runningMessages, []any{engine.Columns{
 		n,
-		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
-		engine.Column(asking, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }),
-		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).Run.Sequence) }),
-		engine.Column(asking, func(t **engine.Task) string { return (*t).Body.(*start).rival() }),
+		engine.Column(undecided, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
+		engine.Column(undecided, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }),
+		engine.Column(undecided, func(t **engine.Task) int64 { return int64((*t).Body.(*start).Run.Sequence) }),
+		engine.Column(undecided, func(t **engine.Task) string { return (*t).Body.(*start).referenceFilter() }),
 	}}, func(rows engine.Row) error {
 		var i int
 		var m runningMessage
 		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent, &m.stopped); err != nil {
 			return err
 		}
-		st := asking[i].Body.(*start)
+		st := undecided[i].Body.(*start)
 		st.running = append(st.running, m)
 		return nil
 	})
@@ -62,8 +62,8 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		return fmt.Errorf("look for running messages: %w", err)
 	}
 	var stop []puntuale.MessageRef
-	now := asking[0].Body.(*start).Now
-	for _, t := range asking {
+	now := undecided[0].Body.(*start).Now
+	for _, t := range undecided {
 		st := t.Body.(*start)
 		slices.SortFunc(st.running, func(a, b runningMessage) int { return queue.CompareRefs(a.MessageRef, b.MessageRef) })
 		if st.IfRunning != puntuale.IfRunningRestart {
@@ -85,18 +85,18 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	return err
 }
 
-// rival returns the reference that a run must have to count as running. "" means that all runs count. For a campaign
-// all runs count, because the reference of its runs is the campaign's own.
-func (s *start) rival() string {
+// referenceFilter returns the reference that a run must have to count as running. "" means that all runs count. For a
+// campaign all runs count, because the reference of its runs is the campaign's own.
+func (s *start) referenceFilter() string {
 	if s.Run.Campaign != 0 {
 		return ""
 	}
 	return s.Run.Reference
 }
 
-// asking returns the accepted calls whose if_running is not "allow". In one batch, a second call for the same sequence
-// and phone would not see the first call's messages. So the second call runs in a later batch.
-func (b *startBatch) asking() (tasks []*engine.Task) {
+// undecided returns the accepted calls whose if_running is not "allow". In one batch, a second call for the same
+// sequence and phone would not see the first call's messages. So the second call runs in a later batch.
+func (b *startBatch) undecided() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID
 		sequence puntuale.SequenceID

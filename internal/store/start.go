@@ -20,12 +20,12 @@ type start struct {
 	steps  string // the frozen steps as JSON
 	first  int64  // id of the run and of its first message
 
-	passed  bool  // counted and not refused, so the run is to be stored
-	gone    error // set if the start was planned from data that have changed since
-	answer  puntuale.StartedRun
-	kept    []byte // stored answer of an earlier call with the same key
-	day     queue.UsageDay
-	running []runningMessage // empty if if_running is allow
+	passed       bool  // counted and not refused, so the run is to be stored
+	staleError   error // set if the start was planned from data that have changed since
+	answer       puntuale.StartedRun
+	storedAnswer []byte // stored answer of an earlier call with the same key
+	day          queue.UsageDay
+	running      []runningMessage // empty if if_running is allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
@@ -49,8 +49,8 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).ForOwner(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
-	if st.kept != nil {
-		return puntuale.StartedRun{}, &puntuale.Replayed{Answer: st.kept}
+	if st.storedAnswer != nil {
+		return puntuale.StartedRun{}, &puntuale.Replayed{Answer: st.storedAnswer}
 	}
 	return st.answer, nil
 }
@@ -83,7 +83,7 @@ func prepareStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) 
 	}
 	for _, t := range tasks {
 		st := t.Body.(*start)
-		st.passed, st.gone, st.answer, st.kept, st.running = false, nil, puntuale.StartedRun{}, nil, nil
+		st.passed, st.staleError, st.answer, st.storedAnswer, st.running = false, nil, puntuale.StartedRun{}, nil, nil
 		st.first = w.IDs.Take(len(st.Messages))
 	}
 	return nil
@@ -119,7 +119,7 @@ type startBatch struct {
 // live iterates over the calls of the batch that are not decided yet.
 func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
-		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.kept == nil && !yield(t, st) {
+		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.storedAnswer == nil && !yield(t, st) {
 			return
 		}
 	}
@@ -162,7 +162,7 @@ where not (x.r and x.q and x.s)`
 func (b *startBatch) findStale(ctx context.Context) error {
 	var requested []*start
 	for _, t := range b.tasks {
-		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.kept == nil {
+		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.storedAnswer == nil {
 			requested = append(requested, st)
 		}
 	}
@@ -188,11 +188,11 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		}
 		switch {
 		case !current:
-			requested[i].gone = puntuale.ErrStale
+			requested[i].staleError = puntuale.ErrStale
 		case !sequence:
-			requested[i].gone = puntuale.NotFound(puntuale.NoSequence)
+			requested[i].staleError = puntuale.NotFound(puntuale.NoSequence)
 		default:
-			requested[i].gone = puntuale.NotFound(puntuale.NoSession)
+			requested[i].staleError = puntuale.NotFound(puntuale.NoSession)
 		}
 		return nil
 	})
@@ -221,12 +221,12 @@ func (b *startBatch) pass(context.Context) error {
 		b.waiting[d], b.beyondCap[d] = tasks[:passed], tasks[passed:]
 		for _, t := range b.waiting[d] {
 			st := t.Body.(*start)
-			st.passed, t.Refused = true, st.gone
+			st.passed, t.Refused = true, st.staleError
 		}
 	}
 	for _, t := range b.tasks {
-		if st := t.Body.(*start); errors.Is(st.gone, puntuale.ErrStale) {
-			t.Refused, t.Later = st.gone, false
+		if st := t.Body.(*start); errors.Is(st.staleError, puntuale.ErrStale) {
+			t.Refused, t.Later = st.staleError, false
 		}
 	}
 	return nil

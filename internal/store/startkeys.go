@@ -64,7 +64,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 			t.Later = true // the key existed when it was taken, but was removed because its call was refused
 			continue
 		}
-		answer, err := kept.For(st.Idempotency)
+		answer, err := kept.AnswerTo(st.Idempotency)
 		if errors.Is(err, engine.ErrOtherBody) {
 			t.Refused = err
 			continue
@@ -72,7 +72,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 		if err != nil {
 			return err
 		}
-		st.kept = answer
+		st.storedAnswer = answer
 	}
 	return nil
 }

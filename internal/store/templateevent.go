@@ -61,8 +61,9 @@ func (b *templateList) read(ctx context.Context, a engine.Querier, lock string) 
 	return all, nil
 }
 
-// tell writes an event for each changed template. It writes none for the new templates of an account's first list.
-func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time) error {
+// writeEvents writes an event for each changed template. It writes none for the new templates of an account's first
+// list.
+func (b *templateList) writeEvents(ctx context.Context, a engine.Querier, at time.Time) error {
 	after, err := b.read(ctx, a, "")
 	if err != nil {
 		return err

@@ -67,10 +67,10 @@ func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine
 	return t.s.Write(ctx, int64(t.id), do)
 }
 
-// writeDated does the same as write, for transactions that close messages. Readers list closed messages in the order of
-// done_at. So a row that commits later must have a later done_at.
-func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return t.s.WriteDated(ctx, int64(t.id), do)
+// writeTimestamped does the same as write, for transactions that close messages. Readers list closed messages in the
+// order of done_at. So a row that commits later must have a later done_at.
+func (t tenant) writeTimestamped(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return t.s.WriteTimestamped(ctx, int64(t.id), do)
 }
 
 // once runs a transaction for the client. o is the caller's idempotency key, or nil.

@@ -90,7 +90,7 @@ func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknown
 
 func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) (closed []puntuale.MessageID, err error) {
 	present := t.s.ClockAt(now)
-	err = t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = t.writeTimestamped(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}

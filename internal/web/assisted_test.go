@@ -32,21 +32,21 @@ import (
 
 // desk is a session whose messages are sent by phones, with the data for a test.
 type desk struct {
-	w       *world
-	session control.Session
-	page    string
-	deaf    atomic.Pointer[string] // for this path, the server carries out calls but their answers are lost; nil: no answers are lost
-	unheard chan string            // receives the path of each lost answer
+	w             *world
+	session       control.Session
+	page          string
+	answersLostAt atomic.Pointer[string] // for this path, the server carries out calls but their answers are lost; nil: no answers are lost
+	lostAnswers   chan string            // receives the path of each lost answer
 }
 
-// newWebhooks creates a session whose messages are sent by phones, for the world's client. It also serves the API at
+// newDesk creates a session whose messages are sent by phones, for the world's client. It also serves the API at
 // the address of the pages.
-func (w *world) newWebhooks() *desk {
+func (w *world) newDesk() *desk {
 	w.t.Helper()
 	ctx := context.Background()
 	_, err := w.store.Join(ctx, 24*time.Hour) // a device can take messages only while a server has the lease
 	w.must(err)
-	d := &desk{w: w, unheard: make(chan string, 100)}
+	d := &desk{w: w, lostAnswers: make(chan string, 100)}
 	simulated := false
 	d.session, err = w.Client().CreateSession(ctx, control.NewSession{Name: "Segreteria", Type: string(puntuale.SendApp), Sandbox: &simulated, Devices: true}, control.Once[control.Session]{})
 	w.must(err)
@@ -54,9 +54,9 @@ func (w *world) newWebhooks() *desk {
 	api, err := httpapi.New(httpapi.Config{Control: w.control, Now: w.clock.Now, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	w.must(err)
 	w.calls = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if path := d.deaf.Load(); path != nil && *path == r.URL.Path {
+		if path := d.answersLostAt.Load(); path != nil && *path == r.URL.Path {
 			api.ServeHTTP(discard{http.Header{}}, r)
-			d.unheard <- *path
+			d.lostAnswers <- *path
 			panic(http.ErrAbortHandler)
 		}
 		api.ServeHTTP(rw, r)
@@ -89,8 +89,8 @@ func (d *desk) due(phone, text string) string {
 	return started.IDs[0].String()
 }
 
-// stands returns a message's state and detail.
-func (d *desk) stands(id string) string {
+// state returns a message's state and detail.
+func (d *desk) state(id string) string {
 	d.w.t.Helper()
 	found, err := d.w.Client().Details(context.Background(), []string{id})
 	d.w.must(err)
@@ -106,9 +106,9 @@ func (d *desk) becomes(id, words string) {
 	d.w.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
 	defer look.Stop()
-	for !strings.HasPrefix(d.stands(id), words) {
+	for !strings.HasPrefix(d.state(id), words) {
 		if time.Now().After(deadline) {
-			d.w.t.Fatalf("message %s: %q, want %q", id, d.stands(id), words)
+			d.w.t.Fatalf("message %s: %q, want %q", id, d.state(id), words)
 		}
 		<-look.C
 	}
@@ -191,7 +191,7 @@ const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “
 // network arrives once, even if the page is opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		d := w.newWebhooks()
+		d := w.newDesk()
 		phones := []string{"+393331234500", "+393331234501", "+393331234502", "+393331234503"}
 		ids := make([]string, len(phones))
 		for i, phone := range phones {
@@ -228,7 +228,7 @@ func TestAssisted(t *testing.T) {
 		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
 		b.check("offline-anew")
 		for i, id := range ids[:2] {
-			if got := d.stands(id); got != "PENDING" {
+			if got := d.state(id); got != "PENDING" {
 				t.Errorf("message %d, before the network came back: %s", i, got)
 			}
 		}
@@ -245,7 +245,7 @@ func TestAssisted(t *testing.T) {
 		b.until(`!document.querySelector(".assisted-held") && ` + onCard(phones[3], ".btn-primary"))
 		by := " dichiarato dall'operatore (" + evaluate[string](b, `document.querySelector(".assisted-device .soft").innerText`) + ")"
 		for i, want := range []string{"COMPLETED" + by, "FAILED" + by + ": saltato", "CANCELLED", "PENDING" + by} {
-			if got := d.stands(ids[i]); got != want {
+			if got := d.state(ids[i]); got != want {
 				t.Errorf("message %d: %q, want %q", i, got, want)
 			}
 		}
@@ -259,7 +259,7 @@ func TestAssistedOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newWebhooks()
+	d := w.newDesk()
 	b := newBrowser(t, w, screen{390, 844, "dark", "en"})
 	const first, second, group = "+393331234500", "+393331234501", "120363040000000000@g.us"
 	ids := []string{d.due(first, "Ciao"), d.due(second, "Ciao"), d.due(group, "A tutti")}
@@ -293,11 +293,11 @@ func TestAssistedOnce(t *testing.T) {
 	b.press("Delete")
 	b.until(`!document.querySelector(".assisted-left").checkVisibility()`)
 	for i, want := range []string{"COMPLETED", "PENDING", "FAILED"} {
-		if got := d.stands(ids[i]); !strings.HasPrefix(got, want) {
+		if got := d.state(ids[i]); !strings.HasPrefix(got, want) {
 			t.Errorf("message %d: %s", i, got)
 		}
 	}
-	if got := d.stands(ids[2]); !strings.Contains(got, "un gruppo") {
+	if got := d.state(ids[2]); !strings.Contains(got, "un gruppo") {
 		t.Errorf("the group: %s", got)
 	}
 }
@@ -306,15 +306,15 @@ func TestAssistedOnce(t *testing.T) {
 // losing answers.
 func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.t.Helper()
-	d.deaf.Store(&path)
+	d.answersLostAt.Store(&path)
 	do()
 	select {
-	case <-d.unheard:
+	case <-d.lostAnswers:
 	case <-time.After(within):
 		b.t.Fatalf("%s was not called", path)
 	}
 	b.until(`document.querySelector(".assisted-notices").innerText.trim() !== ""`)
-	d.deaf.Store(nil)
+	d.answersLostAt.Store(nil)
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
 }
 
@@ -324,7 +324,7 @@ func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newWebhooks()
+	d := w.newDesk()
 	b := newBrowser(t, w, screen{390, 844, "light", "it"})
 	registered := b.registrations()
 	command(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})

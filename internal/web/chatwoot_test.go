@@ -162,9 +162,9 @@ func TestChatwootStates(t *testing.T) {
 	l, err := links.Link(ctx, session, ask)
 	w.must(err)
 	shows("Collegato", "Collegato da", "Numero dell’inbox")
-	w.tells(l, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Status: http.StatusBadGateway, Next: w.clock.Now().Add(time.Minute)})
+	w.recordAttempt(l, puntuale.DeliveryResult{State: puntuale.DeliveryWaiting, Status: http.StatusBadGateway, Next: w.clock.Now().Add(time.Minute)})
 	shows("Non riesce", "Non riesce da")
-	w.tells(l, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: http.StatusGone, Gone: true})
+	w.recordAttempt(l, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: http.StatusGone, ReceiverGone: true})
 	shows("Disattivato", "Disattivato da", "410", "collega di nuovo")
 	for _, path := range []string{"", "/unlink"} {
 		if got := staff.post(page+path, url.Values{}); got.status != http.StatusForbidden {
@@ -179,8 +179,8 @@ func TestChatwootStates(t *testing.T) {
 	}
 }
 
-// tells records the result of an attempt to send a new reply to Chatwoot.
-func (w *world) tells(l puntuale.ChatwootLink, r puntuale.DeliveryResult) {
+// recordAttempt records the result of an attempt to send a new reply to Chatwoot.
+func (w *world) recordAttempt(l puntuale.ChatwootLink, r puntuale.DeliveryResult) {
 	w.t.Helper()
 	ctx, name := context.Background(), "told"+strconv.Itoa(int(r.State))
 	_, err := w.store.KeepInbound(ctx, w.clock.Now(), []puntuale.TakenMessage{{Keep: puntuale.KeepAllReplies, Mark: name, Names: []string{"+393337654321"}, InboundMessage: puntuale.InboundMessage{

@@ -18,7 +18,7 @@ import (
 // phone, it explains what happens to the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		d := w.newWebhooks()
+		d := w.newDesk()
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/sessions/new")
 		b.fill("name", "Reception")
@@ -69,7 +69,7 @@ func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newWebhooks()
+	d := w.newDesk()
 	team, err := w.newPartnerHandle().TeamOf(t.Context(), w.client.String())
 	w.must(err)
 	_, invitation, err := team.Invite(t.Context(), account.NewUser{Email: "nuova@example.com", Role: "owner"})

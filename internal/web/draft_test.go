@@ -44,7 +44,7 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		}
 		const kept = `Object.keys(sessionStorage).find(k => k.startsWith("puntuale:draft:"))`
 		evaluate[bool](b, `(() => { window.name = sessionStorage.getItem(`+kept+`); return true })()`)
-		for what, change := range map[string]string{"too old": fmt.Sprint("at: Date.now() - ", puntuale.UnfinishedDraft.Lasts().Milliseconds()), "another user's": `of: "0"`} {
+		for what, change := range map[string]string{"too old": fmt.Sprint("at: Date.now() - ", puntuale.UnfinishedDraft.Lifetime().Milliseconds()), "another user's": `of: "0"`} {
 			evaluate[bool](b, `(() => { sessionStorage.setItem("puntuale:draft:" + new URL(document.querySelector("form.editor").action).pathname, JSON.stringify({...JSON.parse(window.name), `+change+`})); return true })()`)
 			b.open(w.pages + "/sequences/new?like=welcome")
 			b.until(`document.readyState === "complete" && !(` + kept + `)`)

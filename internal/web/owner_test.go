@@ -59,8 +59,8 @@ func (w *world) own(t *testing.T) *owner {
 			}
 			return nil
 		},
-		Rest:   func(puntuale.SessionID, time.Time) <-chan struct{} { return rested },
-		Resume: func(puntuale.SessionID) {}, Changed: func(puntuale.SessionID) {},
+		DrainSession: func(puntuale.SessionID, time.Time) <-chan struct{} { return rested },
+		Resume:       func(puntuale.SessionID) {}, Changed: func(puntuale.SessionID) {},
 		Answered: w.control.Answered, Seal: w.vault.Seal, Open: w.vault.Open, Clock: w.clock, Logger: quiet,
 	})
 	out = sandbox.New(w.store, w.clock, 0).WithLinks(o.manager.Report)

@@ -109,8 +109,8 @@ func TestUnfinishedSteps(t *testing.T) {
 			meanwhile func(w *world)
 			works     bool
 		}{
-			"in time":            {func(w *world) { w.clock.Advance(kind.Lasts() - time.Minute) }, true},
-			"too late":           {func(w *world) { w.clock.Advance(kind.Lasts()) }, false},
+			"in time":            {func(w *world) { w.clock.Advance(kind.Lifetime() - time.Minute) }, true},
+			"too late":           {func(w *world) { w.clock.Advance(kind.Lifetime()) }, false},
 			"after a new secret": {func(w *world) { w.newPassword(w.clients[puntuale.Owner]) }, false},
 			"of a removed user": {func(w *world) {
 				p := w.newPartnerHandle()
@@ -169,7 +169,7 @@ func TestChoosingEnds(t *testing.T) {
 	if r := v.post("/login/choose", url.Values{"user": {ids[1].String()}}); !strings.HasPrefix(r.to(), "/c/") {
 		t.Errorf("the other one: %d %s", r.status, r.to())
 	}
-	w.clock.Advance(puntuale.UnfinishedSignIn.Lasts())
+	w.clock.Advance(puntuale.UnfinishedSignIn.Lifetime())
 	if r := late.get("/login/choose"); r.to() != "/login" || !strings.Contains(late.get("/login").body, "Accedi di nuovo.") {
 		t.Errorf("after ten minutes: %d %s", r.status, r.to())
 	}
@@ -228,7 +228,7 @@ func TestSecondIsKept(t *testing.T) {
 		t.Errorf("a recovery code of before: %d", r.status)
 	}
 	w.clock.Advance(time.Minute)
-	if r := v.post("/me/second/end", url.Values{"present": {password}, "code": {now()}}); r.status != http.StatusSeeOther || stored().On() {
+	if r := v.post("/me/second/end", url.Values{"present": {password}, "code": {now()}}); r.status != http.StatusSeeOther || stored().Enabled() {
 		t.Errorf("removed: %d", r.status)
 	}
 }
@@ -279,7 +279,7 @@ func TestPairingEnds(t *testing.T) {
 		w.must(err)
 		return s
 	}
-	w.clock.Advance(puntuale.UnfinishedPairing.Lasts() - time.Minute)
+	w.clock.Advance(puntuale.UnfinishedPairing.Lifetime() - time.Minute)
 	if s := shown(); s.State != puntuale.LinkPairing || s.Code == nil {
 		t.Errorf("before the deadline: %v, %v", s.State, s.Code)
 	}

@@ -340,7 +340,7 @@ func TestWebhookDisabled(t *testing.T) {
 	all, err := o.List(context.Background())
 	w.must(err)
 	one := w.pages + "/webhooks/" + all[0].ID.String()
-	w.ended(o, all[0].ID, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: http.StatusGone, Gone: true})
+	w.ended(o, all[0].ID, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: http.StatusGone, ReceiverGone: true})
 	for _, page := range []string{v.get(w.pages + "/webhooks").body, v.get(one).body} {
 		if !strings.Contains(page, "Disattivato") || !strings.Contains(page, "l’indirizzo non serve più (410)") {
 			t.Errorf("no reason: %s", inMain(page))

@@ -55,7 +55,7 @@ func TestWebhookStory(t *testing.T) {
 		b.check("webhook-delivery")
 		b.press(it[6])
 		b.reads(it[7])
-		w.ended(w.ownWebhooks(), 1, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: 410, Gone: true, Answer: strings.Repeat("x", 1024)})
+		w.ended(w.ownWebhooks(), 1, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: 410, ReceiverGone: true, Answer: strings.Repeat("x", 1024)})
 		b.open(w.pages + "/webhooks/1")
 		b.check("webhook-disabled")
 		b.open(w.pages + "/webhooks")

@@ -70,8 +70,8 @@ type Script struct {
 	Events     []Event // sorted by time
 }
 
-// Minutes of the hour at which events come. Messages for dates are due at the minutes 0 and 30. So no event is so close to a due time that a
-// small delay changes the result.
+// Minutes of the hour at which events come. Messages for dates are due at the minutes 0 and 30. So there are some minutes between an event and
+// a due time, and a small delay never changes the result.
 const (
 	firstReply   = 3
 	replies      = 8 // number of different minutes for replies: 3, 6, … 24
@@ -112,7 +112,7 @@ func NewScript(seed uint64, zone *time.Location, begin, end time.Time, people in
 // days returns the length of the year in days.
 func (w *writer) days() int { return int(w.End.Sub(w.Begin).Hours() / 24) }
 
-// moment returns a random time from day from until before day to of the year. Its hour is 4 to 22, and its minute is given.
+// moment returns a random time of the year. Its day is at least from and less than to, its hour is 4 to 22, and its minute is given.
 func (w *writer) moment(from, to, minute int) time.Time {
 	day := w.Begin.In(w.Zone).AddDate(0, 0, from+w.r.IntN(max(1, to-from)))
 	return time.Date(day.Year(), day.Month(), day.Day(), 4+w.r.IntN(19), minute, 0, 0, w.Zone)
@@ -242,7 +242,7 @@ func (w *writer) changes(p, from int, dates map[int]string) {
 	}
 }
 
-// soon returns a date that comes on the day of at or on one of the next three days.
+// soon returns a date that comes within four days. The first of these days contains the time at.
 func (w *writer) soon(rule int, at time.Time) string {
 	day := at.In(w.Zone).AddDate(0, 0, w.r.IntN(4))
 	if rule != Renewal {

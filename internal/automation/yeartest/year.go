@@ -210,7 +210,7 @@ func (m *model) back() {
 	}
 }
 
-// acts calls do at once, or when the runners act again.
+// acts executes the function do at once, or when the runners act again.
 func (m *model) acts(do func()) {
 	if m.runs {
 		do()

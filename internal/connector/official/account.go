@@ -12,13 +12,13 @@ import (
 
 // account is one open session, with its keys, its state and its limits.
 type account struct {
-	session puntuale.SessionID
-	clock   clock.Clock
-	log     *slog.Logger
-	report  func(puntuale.LinkReport)
-	pairs   *pairs
-	weary   marketingPause
-	missing unreachable
+	session         puntuale.SessionID
+	clock           clock.Clock
+	log             *slog.Logger
+	report          func(puntuale.LinkReport)
+	pairs           *pairs
+	marketingPauses marketingPause
+	unreachable     unreachable
 
 	ctx    context.Context // the context of the connector's own work
 	cancel context.CancelFunc
@@ -129,7 +129,7 @@ func (a *account) pauseEnd(now time.Time) time.Time {
 
 // release ends the pauses of the number, of templates and of persons.
 func (a *account) release() {
-	a.missing.forget()
+	a.unreachable.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pausedUntil, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}

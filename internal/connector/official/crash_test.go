@@ -114,12 +114,12 @@ func (w *world) live(committed map[puntuale.MessageID]bool, mu *sync.Mutex) *mor
 	m := &mortal{world: w, process: &process{Queue: w.w.Store, Fleet: w.w.Store, mu: mu, committed: committed}}
 	m.in = intake.New(intake.Config{Store: w.w.Store, Logger: quiet()})
 	m.manager = session.New(session.Config{
-		Keeper:  w.w.Store,
-		Linker:  func(s puntuale.Session) puntuale.Linker { return linkerOf(m, s) },
-		Rest:    func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return m.d.Drain(id, deadline) },
-		Resume:  func(id puntuale.SessionID) { m.d.Resume(id) },
-		Changed: func(id puntuale.SessionID) { m.d.Wake(id, clock.System().Now()) },
-		Seal:    w.vault.Seal, Open: w.vault.Open, Logger: quiet(),
+		Keeper:       w.w.Store,
+		Linker:       func(s puntuale.Session) puntuale.Linker { return linkerOf(m, s) },
+		DrainSession: func(id puntuale.SessionID, deadline time.Time) <-chan struct{} { return m.d.Drain(id, deadline) },
+		Resume:       func(id puntuale.SessionID) { m.d.Resume(id) },
+		Changed:      func(id puntuale.SessionID) { m.d.Wake(id, clock.System().Now()) },
+		Seal:         w.vault.Seal, Open: w.vault.Open, Logger: quiet(),
 	})
 	m.conn = official.New(official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: m.in.Take, API: w.peer.URL, Logger: quiet(), Report: m.manager.Report, Rate: 1000,
@@ -190,12 +190,12 @@ func TestKilledWithManyInFlight(t *testing.T) {
 			answered, flying := 5+r.IntN(each/2), 1+r.IntN(each/4)
 			asked := w.peer.Asked() + answered + flying
 			release := held.After(answered)
-			w.until("some are on their way", func() bool { return w.peer.Asked() >= asked || m.conn.Online(w.session) && w.open0() == 0 })
+			w.until("some are on their way", func() bool { return w.peer.Asked() >= asked || m.conn.Online(w.session) && w.withoutIntent() == 0 })
 			m.die(true)
 			release()
 		}
 		last := w.live(committed, &mu)
-		w.until("all were tried", func() bool { return w.open0() == 0 && w.settled(committed, &mu) })
+		w.until("all were tried", func() bool { return w.withoutIntent() == 0 && w.settled(committed, &mu) })
 		last.die(false)
 
 		uncertain := w.uncertain()
@@ -267,8 +267,10 @@ func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// open0 returns how many messages have no intent, so that no attempt has begun.
-func (w *world) open0() int64 { return w.w.Int("select count(*) from message where intent = 0") }
+// withoutIntent returns how many messages have no intent, so that no attempt has begun.
+func (w *world) withoutIntent() int64 {
+	return w.w.Int("select count(*) from message where intent = 0")
+}
 
 // settled reports whether exactly the committed messages have an intent without a known outcome.
 func (w *world) settled(committed map[puntuale.MessageID]bool, mu *sync.Mutex) bool {

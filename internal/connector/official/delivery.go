@@ -276,16 +276,16 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != tomorrow: // the number is not open here, or the failure is too old
+	case a == nil || r.now.Sub(e.At) > pauseTime && row.action != noMarketing: // the number is not open here, or the failure is too old
 	case row.action == pauseNumber:
 		a.pause(puntuale.LinkLinked, row.reason, refusal, pauseTime)
-	case row.action == lostPerson:
+	case row.action == pausePerson:
 		if phone, ok := phoneOf(s.To); ok {
-			a.missing.note(phone, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
+			a.unreachable.note(phone, e.At, final(row.reason, puntuale.Quoted(refusal.detail())), r.now)
 		}
-	case row.action == tomorrow:
+	case row.action == noMarketing:
 		if phone, ok := phoneOf(s.To); ok {
-			a.weary.pauseFor(phone, e.At.Add(tomorrowWait), r.now)
+			a.marketingPauses.pauseFor(phone, e.At.Add(tomorrowWait), r.now)
 		}
 	case row.action == pauseStep:
 		a.reconsider("", false)

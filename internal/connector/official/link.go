@@ -278,7 +278,7 @@ func explain(e *graphError) puntuale.Reason {
 	}
 	r, known := ruleOf(e.Code)
 	switch {
-	case !known, r.action == lost:
+	case !known, r.action == failMessage:
 		return puntuale.Because(reasonRefuses, clip(storable(e.Message), 200))
 	case r.action == again, r.action == slower:
 		return puntuale.Because(reasonSilentTryAgain)

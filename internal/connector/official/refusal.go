@@ -18,10 +18,10 @@ const (
 	pauseNumber                   // no message of the number leaves until a person acts, or for pauseTime
 	noAccess                      // no message of the number leaves for noAccessFor, because the token or its rights are wrong
 	pauseStep                     // no message with this template leaves for templateFor
-	lost                          // fail this message
-	lostPerson                    // no message to this person leaves for a day, unless the person writes
+	failMessage                   // fail this message
+	pausePerson                   // no message to this person leaves for a day, unless the person writes
 	optedOut                      // this person opted out of marketing
-	tomorrow                      // no marketing to this person leaves for 24 hours
+	noMarketing                   // no marketing to this person leaves for 24 hours
 )
 
 // rule is one row of the table.
@@ -85,18 +85,18 @@ var rules = map[int]rule{
 	132016: {pauseStep, puntuale.ReasonTemplateDisabled},
 	132068: {pauseStep, reasonTemplate}, 132069: {pauseStep, reasonTemplate}, 131063: {pauseStep, reasonTemplate},
 
-	131047: {lost, reasonWindow},
-	131051: {lost, reasonKind},
-	131053: {lost, reasonMedia},
-	131008: {lost, reasonInvalid}, 131009: {lost, reasonInvalid}, 100: {lost, reasonInvalid}, 135000: {lost, reasonInvalid}, 134011: {lost, reasonInvalid},
-	131021: {lost, reasonSelf},
+	131047: {failMessage, reasonWindow},
+	131051: {failMessage, reasonKind},
+	131053: {failMessage, reasonMedia},
+	131008: {failMessage, reasonInvalid}, 131009: {failMessage, reasonInvalid}, 100: {failMessage, reasonInvalid}, 135000: {failMessage, reasonInvalid}, 134011: {failMessage, reasonInvalid},
+	131021: {failMessage, reasonSelf},
 
-	131026: {lostPerson, reasonNotReceiving},
-	130403: {lostPerson, reasonBlocksThem},
+	131026: {pausePerson, reasonNotReceiving},
+	130403: {pausePerson, reasonBlocksThem},
 	131050: {optedOut, reasonNoMarketing},
 
-	131049: {tomorrow, reasonMarketingLimit},
-	130472: {tomorrow, reasonExperiment},
+	131049: {noMarketing, reasonMarketingLimit},
+	130472: {noMarketing, reasonExperiment},
 }
 
 // ruleOf returns the row of a code, and whether there is one.
@@ -107,7 +107,7 @@ func ruleOf(code int) (rule, bool) {
 	if code >= 200 && code <= 299 { // errors of permissions
 		return rule{noAccess, reasonRights}, true
 	}
-	return rule{lost, reasonInvalid}, false
+	return rule{failMessage, reasonInvalid}, false
 }
 
 // The duration of each pause. A pause ends earlier if a person tests the session.
@@ -192,13 +192,13 @@ func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError
 			refusal.Kind, refusal.After = puntuale.Deferred, templateFor
 			a.pauseTemplate(template, refusal, now.Add(templateFor))
 		}
-	case lostPerson:
+	case pausePerson:
 		if to != "" {
-			a.missing.note(to, now, refusal, now)
+			a.unreachable.note(to, now, refusal, now)
 		}
-	case tomorrow:
+	case noMarketing:
 		refusal.Kind, refusal.After = puntuale.Deferred, tomorrowWait
-		a.weary.pauseFor(to, now.Add(tomorrowWait), now)
+		a.marketingPauses.pauseFor(to, now.Add(tomorrowWait), now)
 	}
 	return refusal
 }

@@ -45,7 +45,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		return err
 	}
 	p.window, p.first = windowEnd, !now.Before(windowEnd)
-	if refusal := a.missing.refusalFor(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
+	if refusal := a.unreachable.refusalFor(e.To, windowEnd.Add(-puntuale.ServiceWindow), now); refusal != nil {
 		return refusal
 	}
 	if t := e.Content.Official; t != nil {

@@ -205,7 +205,7 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 	case puntuale.TemplateUnusable:
 		return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
 	}
-	if wait := a.weary.wait(to, now); wait > 0 && known.Category == "MARKETING" {
+	if wait := a.marketingPauses.wait(to, now); wait > 0 && known.Category == "MARKETING" {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
 	}
 	return nil

@@ -37,7 +37,7 @@ type messageKey struct {
 	Chat    string `json:"remoteJid"`
 	ChatAlt string `json:"remoteJidAlt"` // the number, if Chat does not contain it
 	Sender  string `json:"senderPn"`     // in older gateways the number, if Chat does not contain it
-	Mine    bool   `json:"fromMe"`
+	FromMe  bool   `json:"fromMe"`
 }
 
 // phone returns the number of a chat with one person. It returns "" for a group, and if the person hides the number.

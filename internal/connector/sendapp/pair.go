@@ -131,7 +131,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 		found, err := a.c.ask(ctx, k)
 		switch {
 		case err == nil && found.state != puntuale.LinkUnlinked:
-			a.paired(ctx, func() { a.tell(k, found) })
+			a.paired(ctx, func() { a.reportLinked(k, found) })
 			return
 		case err == nil && found.action == noAccess:
 			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.reason) })
@@ -156,9 +156,9 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reasonExpired) })
 }
 
-// tell reports a number that was just linked. It reports nothing if the number was unlinked or the keys were replaced
-// meanwhile.
-func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
+// reportLinked reports a number that was just linked. It reports nothing if the number was unlinked or the keys were
+// replaced meanwhile.
+func (a *account) reportLinked(k puntuale.GatewayKeys, s gatewayStatus) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)

@@ -156,7 +156,7 @@ type deliveryBatch struct {
 func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
 		h, written := m.shown()
-		h.Phone, h.Own = m.Key.person(), m.Key.Mine
+		h.Phone, h.Own = m.Key.person(), m.Key.FromMe
 		if h.Own {
 			own, err := t.echo(ctx, m, h, all.Type == "append")
 			if err != nil {
@@ -237,7 +237,7 @@ const answerWait = 2 * time.Second
 // acked reads the receipts of messages. An ack may come before the answer that contains its message's id.
 func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
 	all = all[:min(len(all), eventsMost)]
-	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
+	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.FromMe || u.Key.ID == "" || u.Update.Status == nil })
 	if len(all) == 0 {
 		return nil
 	}

@@ -142,7 +142,7 @@ func (c *Connector) Capabilities() puntuale.Capabilities {
 // Online reports whether a session is connected. It reads memory only.
 func (c *Connector) Online(session puntuale.SessionID) bool {
 	n := c.number(session)
-	return n != nil && n.up.Load()
+	return n != nil && n.online.Load()
 }
 
 // number returns an open session, or nil if the session is not open.

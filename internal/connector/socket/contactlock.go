@@ -202,9 +202,9 @@ func (t *contactLocks) lent(address string) *contactLock {
 // hold contains the locks of one decryption, or of one message that is being sent. It keeps them during several calls
 // of the store.
 type hold struct {
-	locks *contactLocks
-	has   []*contactLock
-	met   string // a contact whose lock another goroutine owns
+	locks   *contactLocks
+	owned   []*contactLock
+	blocked string // a contact whose lock another goroutine owns
 }
 
 type holdKey struct{}
@@ -217,7 +217,7 @@ func holdOf(ctx context.Context) *hold {
 // meet takes a contact's lock. If another goroutine owns the lock, meet returns errBusy, and inTransaction waits for
 // it.
 func (h *hold) meet(contact string) error {
-	if slices.ContainsFunc(h.has, func(t *contactLock) bool { return t.contact == contact }) {
+	if slices.ContainsFunc(h.owned, func(t *contactLock) bool { return t.contact == contact }) {
 		return nil
 	}
 	if h.locks == nil {
@@ -225,18 +225,18 @@ func (h *hold) meet(contact string) error {
 	}
 	taken, _, got := h.locks.try(contact, "")
 	if !got {
-		h.met = contact
+		h.blocked = contact
 		return errBusy
 	}
-	h.has = append(h.has, taken)
+	h.owned = append(h.owned, taken)
 	return nil
 }
 
 func (h *hold) giveBack() {
 	if h.locks != nil {
-		h.locks.giveBack(h.has...)
+		h.locks.giveBack(h.owned...)
 	}
-	h.has = nil
+	h.owned = nil
 }
 
 // inTransaction runs a decryption's transaction. If the transaction found a contact locked, inTransaction waits for
@@ -246,15 +246,15 @@ func (t *contactLocks) inTransaction(ctx context.Context, transaction func(conte
 	defer h.giveBack()
 	for {
 		err := transaction(context.WithValue(ctx, holdKey{}, h))
-		if err == nil || h.met == "" {
+		if err == nil || h.blocked == "" {
 			return err
 		}
 		h.giveBack()
-		taken, err := t.take(ctx, h.met, "")
+		taken, err := t.take(ctx, h.blocked, "")
 		if err != nil {
 			return err
 		}
-		h.has, h.met = []*contactLock{taken}, ""
+		h.owned, h.blocked = []*contactLock{taken}, ""
 	}
 }
 
@@ -331,7 +331,7 @@ func (s lockedSessions) GetManySessions(ctx context.Context, addresses []string)
 		if err != nil {
 			return nil, err
 		}
-		h.locks, h.has = s.locks, taken
+		h.locks, h.owned = s.locks, taken
 	}
 	s.locks.send(contacts)
 	return s.SessionStore.GetManySessions(ctx, addresses)
@@ -366,12 +366,12 @@ func (s lockedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) e
 	return s.withLocks(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
 }
 
-// turnedEvents makes decryption use the contact locks.
-type turnedEvents struct {
+// lockedEvents makes decryption use the contact locks.
+type lockedEvents struct {
 	store.EventBuffer
 	locks *contactLocks
 }
 
-func (e turnedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
+func (e lockedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
 	return e.locks.inTransaction(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
 }

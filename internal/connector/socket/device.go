@@ -303,5 +303,5 @@ func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}
 	device.PrivacyTokens = sealedPrivacyTokens{device.PrivacyTokens, p, removed}
 	device.NCTSalt = sealedSalt{device.NCTSalt, p}
-	device.EventBuffer = sealedEvents{turnedEvents{device.EventBuffer, t}, p}
+	device.EventBuffer = sealedEvents{lockedEvents{device.EventBuffer, t}, p}
 }

@@ -79,9 +79,9 @@ const (
 
 // files are the files that one number uploaded recently. Their key is a hash of the content.
 type files struct {
-	once singleflight.Group
-	mu   sync.Mutex
-	all  map[string]*file
+	uploadOnce singleflight.Group
+	mu         sync.Mutex
+	all        map[string]*file
 }
 
 func newFiles() *files { return &files{all: map[string]*file{}} }
@@ -136,7 +136,7 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 	if found := n.files.get(hash, now); found != nil {
 		return found, nil
 	}
-	made, err, _ := n.files.once.Do(hash, func() (any, error) {
+	made, err, _ := n.files.uploadOnce.Do(hash, func() (any, error) {
 		one, err := uploadNow(ctx, cli, kind, got)
 		if err == nil {
 			n.files.keep(hash, one, now)

@@ -30,7 +30,7 @@ type number struct {
 	coldContacts *coldContactLimiter
 	people       *personDirectory
 	files        *files
-	up           atomic.Bool
+	online       atomic.Bool
 
 	mu      sync.Mutex
 	closed  bool
@@ -76,7 +76,7 @@ func (n *number) change(change func(m *linkMachine)) {
 		n.state.moved = false
 		n.act()
 	}
-	n.up.Store(n.state.link.State == puntuale.LinkOnline && n.cli != nil)
+	n.online.Store(n.state.link.State == puntuale.LinkOnline && n.cli != nil)
 	n.report()
 }
 
@@ -132,7 +132,7 @@ func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	n.end = cancel
 	old, epoch := n.cli, n.epoch
 	n.cli = nil
-	n.up.Store(false)
+	n.online.Store(false)
 	n.wg.Go(func() {
 		n.quit(old)
 		do(ctx, epoch)
@@ -152,12 +152,12 @@ func (n *number) quit(old *whatsmeow.Client) {
 
 // connected returns the client to send with, or nil if the number is not online.
 func (n *number) connected() *whatsmeow.Client {
-	if !n.up.Load() {
+	if !n.online.Load() {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.up.Load() {
+	if !n.online.Load() {
 		return nil
 	}
 	return n.cli
@@ -171,7 +171,7 @@ func (n *number) close(ctx context.Context) {
 	n.end()
 	old := n.cli
 	n.cli = nil
-	n.up.Store(false)
+	n.online.Store(false)
 	n.mu.Unlock()
 	done := make(chan struct{})
 	go func() {

@@ -208,15 +208,15 @@ func (p *pairing) report(code string, expiresAt time.Time) {
 }
 
 // login begins the number's first login, once the network asks for it or the wait ends.
-func (p *pairing) login(ctx context.Context, byPerson bool) {
+func (p *pairing) login(ctx context.Context, requested bool) {
 	clock := p.c.cfg.Clock
 	timeout, stop := clock.After(relogin)
 	defer stop()
-	for !byPerson {
+	for !requested {
 		select {
-		case byPerson = <-p.linked:
+		case requested = <-p.linked:
 		case <-timeout:
-			byPerson = true
+			requested = true
 		case <-ctx.Done():
 			return
 		}

@@ -21,10 +21,10 @@ import (
 // without WhatsApp look like spam. The network also limits such queries. So the connector stores the answers, asks
 // about several people in one query, and asks rarely.
 const (
-	isKept       = 7 * 24 * time.Hour
-	isNotKept    = 6 * time.Hour
+	existsKept   = 7 * 24 * time.Hour
+	missingKept  = 6 * time.Hour
 	groupKept    = time.Hour
-	asksAtOne    = 50 // the most people in one query
+	mostInQuery  = 50 // the most people in one query
 	asksBurst    = 50
 	asksEvery    = time.Second
 	askAgain     = 5 * time.Minute // how long to wait after the network refused a query because there were too many
@@ -68,7 +68,7 @@ type personDirectory struct {
 }
 
 type answer struct {
-	is         bool
+	exists     bool
 	group      types.JID // the group of an invitation code
 	validUntil time.Time
 }
@@ -97,7 +97,7 @@ func (p *personDirectory) find(ctx context.Context, cli *whatsmeow.Client, to st
 	return types.JID{}, final(reasonInvalidRecipient, puntuale.Because(reasonAddress))
 }
 
-func (p *personDirectory) known(person string) (answer, bool) {
+func (p *personDirectory) validAnswer(person string) (answer, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a, ok := p.answers[person]
@@ -116,19 +116,19 @@ func (p *personDirectory) keep(person string, a answer, d time.Duration) {
 
 func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, phone string) (types.JID, error) {
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
-	a, ok := p.known(phone)
+	a, ok := p.validAnswer(phone)
 	if !ok {
 		// The LID is stored only after this node or another one asked about the person.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
-			p.keep(phone, answer{is: true}, isKept)
+			p.keep(phone, answer{exists: true}, existsKept)
 			return jid, nil
 		}
 		if err := p.wait(ctx, phone); err != nil {
 			return jid, err
 		}
-		a, _ = p.known(phone)
+		a, _ = p.validAnswer(phone)
 	}
-	if !a.is {
+	if !a.exists {
 		return jid, final(reasonNoWhatsApp, puntuale.Because(reasonNotRegistered))
 	}
 	return jid, nil
@@ -169,7 +169,7 @@ func (p *personDirectory) ask() {
 		}
 		batch := map[string][]chan error{}
 		for phone, person := range p.waiting {
-			if batch[phone] = person; len(batch) == asksAtOne {
+			if batch[phone] = person; len(batch) == mostInQuery {
 				break
 			}
 		}
@@ -220,9 +220,9 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 	}
 	for _, phone := range phones {
 		if isNumber[phone] {
-			p.keep(phone, answer{is: true}, isKept)
+			p.keep(phone, answer{exists: true}, existsKept)
 		} else {
-			p.keep(phone, answer{}, isNotKept)
+			p.keep(phone, answer{}, missingKept)
 		}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (p *personDirectory) query(batch map[string][]chan error) error {
 
 // findGroup returns the group of an invitation code.
 func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
-	if a, ok := p.known(code); ok {
+	if a, ok := p.validAnswer(code); ok {
 		return a.group, nil
 	}
 	group, err := cli.GetGroupInfoFromLink(ctx, code)
@@ -244,7 +244,7 @@ func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, 
 	case err != nil:
 		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonGroupFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
-	p.keep(code, answer{is: true, group: group.JID}, groupKept)
+	p.keep(code, answer{exists: true, group: group.JID}, groupKept)
 	return group.JID, nil
 }
 

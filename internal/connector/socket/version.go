@@ -36,14 +36,14 @@ var errOutdated = errors.New("the network refuses this version")
 // versions contains the latest version that the network refused, and searches for a later one. Its methods may be
 // called by many goroutines at once.
 type versions struct {
-	mu      sync.Mutex
-	loaded  bool
-	refused store.WAVersionContainer
-	looking bool
-	later   chan struct{} // closed when a later version is known
+	mu         sync.Mutex
+	loaded     bool
+	refused    store.WAVersionContainer
+	looking    bool
+	laterKnown chan struct{} // closed when a later version is known
 }
 
-func newVersions() *versions { return &versions{later: make(chan struct{})} }
+func newVersions() *versions { return &versions{laterKnown: make(chan struct{})} }
 
 func present() store.WAVersionContainer {
 	announcing.RLock()
@@ -149,8 +149,8 @@ func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
 	}
 	v.use(found)
 	v.looking = false
-	close(v.later)
-	v.later = make(chan struct{})
+	close(v.laterKnown)
+	v.laterKnown = make(chan struct{})
 	c.log().Info("the network's web client has a later version", "version", found.String())
 	c.wg.Go(func() { c.noteVersion(versionNote, found) })
 	return true
@@ -173,7 +173,7 @@ func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
 func (n *number) awaitVersion(ctx context.Context, epoch int) {
 	v := n.c.versions
 	v.mu.Lock()
-	later, known := v.later, v.refused.LessThan(present())
+	later, known := v.laterKnown, v.refused.LessThan(present())
 	if !known {
 		v.look(n.c)
 	}

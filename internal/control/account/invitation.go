@@ -22,7 +22,7 @@ type Invitation struct {
 // the user's language. If the user chose none, it is in language, which is the inviter's language.
 func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitation) {
 	now := c.clock.Now()
-	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lasts()), Mailed: c.Mails()}
+	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lifetime()), Mailed: c.Mails()}
 	stored := &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
 	if i.Mailed {
 		stored.Mail = &puntuale.Mail{Queued: now, Sealed: c.sealMail(sealedInvitation, sealedLink{i.Secret, language})}

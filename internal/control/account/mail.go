@@ -157,7 +157,7 @@ func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.L
 	if err != nil {
 		return letter, err
 	}
-	letter.Until = c.clock.Now().Add(puntuale.UnfinishedReset.Lasts())
+	letter.Until = c.clock.Now().Add(puntuale.UnfinishedReset.Lifetime())
 	letter.Link = c.site(letter.Host) + "/reset?" + url.Values{"t": {secret}}.Encode()
 	return letter, nil
 }
@@ -178,7 +178,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	case err != nil:
 		return letter, fmt.Errorf("look for an invitation: %w", err)
 	}
-	letter.Until = m.Queued.Add(puntuale.UnfinishedInvitation.Lasts())
+	letter.Until = m.Queued.Add(puntuale.UnfinishedInvitation.Lifetime())
 	letter.Link = c.site(letter.Host) + "/invitation?" + url.Values{"t": {waiting.Secret}}.Encode()
 	return letter, nil
 }

@@ -45,7 +45,7 @@ func (p *Person) User() puntuale.User {
 
 // Second reports whether the person has a second factor, and how many recovery codes remain.
 func (p *Person) Second() (enabled bool, codes int) {
-	return p.user.Second.On(), len(p.user.Second.Recovery)
+	return p.user.Second.Enabled(), len(p.user.Second.Recovery)
 }
 
 // Host returns the partner, with its brand, whose pages the person sees.
@@ -159,8 +159,8 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 
 // change changes the person's own user. If when is not nil, the store calls it with the stored user, and an error of
 // when prevents the change.
-func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func(puntuale.User) error) error {
-	user, err := p.reseller().tenant.UpdateUser(ctx, p.user.Client, p.user.ID, patch, when)
+func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, allow func(puntuale.User) error) error {
+	user, err := p.reseller().tenant.UpdateUser(ctx, p.user.Client, p.user.ID, patch, allow)
 	if err != nil {
 		return fmt.Errorf("change user %d: %w", p.user.ID, err)
 	}

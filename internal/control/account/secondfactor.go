@@ -55,7 +55,7 @@ func (p *Person) SecondURL(secret []byte) string {
 // codes, which are shown only once. Codes: invalid; rate_limited; conflict if the person already has a second factor.
 // In this case, call [Person.EndSecond] first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
-	if p.user.Second.On() {
+	if p.user.Second.Enabled() {
 		return nil, errSecondIsOn
 	}
 	mark := p.accounts.mark("second", p.user.ID.String())
@@ -69,7 +69,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	codes, hashes := p.newRecovery()
 	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
 	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
-		if u.Second.On() { // another request set up a second factor in the meantime
+		if u.Second.Enabled() { // another request set up a second factor in the meantime
 			return errSecondIsOn
 		}
 		return nil
@@ -93,7 +93,7 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 // confirmBoth checks the current password and a code before a change of the second factor. If the password is wrong, it
 // does not check the code, and the code can still be used.
 func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
-	if !p.user.Second.On() {
+	if !p.user.Second.Enabled() {
 		return puntuale.Conflict(faultSecondNone)
 	}
 	if err := p.confirm(ctx, "body.present", password); err != nil {

@@ -77,7 +77,7 @@ func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 // bare returns a user without secrets. The result still shows whether a second factor is on.
 func bare(u puntuale.User) puntuale.User {
 	u.Password, u.Second.Recovery = "", nil
-	if u.Second.On() {
+	if u.Second.Enabled() {
 		u.Second.Secret = []byte{0}
 	}
 	return u

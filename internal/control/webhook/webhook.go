@@ -78,8 +78,8 @@ func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
 }
 
-// In returns the same owner with another zone for the periods in requests.
-func (o *Owner) In(zone *time.Location) *Owner {
+// InZone returns the same owner with another zone for the periods in requests.
+func (o *Owner) InZone(zone *time.Location) *Owner {
 	moved := *o
 	moved.zone = zone
 	return &moved

@@ -15,20 +15,20 @@ const cursorFor = 5 * time.Second
 type cursor struct {
 	cursor     puntuale.QueueCursor // position without its session; zero: the beginning
 	validUntil time.Time            // after this time, reads start at the beginning
-	strayed    bool                 // since the last read began, an open row left memory
+	fromStart  bool                 // since the last read began, an open row left memory
 }
 
-func (c *cursor) begin(goOn bool, now time.Time) puntuale.QueueCursor {
-	if !goOn || !now.Before(c.validUntil) {
+func (c *cursor) begin(fromCursor bool, now time.Time) puntuale.QueueCursor {
+	if !fromCursor || !now.Before(c.validUntil) {
 		c.cursor = puntuale.QueueCursor{}
 	}
-	c.strayed = false
+	c.fromStart = false
 	return c.cursor
 }
 
 func (c *cursor) end(r Result, now time.Time) {
 	switch {
-	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
+	case !r.Cut && !r.NoRoom, c.fromStart, !r.CanSend:
 		c.cursor = puntuale.QueueCursor{}
 	case r.Last == (puntuale.QueueCursor{}): // the read took no row, so the cursor does not move
 	case c.cursor == (puntuale.QueueCursor{}):
@@ -38,13 +38,16 @@ func (c *cursor) end(r Result, now time.Time) {
 	}
 }
 
-// Stray makes the next read start at the beginning, because an open row may now be before the cursor.
-func (l *Lookahead) Stray() { l.cursor.cursor, l.cursor.strayed = puntuale.QueueCursor{}, true }
+// ReadFromStart makes the next read start at the beginning, because an open row may now be before the cursor.
+func (l *Lookahead) ReadFromStart() {
+	l.cursor.cursor, l.cursor.fromStart = puntuale.QueueCursor{}, true
+}
 
-// StrayBefore does the same as [Lookahead.Stray], if a row with this due time may be before the cursor.
-func (l *Lookahead) StrayBefore(due time.Time) {
+// ReadFromStartIfBefore does the same as [Lookahead.ReadFromStart], if a row with this due time may be before the
+// cursor.
+func (l *Lookahead) ReadFromStartIfBefore(due time.Time) {
 	if !due.After(l.cursor.cursor.Next) {
-		l.Stray()
+		l.ReadFromStart()
 	}
 }
 

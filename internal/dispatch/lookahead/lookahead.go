@@ -141,12 +141,12 @@ type Read struct {
 	Takeover bool                 // also read messages in retry under the former owner
 }
 
-// Begin begins the wanted read. If goOn is true, the read continues at the cursor, if there is one. ahead is the
+// Begin begins the wanted read. If fromCursor is true, the read continues at the cursor, if there is one. ahead is the
 // distance of the horizon from now.
-func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
+func (l *Lookahead) Begin(fromCursor bool, ahead time.Duration, now time.Time) Read {
 	l.phase = Reading
 	return Read{
-		From:     l.cursor.begin(goOn, now),
+		From:     l.cursor.begin(fromCursor, now),
 		Until:    l.horizon.take(now.Add(ahead)),
 		Takeover: !l.takeover.known,
 	}

@@ -252,12 +252,12 @@ func TestCursor(t *testing.T) {
 		return r
 	}
 	for name, test := range map[string]struct {
-		during func(*lookahead.Lookahead) // happens during the first read
-		result lookahead.Result
-		after  func(*lookahead.Lookahead)
-		goOn   bool
-		at     time.Time // when the second read begins
-		from   puntuale.QueueCursor
+		during     func(*lookahead.Lookahead) // happens during the first read
+		result     lookahead.Result
+		after      func(*lookahead.Lookahead)
+		fromCursor bool
+		at         time.Time // when the second read begins
+		from       puntuale.QueueCursor
 	}{
 		"cut":                   {none, cut, none, true, at, row},
 		"no room":               {none, with(func(r *lookahead.Result) { r.Cut, r.NoRoom = false, true }), none, true, at, row},
@@ -266,10 +266,10 @@ func TestCursor(t *testing.T) {
 		"cannot send":           {none, with(func(r *lookahead.Result) { r.CanSend = false }), none, true, at, puntuale.QueueCursor{}},
 		"with others":           {none, with(func(r *lookahead.Result) { r.Alone = false }), none, true, at, puntuale.QueueCursor{}},
 		"failed":                {none, with(func(r *lookahead.Result) { r.Failed = true }), none, true, at, puntuale.QueueCursor{}},
-		"strayed meanwhile":     {(*lookahead.Lookahead).Stray, cut, none, true, at, puntuale.QueueCursor{}},
-		"strayed":               {none, cut, (*lookahead.Lookahead).Stray, true, at, puntuale.QueueCursor{}},
-		"due before it":         {none, cut, func(l *lookahead.Lookahead) { l.StrayBefore(row.Next) }, true, at, puntuale.QueueCursor{}},
-		"due behind it":         {none, cut, func(l *lookahead.Lookahead) { l.StrayBefore(row.Next.Add(1)) }, true, at, row},
+		"strayed meanwhile":     {(*lookahead.Lookahead).ReadFromStart, cut, none, true, at, puntuale.QueueCursor{}},
+		"strayed":               {none, cut, (*lookahead.Lookahead).ReadFromStart, true, at, puntuale.QueueCursor{}},
+		"due before it":         {none, cut, func(l *lookahead.Lookahead) { l.ReadFromStartIfBefore(row.Next) }, true, at, puntuale.QueueCursor{}},
+		"due behind it":         {none, cut, func(l *lookahead.Lookahead) { l.ReadFromStartIfBefore(row.Next.Add(1)) }, true, at, row},
 		"read with others then": {none, cut, none, false, at, puntuale.QueueCursor{}},
 		"almost too old":        {none, cut, none, true, start.Add(5*time.Second - 1), row},
 		"too old":               {none, cut, none, true, start.Add(5 * time.Second), puntuale.QueueCursor{}},
@@ -283,7 +283,7 @@ func TestCursor(t *testing.T) {
 			test.during(&l)
 			l.End(test.result, start)
 			test.after(&l)
-			if got := l.Begin(test.goOn, ahead, test.at).From; got != test.from {
+			if got := l.Begin(test.fromCursor, ahead, test.at).From; got != test.from {
 				t.Errorf("the next read begins at %+v, want %+v", got, test.from)
 			}
 		})

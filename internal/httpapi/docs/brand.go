@@ -21,7 +21,7 @@ const ProductName = "Puntuale"
 // partner whose pages the browser showed last. Codes: not_found.
 func (a Config) hostAt(r *http.Request) (puntuale.Host, error) {
 	h, err := a.Accounts.PartnerAt(r.Context(), r.Host, "")
-	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
+	if slug := httpkit.SlugIn(r, httpkit.BrandCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return a.Accounts.PartnerAt(r.Context(), "", slug)
 	}
 	return h, err

@@ -22,9 +22,9 @@ const (
 // may wait longer. If a caller's oldest waiting call has used a certain part of its time, a further call would not get
 // a seat in time. The gate refuses the further call immediately.
 const (
-	usualDeadline  = 2 * time.Second
-	preventTimes   = 5
-	impatientAfter = 8 // a further call is refused when the oldest one has waited an eighth of the patience
+	usualDeadline    = 2 * time.Second
+	preventTimes     = 5
+	earlyRefusalPart = 8 // a further call is refused when the oldest one has waited an eighth of the longest wait
 
 	waitersPerSeat = 8 // the largest number of waiting calls for each seat
 	leastWaiters   = 4 // the number of calls of one caller that may wait in any case
@@ -275,7 +275,7 @@ func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
 	if priority == PriorityPrevent {
 		return len(q) >= limit
 	}
-	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
+	return c.waiting >= max(leastWaiters, limit-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/earlyRefusalPart
 }
 
 func (g *Gate) queue(p *Permit, w *waiter, first bool) {

@@ -20,8 +20,8 @@ var (
 	third          = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
 )
 
-// hall is a gate with a clock that the test sets.
-type hall struct {
+// testGate is a gate with a clock that the test sets.
+type testGate struct {
 	*admission.Gate
 	t   *testing.T
 	now atomic.Int64 // nanoseconds
@@ -30,8 +30,8 @@ type hall struct {
 	reasons []string
 }
 
-func newHall(t *testing.T, seats int) *hall {
-	h := &hall{t: t}
+func newTestGate(t *testing.T, seats int) *testGate {
+	h := &testGate{t: t}
 	h.Gate = admission.NewGate(admission.GateConfig{Seats: seats, Now: func() time.Time { return time.Unix(0, h.now.Load()) },
 		Refused: func(reason string) {
 			h.mu.Lock()
@@ -42,7 +42,7 @@ func newHall(t *testing.T, seats int) *hall {
 }
 
 // in admits a call that gets a seat immediately.
-func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
+func (h *testGate) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
@@ -60,7 +60,7 @@ type entered struct {
 }
 
 // queue makes a call that must wait, and returns when the call waits.
-func (h *hall) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
+func (h *testGate) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
 	h.t.Helper()
 	before := h.Load().Waiting
 	go func() {
@@ -78,7 +78,7 @@ func (h *hall) queue(name string, who admission.CallerKey, priority admission.Pr
 // A caller never has more seats than are free for others. Calls that prevent sends have additional seats.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 8)
+	h := newTestGate(t, 8)
 	for range 4 {
 		h.in(greedy, admission.PriorityWrite)
 	}
@@ -104,7 +104,7 @@ func TestGateLeavesRoom(t *testing.T) {
 // second call of each caller.
 func TestGateIsFair(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 1)
+	h := newTestGate(t, 1)
 	held := h.in(unknownCallers, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("greedy 1", greedy, admission.PriorityWrite, waits)
@@ -141,7 +141,7 @@ func TestGateIsFair(t *testing.T) {
 // Calls that read lists must wait, so that enough seats stay free for calls that change something.
 func TestGateReads(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 8)
+	h := newTestGate(t, 8)
 	h.in(greedy, admission.PriorityRead)
 	waits := make(chan entered, 8)
 	h.queue("second read of one", greedy, admission.PriorityRead, waits)
@@ -159,7 +159,7 @@ func TestGateReads(t *testing.T) {
 // callers are not refused.
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 2)
+	h := newTestGate(t, 2)
 	h.in(greedy, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("waits", greedy, admission.PriorityWrite, waits)
@@ -179,7 +179,7 @@ func TestGateRefusesEarly(t *testing.T) {
 // A caller whose calls fill the whole queue can still make a call that prevents sends.
 func TestGateStopsBehindAFlood(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 1)
+	h := newTestGate(t, 1)
 	held := h.in(modest, admission.PriorityWrite)
 	for id := range int64(4) {
 		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
@@ -201,7 +201,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 // A call that waits too long is refused, and the gate deletes its record of the call.
 func TestGateDeadline(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 1)
+	h := newTestGate(t, 1)
 	held := h.in(modest, admission.PriorityWrite)
 	if _, _, err := h.Enter(t.Context(), unknownCallers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("%v", err)
@@ -222,7 +222,7 @@ func TestGateDeadline(t *testing.T) {
 // same caller.
 func TestGateRest(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 1)
+	h := newTestGate(t, 1)
 	first := h.in(greedy, admission.PriorityWrite)
 	first.LeaveSeat()
 	second := h.in(greedy, admission.PriorityWrite)
@@ -252,7 +252,7 @@ func TestGateRest(t *testing.T) {
 // In any order of calls, there are never more admitted calls than seats. At the end the gate is empty.
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 16)
+	h := newTestGate(t, 16)
 	var inside, peak atomic.Int64
 	var done sync.WaitGroup
 	for i := range 200 {

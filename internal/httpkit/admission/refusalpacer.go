@@ -32,7 +32,7 @@ func (r *RefusalPacer) Delay(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	wait := r.moment()
+	wait := r.reserveTime()
 	if wait <= 0 {
 		return
 	}
@@ -41,8 +41,8 @@ func (r *RefusalPacer) Delay(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// moment reserves the next refusal's time, and returns how long to wait until this time.
-func (r *RefusalPacer) moment() time.Duration {
+// reserveTime reserves the next refusal's time, and returns how long to wait until this time.
+func (r *RefusalPacer) reserveTime() time.Duration {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

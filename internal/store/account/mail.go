@@ -15,10 +15,10 @@ const mailsOfPartner = 8
 
 const faultSigninTooManyResets puntuale.ReasonCode = "signin.too_many_resets"
 
-func (s *Accounts) QueueMails(ctx context.Context, all []puntuale.Mail, instead puntuale.MailID) error {
+func (s *Accounts) QueueMails(ctx context.Context, all []puntuale.Mail, replaced puntuale.MailID) error {
 	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
-		if instead != 0 {
-			if _, err := a.Exec(ctx, `delete from mail where id = $1`, int64(instead)); err != nil {
+		if replaced != 0 {
+			if _, err := a.Exec(ctx, `delete from mail where id = $1`, int64(replaced)); err != nil {
 				return fmt.Errorf("take an e-mail out of the queue: %w", err)
 			}
 		}

@@ -122,7 +122,7 @@ func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u p
 	return puntuale.LoginID(id), nil
 }
 
-func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, when func(puntuale.User) error) (u puntuale.User, err error) {
+func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, allow func(puntuale.User) error) (u puntuale.User, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -132,8 +132,8 @@ func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id pu
 		if err := engine.ThereOr(found, err, puntuale.NoUser); err != nil {
 			return err
 		}
-		if when != nil {
-			if err := when(u); err != nil {
+		if allow != nil {
+			if err := allow(u); err != nil {
 				return err
 			}
 		}

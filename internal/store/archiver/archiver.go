@@ -45,9 +45,9 @@ type Config struct {
 	// Lease is the length of a lease. If a node dies during its work, other nodes wait this long. Default: 2 minutes.
 	Lease time.Duration
 
-	// Rest is called after each part of the work, with the time that this part took. It should wait, so that others can
+	// Wait is called after each part of the work, with the time that this part took. It should wait, so that others can
 	// use the database. nil: wait 19 times as long as the part took, but not longer than 2 s.
-	Rest func(ctx context.Context, took time.Duration) error
+	Wait func(ctx context.Context, took time.Duration) error
 }
 
 // ArchiveResult counts what one call did.
@@ -68,8 +68,8 @@ func New(s *engine.DB, cfg Config) *Archiver {
 		cfg.Lease = 2 * time.Minute
 	}
 	a := &Archiver{s: s, kind: newArchiveKind(), cfg: cfg}
-	if cfg.Rest == nil {
-		a.cfg.Rest = a.wait
+	if cfg.Wait == nil {
+		a.cfg.Wait = a.wait
 	}
 	return a
 }
@@ -90,18 +90,18 @@ func (a *Archiver) wait(ctx context.Context, took time.Duration) error {
 // archiveTerm is the work of one node during one lease.
 type archiveTerm struct {
 	*Archiver
-	folder *archive.Folder
-	tables []archive.Table
-	schema int64
-	now    time.Time
-	before time.Time
-	term   int64
-	beaten time.Time         // when the lease was last renewed, by this machine's clock
-	serial int64             // number of the last finished file
-	from   puntuale.ClientID // clients with ids up to this one were read
-	rests  bool              // some old runs are not blanked yet, so a later call must read them again
-	looked lookedAtRuns
-	done   ArchiveResult
+	folder    *archive.Folder
+	tables    []archive.Table
+	schema    int64
+	now       time.Time
+	before    time.Time
+	term      int64
+	beaten    time.Time         // when the lease was last renewed, by this machine's clock
+	serial    int64             // number of the last finished file
+	from      puntuale.ClientID // clients with ids up to this one were read
+	moreLater bool              // some old runs are not blanked yet, so a later call must read them again
+	looked    lookedAtRuns
+	done      ArchiveResult
 }
 
 // Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time before. It
@@ -219,7 +219,7 @@ func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a 
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
 		return err
 	}
-	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
+	return t.cfg.Wait(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
 // fenced does the same as write, but fails if this node has lost the lease. It also renews the lease.
@@ -239,7 +239,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 
 // rested waits after a read that began at begun. It renews the lease if necessary.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
-	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
+	if err := t.cfg.Wait(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
 	}
 	if t.s.LocalClock.Now().Sub(t.beaten) < t.cfg.Lease/4 {
@@ -340,7 +340,7 @@ func (t *archiveTerm) put(file archive.File, p *archiveBatch) error {
 
 // complete stores that all runs were read.
 func (t *archiveTerm) complete(ctx context.Context) error {
-	if err := t.looked.note(ctx, t); err != nil || t.rests {
+	if err := t.looked.note(ctx, t); err != nil || t.moreLater {
 		return err
 	}
 	return t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {

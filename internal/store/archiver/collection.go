@@ -134,7 +134,7 @@ func (t *archiveTerm) collectNext(ctx context.Context, w retention.BlankingCurso
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
-			t.rests = true
+			t.moreLater = true
 			return false
 		}
 		t.looked.place[w.Client] = r.ID
@@ -220,11 +220,11 @@ func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun)
 		messages = append(messages, p.runs[ref].refs()...)
 		copies = append(copies, p.runs[ref].copies()...)
 	}
-	return t.hanging(ctx, t.s.ArchiveReads, p, messages, copies)
+	return t.readMessageRows(ctx, t.s.ArchiveReads, p, messages, copies)
 }
 
-// hanging reads the rows that belong to the given messages: events, receipts, and rows of the sandbox's ledger.
-func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveBatch, messages []puntuale.MessageRef, copies []retention.SandboxCopy) error {
+// readMessageRows reads the rows that belong to the given messages: events, receipts, and rows of the sandbox's ledger.
+func (t *archiveTerm) readMessageRows(ctx context.Context, a engine.Querier, p *archiveBatch, messages []puntuale.MessageRef, copies []retention.SandboxCopy) error {
 	if err := t.read(ctx, a, p, pastEvents, PastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}

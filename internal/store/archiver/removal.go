@@ -187,7 +187,7 @@ func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveB
 	if len(existing) == 0 {
 		return now, nil
 	}
-	return now, x.hanging(ctx, a, now, existing, copies)
+	return now, x.readMessageRows(ctx, a, now, existing, copies)
 }
 
 func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pastRun) error {

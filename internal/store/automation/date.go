@@ -31,12 +31,12 @@ func (s *Rules) DateRules(ctx context.Context) ([]puntuale.DateRule, error) {
 // scanAtOnce is the largest number of contacts that one transaction reads.
 const scanAtOnce = 500
 
-// manyContacts is a number of contacts. For so many or more, the code first checks which rules have any date of them.
+// manyContacts is a threshold. For this number of contacts or more, the code first checks which rules have any date of these contacts.
 const manyContacts = 50
 
 func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, now time.Time, next func(string, time.Time) puntuale.Date) (more bool, err error) {
 	limit = max(1, min(limit, scanAtOnce))
-	err = s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
+	err = s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.work, func(ctx context.Context, a engine.Querier) error {
 		more = false
 		if err := lockClient(ctx, a, d.Client); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (s *Rules) ScanDates(ctx context.Context, d puntuale.DateRule, limit int, n
 		if more || from == 0 || !s.db.Dialect.Postgres {
 			return nil
 		}
-		// The scan may have added many dates, so PostgreSQL's statistics are wrong. Without new ones, it may choose slow query plans.
+		// The scan may have added many dates, so PostgreSQL's statistics are wrong. Without new statistics, PostgreSQL may choose slow query plans.
 		if _, err := a.Exec(ctx, `analyze automation_date`); err != nil {
 			return fmt.Errorf("count dates: %w", err)
 		}
@@ -115,7 +115,7 @@ func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, tr
 	ids := engine.Column(triggers, func(t *puntuale.TakenTrigger) puntuale.ContactID { return puntuale.ContactID(t.Subject) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if err := s.db.FeedWriter.Do(ctx, engine.SingleDated(s.work, func(ctx context.Context, a engine.Querier) error {
+	if err := s.db.FeedWriter.Do(ctx, engine.SingleTimestamped(s.work, func(ctx context.Context, a engine.Querier) error {
 		if err := lockClient(ctx, a, client); err != nil {
 			return err
 		}

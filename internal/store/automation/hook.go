@@ -50,7 +50,7 @@ func (s *Rules) HookOf(ctx context.Context, hash puntuale.KeyHash) (puntuale.Hoo
 }
 
 // hookOccurrence returns the occurrence of a hook's call. It contains the time of the call, because a key counts as new again after
-// [puntuale.HookRepeat]. Until then, a second row without a phone refuses repeats of the call.
+// [puntuale.HookRepeat]. Until then, a second occurrence row, which has no phone, prevents repeats of the call.
 func hookOccurrence(key string, at int64) string { return fmt.Sprintf("hook:%s@%d", key, at) }
 
 func (s *Rules) CallHook(ctx context.Context, client puntuale.ClientID, c puntuale.HookCall) (fresh bool, err error) {

@@ -183,7 +183,7 @@ type ReadPool struct {
 
 	noticed func(error) // called with the error of every statement, or nil; may be nil
 
-	Within time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
+	Timeout time.Duration // limits a statement, including the wait for a connection; 0: only the caller's context limits it
 
 	// permits contains one permit for each connection. A caller that waits for a permit stops waiting at its admission
 	// deadline. If permits is nil, a caller waits until the pool has a connection.
@@ -244,9 +244,9 @@ func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func
 	defer p.Release()
 	ctx, part := p.watch.Bind(ctx)
 	defer part()
-	if p.Within > 0 {
+	if p.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.Within)
+		ctx, cancel = context.WithTimeout(ctx, p.Timeout)
 		defer cancel()
 	}
 	args, free := p.d.bind(args)

@@ -17,8 +17,8 @@ type Effect struct {
 
 	answer []byte // answer of the last run; sent to the caller
 
-	Wants int   // how many message identifiers the transaction needs
-	First int64 // first of these message identifiers
+	IDsNeeded int   // how many message identifiers the transaction needs
+	First     int64 // first of these message identifiers
 }
 
 // NewEffect returns a task kind in which each task is its own transaction. If the connection is lost during COMMIT, the
@@ -31,13 +31,13 @@ func NewEffect(name string) *Kind {
 
 func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	e, ok := tasks[0].Body.(*Effect)
-	if !ok || e.Wants == 0 {
+	if !ok || e.IDsNeeded == 0 {
 		return nil
 	}
-	if err := w.Stock(ctx, e.Wants); err != nil {
+	if err := w.Stock(ctx, e.IDsNeeded); err != nil {
 		return err
 	}
-	e.First = w.IDs.Take(e.Wants)
+	e.First = w.IDs.Take(e.IDsNeeded)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context
 	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).ForOwner(owner), false)
 }
 
-// WriteDated does the same as Write, for rows that readers list in the order of their timestamps.
-func (s *DB) WriteDated(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
-	return s.TenantWriter(owner).Do(ctx, SingleDated(s.Writes, do).ForOwner(owner), false)
+// WriteTimestamped does the same as Write, for rows that readers list in the order of their timestamps.
+func (s *DB) WriteTimestamped(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
+	return s.TenantWriter(owner).Do(ctx, SingleTimestamped(s.Writes, do).ForOwner(owner), false)
 }

@@ -28,8 +28,9 @@ type KeptAnswer struct {
 	answer []byte
 }
 
-// For returns the answer for a repeat of the call. If the repeat has a different body, For returns [ErrOtherBody].
-func (k KeptAnswer) For(o *puntuale.Idempotency) ([]byte, error) {
+// AnswerTo returns the answer for a repeat of the call. If the repeat has a different body, AnswerTo returns
+// [ErrOtherBody].
+func (k KeptAnswer) AnswerTo(o *puntuale.Idempotency) ([]byte, error) {
 	switch {
 	case k.hash != o.Hash:
 		return nil, ErrOtherBody
@@ -55,7 +56,7 @@ func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempot
 	case !found:
 		return nil, nil
 	}
-	return kept.For(o)
+	return kept.AnswerTo(o)
 }
 
 // insertKeys takes keys in sorted order. If another transaction has written one of the keys and has not committed yet,

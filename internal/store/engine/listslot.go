@@ -57,7 +57,7 @@ type ownerLists struct {
 func (s *DB) Lists(client int64) Querier { return ownerLists{s, client} }
 
 func (l ownerLists) Query(ctx context.Context, text string, args []any, scan func(rows Row) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.ListReads.Within)
+	ctx, cancel := context.WithTimeout(ctx, l.s.ListReads.Timeout)
 	defer cancel()
 	done, err := l.s.ListSlots.Take(ctx, l.owner)
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	}
 	s.MaintenanceReads = &ReadPool{d: s.Dialect, db: workers, watch: s.Monitor, noticed: s.noticed}
 	s.CallReads = &ReadPool{d: s.Dialect, db: readers, watch: s.Monitor, permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of the time is for waiting for a connection
+	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Timeout: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of the time is for waiting for a connection
 	s.DispatchReads = &ReadPool{d: s.Dialect, db: lookers, watch: s.Monitor, noticed: s.noticed}
 	writers, err := s.PostgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {

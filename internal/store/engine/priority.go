@@ -163,17 +163,17 @@ func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
 	}
 	var now time.Time
 	for _, t := range w.queue {
-		if t.Kind.Gather == 0 || slices.Contains(kinds, t.Kind) {
+		if t.Kind.Linger == 0 || slices.Contains(kinds, t.Kind) {
 			continue
 		}
 		if now.IsZero() {
 			now = w.DB.LocalClock.Now()
 		}
 		age := now.Sub(w.took[t.Kind])
-		if age < 0 || age >= t.Kind.Gather { // age is negative if the clock was set back
+		if age < 0 || age >= t.Kind.Linger { // age is negative if the clock was set back
 			continue
 		}
-		if left := t.Kind.Gather - age; rest == 0 || left < rest {
+		if left := t.Kind.Linger - age; rest == 0 || left < rest {
 			rest = left
 		}
 		kinds = append(kinds, t.Kind)
@@ -199,7 +199,7 @@ func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 		}
 	}
 	for _, u := range r.units {
-		if u.kind.Gather > 0 {
+		if u.kind.Linger > 0 {
 			w.took[u.kind] = w.DB.LocalClock.Now()
 		}
 	}

@@ -97,7 +97,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		if err != nil {
 			return err
 		}
-		*p.pool = &ReadPool{d: s.Dialect, db: readers, Within: p.timeout, noticed: s.noticed}
+		*p.pool = &ReadPool{d: s.Dialect, db: readers, Timeout: p.timeout, noticed: s.noticed}
 	}
 	s.ArchiveReads = s.MaintenanceReads
 	s.CallReads.permits = make(chan struct{}, sqliteReaders)

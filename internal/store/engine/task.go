@@ -15,9 +15,9 @@ type Kind struct {
 
 	Background bool // no caller waits for tasks of this kind
 
-	// Gather is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
+	// Linger is how long tasks of this kind may wait for more tasks. The time counts from when the writer last took
 	// tasks of this kind. So a single task that comes later does not wait.
-	Gather time.Duration
+	Linger time.Duration
 
 	// Prepare runs before the transaction begins. nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
@@ -51,16 +51,16 @@ const (
 
 // Task is one caller's transaction in a writer's queue.
 type Task struct {
-	Kind     *Kind
-	priority Priority
-	Owner    int64 // id of a client, or the negative id of a partner; 0: the service itself
-	Weight   int   // amount of work, for example the number of messages; at least 1
-	Body     any   // input for Run, if the kind joins tasks
-	Run      func(ctx context.Context, a Querier) error
-	Dated    bool // readers list the task's rows in the order of their timestamps
-	state    atomic.Int32
-	Done     chan error
-	taken    bool // not in the queue any more; guarded by the writer's lock
+	Kind        *Kind
+	priority    Priority
+	Owner       int64 // id of a client, or the negative id of a partner; 0: the service itself
+	Weight      int   // amount of work, for example the number of messages; at least 1
+	Body        any   // input for Run, if the kind joins tasks
+	Run         func(ctx context.Context, a Querier) error
+	Timestamped bool // readers list the task's rows in the order of their timestamps
+	state       atomic.Int32
+	Done        chan error
+	taken       bool // not in the queue any more; guarded by the writer's lock
 
 	Refused error // set by Run: the error for this caller, although the transaction commits
 	waited  int   // how often the task waited too long for a lock; once it did, it is not joined with others
@@ -83,10 +83,10 @@ func Single(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return &Task{Kind: k, Weight: 1, Run: do, Done: make(chan error, 1)}
 }
 
-// SingleDated does the same as Single, for a task whose rows readers list in the order of their timestamps.
-func SingleDated(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
+// SingleTimestamped does the same as Single, for a task whose rows readers list in the order of their timestamps.
+func SingleTimestamped(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	t := Single(k, do)
-	t.Dated = true
+	t.Timestamped = true
 	return t
 }
 

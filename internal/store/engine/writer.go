@@ -92,7 +92,7 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	case len(w.queue) >= queueBound && t.priority == PriorityCall:
 		return puntuale.Overloaded(0)
 	default:
-		known := t.Kind.Gather > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
+		known := t.Kind.Linger > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
 		if w.queue = append(w.queue, t); known {
 			return nil // the loop waits until these tasks have waited long enough
 		}
@@ -325,7 +325,7 @@ const (
 
 func stale(all []*taskGroup, begun, now time.Time) bool {
 	return now.Sub(begun) > datedMost && slices.ContainsFunc(all, func(u *taskGroup) bool {
-		return slices.ContainsFunc(u.tasks, func(t *Task) bool { return t.Dated })
+		return slices.ContainsFunc(u.tasks, func(t *Task) bool { return t.Timestamped })
 	})
 }
 

@@ -50,9 +50,9 @@ type endedAttempts struct {
 // sender is the state of a webhook whose attempts ended.
 type sender struct {
 	puntuale.Webhook
-	partner puntuale.PartnerID
-	gone    bool
-	changed bool
+	partner      puntuale.PartnerID
+	receiverGone bool
+	changed      bool
 }
 
 func (b *endedAttempts) run(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 
 // took updates the webhook's state with the result of one attempt.
 func (w *sender) took(d puntuale.DeliveryResult) {
-	w.gone = d.Gone
+	w.receiverGone = d.ReceiverGone
 	switch {
 	case d.State == puntuale.DeliveryDone:
 		w.changed = w.changed || !w.FailingFrom.IsZero() || d.At.Sub(w.LastSuccess) >= successEvery
@@ -137,7 +137,7 @@ func (w *sender) hopeless(now time.Time) puntuale.ReasonCode {
 	switch {
 	case !w.Active:
 		return ""
-	case w.gone:
+	case w.receiverGone:
 		return puntuale.ReasonWebhookGone
 	case !w.FailingFrom.IsZero() && now.Sub(w.FailingFrom) >= puntuale.WebhookPatience:
 		return puntuale.ReasonWebhookFailing
@@ -198,8 +198,8 @@ func (b *endedAttempts) lockDeliveries(ctx context.Context) ([]endedDelivery, er
 	return order, nil
 }
 
-// toldStill contains statements that find the subjects that were not erased since the receiver got the event.
-var toldStill = []struct {
+// notErased contains statements that find the subjects that were not erased since the receiver got the event.
+var notErased = []struct {
 	text  string
 	types puntuale.EventSet
 }{
@@ -215,7 +215,7 @@ var toldStill = []struct {
 // outbox).
 func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) error {
 	b.kept = map[int]bool{}
-	for _, s := range toldStill {
+	for _, s := range notErased {
 		var places, clients, subjects []int64
 		for _, d := range order {
 			r := &b.all[d.n]

@@ -181,7 +181,7 @@ func (s *Events) writeConversation(ctx context.Context, text string, args ...any
 	return nil
 }
 
-func (s *Events) KeepChatwoot(ctx context.Context, c puntuale.ChatwootConversation) error {
+func (s *Events) StoreChatwootConversation(ctx context.Context, c puntuale.ChatwootConversation) error {
 	return s.writeConversation(ctx, `insert into chatwoot_conversation as c (client_id, phone, webhook_id, contact_id, conversation_id, posting)
  select l.client_id, $2::text, l.webhook_id, $4::bigint, $5::bigint, $6::text from chatwoot_link l where l.client_id = $1 and l.webhook_id = $3
  on conflict (client_id, phone, webhook_id) do update set contact_id = excluded.contact_id, conversation_id = excluded.conversation_id, posting = excluded.posting`,

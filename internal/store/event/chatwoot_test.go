@@ -46,7 +46,7 @@ func TestChatwootLink(t *testing.T) {
 		}
 
 		talk := puntuale.ChatwootConversation{Webhook: made.ID, Client: c.ID, Phone: phone, Contact: 11, Conversation: 12, Posting: "puntuale/reply/1"}
-		if err := w.KeepChatwoot(ctx, talk); err != nil {
+		if err := w.StoreChatwootConversation(ctx, talk); err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []time.Time{begin, begin.Add(time.Hour)} { // assigned_at keeps the first time
@@ -73,7 +73,7 @@ func TestChatwootLink(t *testing.T) {
 			t.Errorf("after the erasure the conversation is %+v, %v", got, err)
 		}
 
-		if err := w.KeepChatwoot(ctx, talk); err != nil {
+		if err := w.StoreChatwootConversation(ctx, talk); err != nil {
 			t.Fatal(err)
 		}
 		same, err := c.LinkChatwoot(ctx, asked, []byte("another"), begin)

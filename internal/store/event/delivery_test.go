@@ -12,13 +12,13 @@ import (
 
 // hooked is a client that has a webhook.
 type hooked struct {
-	*story
+	*eventClient
 	id puntuale.WebhookID
 }
 
 func newHooked(t *testing.T, w *storetest.World) *hooked {
 	t.Helper()
-	s := newStory(t, w)
+	s := newEventClient(t, w)
 	id, err := s.CreateWebhook(context.Background(), puntuale.Webhook{URL: "https://example.com", Types: puntuale.AllEvents, Active: true}, []byte("s"), begin, nil)
 	s.must(id, err)
 	return &hooked{s, id}
@@ -144,7 +144,7 @@ func TestDisabled(t *testing.T) {
 		ctx := context.Background()
 		for name, disable := range map[string]func(h *hooked, d puntuale.DueDelivery){
 			"gone": func(h *hooked, d puntuale.DueDelivery) {
-				h.end(begin, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: 410, Gone: true}, d)
+				h.end(begin, puntuale.DeliveryResult{State: puntuale.DeliveryFailed, Status: 410, ReceiverGone: true}, d)
 			},
 			"failing": func(h *hooked, d puntuale.DueDelivery) {
 				for _, days := range []int{0, 4, 5} {

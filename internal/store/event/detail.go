@@ -90,7 +90,7 @@ func scanReply(r engine.Row, n *int, next func() *puntuale.Event) error {
 
 func scanConsent(r engine.Row, n *int, next func() *puntuale.Event) error {
 	c := &puntuale.Consent{}
-	err := r.Scan(n, &c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
+	err := r.Scan(n, &c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.EnteredBy, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
 	if c.Erased = strings.HasPrefix(c.Phone, puntuale.MarkPrefix); c.Erased {
 		c.Phone = ""
 	}

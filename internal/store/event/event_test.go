@@ -29,8 +29,8 @@ func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// story is a client whose events a test compares.
-type story struct {
+// eventClient is a client whose events a test compares.
+type eventClient struct {
 	*storetest.Client
 	t    *testing.T
 	w    *storetest.World
@@ -38,15 +38,15 @@ type story struct {
 	read int64
 }
 
-func newStory(t *testing.T, w *storetest.World) *story {
+func newEventClient(t *testing.T, w *storetest.World) *eventClient {
 	t.Helper()
-	s := &story{Client: w.Client(puntuale.AccountFull), t: t, w: w, node: w.MustJoin()}
+	s := &eventClient{Client: w.Client(puntuale.AccountFull), t: t, w: w, node: w.MustJoin()}
 	s.events() // the first read turns the feed on
 	return s
 }
 
 // events numbers the waiting facts, and returns the types of the events since the last call.
-func (s *story) events() (all []string) {
+func (s *eventClient) events() (all []string) {
 	s.t.Helper()
 	for _, e := range s.all() {
 		all = append(all, e.Type.String())
@@ -54,7 +54,7 @@ func (s *story) events() (all []string) {
 	return all
 }
 
-func (s *story) all() []puntuale.Event {
+func (s *eventClient) all() []puntuale.Event {
 	s.t.Helper()
 	ctx := context.Background()
 	if _, err := s.w.NumberEvents(ctx, begin); err != nil {
@@ -76,7 +76,7 @@ func (s *story) all() []puntuale.Event {
 	return all
 }
 
-func (s *story) must(_ any, err error) {
+func (s *eventClient) must(_ any, err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -84,7 +84,7 @@ func (s *story) must(_ any, err error) {
 }
 
 // claimed starts and claims a message.
-func (s *story) claimed() (puntuale.ClaimItem, int64) {
+func (s *eventClient) claimed() (puntuale.ClaimItem, int64) {
 	s.t.Helper()
 	item := s.Items(phone, 0, s.MustStart(phone, begin, 1)...)[0]
 	token, answers := s.w.MustClaim(s.node, begin, item)
@@ -95,7 +95,7 @@ func (s *story) claimed() (puntuale.ClaimItem, int64) {
 }
 
 // ended starts and claims a message, and records the given outcomes for it.
-func (s *story) ended(all ...puntuale.Outcome) (puntuale.ClaimItem, int64) {
+func (s *eventClient) ended(all ...puntuale.Outcome) (puntuale.ClaimItem, int64) {
 	s.t.Helper()
 	item, token := s.claimed()
 	for _, o := range all {
@@ -111,27 +111,27 @@ var (
 	uncertain = puntuale.Outcome{Verdict: puntuale.Uncertain, Next: begin.Add(time.Minute), Detail: puntuale.Quoted("lost")}
 )
 
-func (s *story) receipts(item puntuale.ClaimItem, token int64, kinds ...puntuale.ReceiptKind) {
+func (s *eventClient) receipts(item puntuale.ClaimItem, token int64, kinds ...puntuale.ReceiptKind) {
 	s.t.Helper()
 	for _, k := range kinds {
 		s.must(s.w.KeepReceipts(context.Background(), begin.Add(time.Minute), []puntuale.DeliveryReceipt{{MessageRef: item.MessageRef, Session: s.Session, Token: token, Kind: k, At: begin.Add(time.Second)}}))
 	}
 }
 
-func (s *story) settle(item puntuale.ClaimItem, intent int64, st puntuale.State, next time.Time) {
+func (s *eventClient) settle(item puntuale.ClaimItem, intent int64, st puntuale.State, next time.Time) {
 	s.t.Helper()
 	s.must(nil, s.w.Settle(context.Background(), s.node, begin.Add(time.Second), []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: intent, State: st, Next: next,
 		Reason: puntuale.Because(puntuale.ReasonUncertain)}}))
 }
 
-func (s *story) wrote(m puntuale.TakenMessage) {
+func (s *eventClient) wrote(m puntuale.TakenMessage) {
 	s.t.Helper()
 	m.Client, m.Session, m.Phone, m.Names, m.At, m.Kind, m.Mark = s.ID, s.Session, phone, []string{phone}, begin.Add(time.Hour), puntuale.ReplyText, storetest.Unique("mark")
 	m.ID = m.Mark
 	s.must(s.w.KeepInbound(context.Background(), begin.Add(time.Hour), []puntuale.TakenMessage{m}))
 }
 
-func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
+func (s *eventClient) agreed(change puntuale.ConsentChange, at time.Duration) {
 	s.t.Helper()
 	s.must(s.w.EnterConsent(context.Background(), puntuale.ConsentEntry{Client: s.ID, Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: change,
 		Source: "form", At: begin.Add(at), Entered: begin.Add(at)}}))
@@ -139,43 +139,43 @@ func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
 
 // moveCase is one change, and the events that it must cause.
 type moveCase struct {
-	move func(s *story)
+	move func(s *eventClient)
 	want []string
 }
 
 // moves contains all ways in which a message changes its visible state, and all changes of replies and consent. Each
 // has the events that it must cause.
 var moves = map[string]moveCase{
-	"start":                {func(s *story) { s.MustStart(phone, begin, 2) }, nil},
-	"claim":                {func(s *story) { s.claimed() }, nil},
-	"sent":                 {func(s *story) { s.ended(sent) }, []string{"message.sent"}},
-	"sent twice":           {func(s *story) { s.ended(sent, sent) }, []string{"message.sent"}},
-	"refused":              {func(s *story) { s.ended(refused) }, []string{"message.failed"}},
-	"retry":                {func(s *story) { s.ended(retry) }, nil},
-	"uncertain":            {func(s *story) { s.ended(uncertain) }, []string{"message.uncertain"}},
-	"uncertain again":      {func(s *story) { s.ended(uncertain, uncertain) }, []string{"message.uncertain"}},
-	"uncertain, then sent": {func(s *story) { s.ended(uncertain, sent) }, []string{"message.uncertain", "message.sent"}},
-	"delivered and read": {func(s *story) {
+	"start":                {func(s *eventClient) { s.MustStart(phone, begin, 2) }, nil},
+	"claim":                {func(s *eventClient) { s.claimed() }, nil},
+	"sent":                 {func(s *eventClient) { s.ended(sent) }, []string{"message.sent"}},
+	"sent twice":           {func(s *eventClient) { s.ended(sent, sent) }, []string{"message.sent"}},
+	"refused":              {func(s *eventClient) { s.ended(refused) }, []string{"message.failed"}},
+	"retry":                {func(s *eventClient) { s.ended(retry) }, nil},
+	"uncertain":            {func(s *eventClient) { s.ended(uncertain) }, []string{"message.uncertain"}},
+	"uncertain again":      {func(s *eventClient) { s.ended(uncertain, uncertain) }, []string{"message.uncertain"}},
+	"uncertain, then sent": {func(s *eventClient) { s.ended(uncertain, sent) }, []string{"message.uncertain", "message.sent"}},
+	"delivered and read": {func(s *eventClient) {
 		item, token := s.ended(sent)
 		s.receipts(item, token, puntuale.ReceiptSent, puntuale.ReceiptDelivered, puntuale.ReceiptDelivered, puntuale.ReceiptRead, puntuale.ReceiptRead)
 	}, []string{"message.sent", "message.delivered", "message.read"}},
-	"uncertain, then delivered": {func(s *story) {
+	"uncertain, then delivered": {func(s *eventClient) {
 		item, token := s.ended(uncertain)
 		s.receipts(item, token, puntuale.ReceiptDelivered)
 	}, []string{"message.uncertain", "message.sent", "message.delivered"}},
-	"given up by the network": {func(s *story) {
+	"given up by the network": {func(s *eventClient) {
 		item, token := s.ended(sent)
 		s.receipts(item, token, puntuale.ReceiptFailed)
 	}, []string{"message.sent", "message.failed"}},
-	"failed, then delivered after all": {func(s *story) {
+	"failed, then delivered after all": {func(s *eventClient) {
 		item, token := s.ended(sent)
 		s.receipts(item, token, puntuale.ReceiptFailed, puntuale.ReceiptDelivered)
 	}, []string{"message.sent", "message.failed", "message.sent", "message.delivered"}},
-	"blacklisted": {func(s *story) {
+	"blacklisted": {func(s *eventClient) {
 		s.must(nil, s.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: begin}, storetest.Day, nil))
 		s.w.MustClaim(s.node, begin, s.Items(phone, 0, s.MustStart(phone, begin, 1)...)...)
 	}, []string{"message.blacklisted"}},
-	"no consent": {func(s *story) {
+	"no consent": {func(s *eventClient) {
 		s.agreed(puntuale.ConsentWithdraw, 0)
 		r := s.Run(phone, begin, 1)
 		r.Messages[0].Purpose = puntuale.PurposeMarketing
@@ -183,57 +183,57 @@ var moves = map[string]moveCase{
 		s.must(started, err)
 		s.w.MustClaim(s.node, begin, s.Items(phone, 0, started.IDs...)...)
 	}, []string{"consent.changed", "message.failed"}},
-	"expired": {func(s *story) {
+	"expired": {func(s *eventClient) {
 		s.settle(s.Items(phone, 0, s.MustStart(phone, begin, 1)...)[0], 0, puntuale.Failed, time.Time{})
 	}, []string{"message.failed"}},
-	"postponed": {func(s *story) {
+	"postponed": {func(s *eventClient) {
 		s.settle(s.Items(phone, 0, s.MustStart(phone, begin, 1)...)[0], 0, puntuale.Pending, begin.Add(time.Hour))
 	}, nil},
-	"found without an answer": {func(s *story) {
+	"found without an answer": {func(s *eventClient) {
 		item, token := s.claimed()
 		s.settle(item, token, puntuale.Pending, begin.Add(time.Hour))
 		s.settle(item, token, puntuale.Pending, begin.Add(2*time.Hour))
 	}, []string{"message.uncertain"}},
-	"given up, then sent after all": {func(s *story) {
+	"given up, then sent after all": {func(s *eventClient) {
 		item, token := s.ended(uncertain)
 		s.settle(item, token, puntuale.Failed, time.Time{})
 		s.w.MustRecord(begin.Add(time.Minute), item, token, sent)
 	}, []string{"message.uncertain", "message.failed", "message.sent"}},
-	"uncertain in two attempts": {func(s *story) {
+	"uncertain in two attempts": {func(s *eventClient) {
 		item, _ := s.ended(uncertain, retry)
 		s.events()
 		token, _ := s.w.MustClaim(s.node, begin.Add(time.Hour), item)
 		s.w.MustRecord(begin.Add(time.Hour), item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: begin.Add(2 * time.Hour)})
 	}, nil},
-	"stopped": {func(s *story) {
+	"stopped": {func(s *eventClient) {
 		s.MustStart(phone, begin, 2)
 		s.must(s.Stop(context.Background(), s.Sequence, phone, "", storetest.Day, begin))
 	}, []string{"message.cancelled", "message.cancelled"}},
-	"stopped in flight": {func(s *story) {
+	"stopped in flight": {func(s *eventClient) {
 		item, token := s.claimed()
 		s.must(s.Stop(context.Background(), s.Sequence, phone, "", storetest.Day, begin))
 		s.w.MustRecord(begin.Add(time.Second), item, token, retry)
 	}, []string{"message.cancelled"}},
-	"cancelled by id": {func(s *story) {
+	"cancelled by id": {func(s *eventClient) {
 		ids := s.MustStart(phone, begin, 2)
 		s.must(s.CancelMessages(context.Background(), ids[:1], storetest.Day, begin))
 		s.must(s.CancelMessages(context.Background(), ids[:1], storetest.Day, begin))
 	}, []string{"message.cancelled"}},
-	"restarted": {func(s *story) {
+	"restarted": {func(s *eventClient) {
 		s.MustStart(phone, begin, 1)
 		r := s.Run(phone, begin, 1)
 		r.IfRunning = puntuale.IfRunningRestart
 		s.must(s.Start(context.Background(), r))
 	}, []string{"message.cancelled"}},
-	"sent again": {func(s *story) {
+	"sent again": {func(s *eventClient) {
 		s.MustResend(s.MustStart(phone, begin, 1)...)
 	}, nil},
-	"delivered after it was sent again": {func(s *story) {
+	"delivered after it was sent again": {func(s *eventClient) {
 		item, token := s.ended(refused)
 		s.MustResend(item.ID)
 		s.receipts(item, token, puntuale.ReceiptDelivered)
 	}, []string{"message.failed", "message.delivered"}},
-	"session deleted": {func(s *story) {
+	"session deleted": {func(s *eventClient) {
 		id, err := s.CreateSession(context.Background(), puntuale.Session{Name: "altra", Type: puntuale.Socket, Sandbox: true, Created: begin}, nil)
 		s.must(id, err)
 		var ids []puntuale.MessageID
@@ -249,20 +249,20 @@ var moves = map[string]moveCase{
 		s.w.MustRecord(begin.Add(time.Second), item, token, uncertain)
 		s.must(nil, s.DeleteSession(context.Background(), id, true, 0, begin.Add(2*time.Second)))
 	}, []string{"message.uncertain", "message.cancelled", "message.failed"}},
-	"attempts of a session given up": {func(s *story) {
+	"attempts of a session given up": {func(s *eventClient) {
 		s.claimed()
 		s.must(nil, s.GiveUp(context.Background(), s.Session, begin.Add(time.Minute)))
 	}, []string{"message.failed"}},
-	"erased": {func(s *story) {
+	"erased": {func(s *eventClient) {
 		s.MustStart(phone, begin, 1)
 		s.must(s.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: storetest.Day, Now: begin}))
 	}, []string{"message.cancelled"}},
-	"unknown ones closed": {func(s *story) {
+	"unknown ones closed": {func(s *eventClient) {
 		item, _ := s.ended(uncertain)
 		s.w.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 1, 2)", s.ID, item.ID)
 		s.must(s.CloseUnknown(context.Background(), []puntuale.MessageID{item.ID}, storetest.Day, begin))
 	}, []string{"message.uncertain", "message.failed"}},
-	"client deleted": {func(s *story) {
+	"client deleted": {func(s *eventClient) {
 		s.MustStart(phone, begin, 1)
 		s.must(nil, s.w.Store.Partner(s.w.Partner).DeleteClient(context.Background(), s.ID, begin))
 		if n := s.w.Int("select count(*) from outbox_fact where client_id = $1", s.ID); n != 0 {
@@ -270,12 +270,12 @@ var moves = map[string]moveCase{
 		}
 		s.Client = s.w.Client(puntuale.AccountFull)
 	}, nil},
-	"reply":        {func(s *story) { s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies}) }, []string{"reply.received"}},
-	"reply unkept": {func(s *story) { s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepNoReplies}) }, nil},
-	"own message": {func(s *story) {
+	"reply":        {func(s *eventClient) { s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies}) }, []string{"reply.received"}},
+	"reply unkept": {func(s *eventClient) { s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepNoReplies}) }, nil},
+	"own message": {func(s *eventClient) {
 		s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Own: true}})
 	}, nil},
-	"reply that stops": {func(s *story) {
+	"reply that stops": {func(s *eventClient) {
 		q, err := s.CreateSequence(context.Background(), puntuale.Sequence{Name: "corteggia", StopOnReply: true, Steps: []puntuale.Step{{Text: "x"}}}, nil)
 		s.must(q, err)
 		r := s.Run(phone, begin.Add(24*time.Hour), 1)
@@ -283,7 +283,7 @@ var moves = map[string]moveCase{
 		s.must(s.Start(context.Background(), r))
 		s.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies})
 	}, []string{"message.cancelled", "reply.received"}},
-	"consent": {func(s *story) {
+	"consent": {func(s *eventClient) {
 		s.agreed(puntuale.ConsentGrant, 2*time.Hour)
 		s.agreed(puntuale.ConsentGrant, 3*time.Hour)    // stored, but changes nothing
 		s.agreed(puntuale.ConsentWithdraw, time.Hour)   // ignored, because there is a later change
@@ -299,7 +299,7 @@ func TestMoves(t *testing.T) {
 func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
 	for name, m := range all {
 		t.Run(name, func(t *testing.T) {
-			s := newStory(t, w)
+			s := newEventClient(t, w)
 			m.move(s)
 			if got := s.events(); !slices.Equal(got, m.want) {
 				t.Errorf("events %v, want %v", got, m.want)

@@ -13,7 +13,7 @@ import (
 )
 
 // owned makes the story's node the owner of the story's session.
-func (s *story) owned() {
+func (s *eventClient) owned() {
 	s.t.Helper()
 	moved, err := s.w.Assign(context.Background(), 0, s.node, []puntuale.SessionID{s.Session})
 	if err != nil || len(moved) != 1 {
@@ -22,7 +22,7 @@ func (s *story) owned() {
 }
 
 // links stores links of the session as the owning node would: one after the other, each a second later.
-func (s *story) links(all ...puntuale.Link) {
+func (s *eventClient) links(all ...puntuale.Link) {
 	s.t.Helper()
 	for i, l := range all {
 		s.must(nil, s.w.SetLinks(context.Background(), s.node, begin.Add(time.Duration(i)*time.Second), map[puntuale.SessionID]puntuale.Link{s.Session: l}))
@@ -45,7 +45,7 @@ var (
 )
 
 // anotherNode makes a new node the owner of the session, as if the story's node had died or given the session back.
-func (s *story) anotherNode() {
+func (s *eventClient) anotherNode() {
 	s.t.Helper()
 	next := s.w.MustJoin()
 	moved, err := s.w.Assign(context.Background(), s.node, next, []puntuale.SessionID{s.Session})
@@ -57,7 +57,7 @@ func (s *story) anotherNode() {
 }
 
 // device makes a session that devices send for, links the given number of devices, and returns them.
-func (s *story) device(devices int) (puntuale.SessionID, []puntuale.DeviceID) {
+func (s *eventClient) device(devices int) (puntuale.SessionID, []puntuale.DeviceID) {
 	s.t.Helper()
 	ctx := context.Background()
 	id, err := s.CreateSession(ctx, puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: begin}, nil)
@@ -75,7 +75,7 @@ func (s *story) device(devices int) (puntuale.SessionID, []puntuale.DeviceID) {
 	return id, all
 }
 
-func (s *story) campaign(recipients int) puntuale.CampaignID {
+func (s *eventClient) campaign(recipients int) puntuale.CampaignID {
 	s.t.Helper()
 	s.owned()
 	id, _ := s.MustCampaign(recipients)
@@ -83,24 +83,24 @@ func (s *story) campaign(recipients int) puntuale.CampaignID {
 	return id
 }
 
-func (s *story) change(id puntuale.CampaignID, reason string, to puntuale.CampaignState, from ...puntuale.CampaignState) {
+func (s *eventClient) change(id puntuale.CampaignID, reason string, to puntuale.CampaignState, from ...puntuale.CampaignState) {
 	s.t.Helper()
 	s.must(nil, s.ChangeCampaign(context.Background(), id, puntuale.CampaignChange{From: from, To: to, Reason: reason, Now: begin.Add(time.Minute)}))
 }
 
 // patch changes the client in the way in which its partner would.
-func (s *story) patch(p puntuale.ClientPatch) {
+func (s *eventClient) patch(p puntuale.ClientPatch) {
 	s.t.Helper()
 	s.must(s.w.Store.Partner(s.w.Partner).UpdateClient(context.Background(), s.ID, p, begin))
 }
 
-func (s *story) credits(n int64) {
+func (s *eventClient) credits(n int64) {
 	s.t.Helper()
 	s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo(new(n))})
 }
 
 // spend claims n messages. Each takes a credit.
-func (s *story) spend(n int) (all []puntuale.ClaimItem, token int64) {
+func (s *eventClient) spend(n int) (all []puntuale.ClaimItem, token int64) {
 	s.t.Helper()
 	for range n {
 		all = append(all, s.Items(phone, 0, s.MustStart(phone, begin, 1)...)...)
@@ -109,13 +109,13 @@ func (s *story) spend(n int) (all []puntuale.ClaimItem, token int64) {
 	return all, token
 }
 
-func (s *story) cap(n int64) {
+func (s *eventClient) cap(n int64) {
 	s.t.Helper()
 	s.patch(puntuale.ClientPatch{Cap: puntuale.ChangeTo(new(n))})
 }
 
 // calls makes n start calls. Calls that the cap refuses are included.
-func (s *story) calls(n int, day puntuale.Date) {
+func (s *eventClient) calls(n int, day puntuale.Date) {
 	s.t.Helper()
 	for range n {
 		r := s.Run(phone, begin, 1)
@@ -127,7 +127,7 @@ func (s *story) calls(n int, day puntuale.Date) {
 }
 
 // ends sets the end of the client's service. Then it runs TellExpiries at times that are relative to this end.
-func (s *story) ends(at time.Time, looks ...time.Duration) {
+func (s *eventClient) ends(at time.Time, looks ...time.Duration) {
 	s.t.Helper()
 	s.patch(puntuale.ClientPatch{Expires: puntuale.ChangeTo(puntuale.DateOf(at.Add(-time.Hour))), Derive: func(c puntuale.Client) puntuale.Client {
 		c.ExpiresAt = at
@@ -141,7 +141,7 @@ func (s *story) ends(at time.Time, looks ...time.Duration) {
 }
 
 // business makes a session of a business, and stores a first list of its templates.
-func (s *story) business(names ...string) puntuale.SessionID {
+func (s *eventClient) business(names ...string) puntuale.SessionID {
 	s.t.Helper()
 	id := s.MustOfficial(false)
 	s.must(nil, s.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"+id.String()))
@@ -150,7 +150,7 @@ func (s *story) business(names ...string) puntuale.SessionID {
 }
 
 // listed stores a list of templates, in which all names have the given status.
-func (s *story) listed(id puntuale.SessionID, at time.Time, status puntuale.TemplateStatus, names ...string) {
+func (s *eventClient) listed(id puntuale.SessionID, at time.Time, status puntuale.TemplateStatus, names ...string) {
 	s.t.Helper()
 	var all []puntuale.NetworkTemplate
 	for _, n := range names {
@@ -159,58 +159,58 @@ func (s *story) listed(id puntuale.SessionID, at time.Time, status puntuale.Temp
 	s.must(nil, s.w.KeepNetworkTemplates(context.Background(), id, "55"+id.String(), at, all, puntuale.Reason{}))
 }
 
-func (s *story) heard(id puntuale.SessionID, e puntuale.TemplateEvent) {
+func (s *eventClient) receiveTemplateEvent(id puntuale.SessionID, e puntuale.TemplateEvent) {
 	s.t.Helper()
 	e.Client, e.Account, e.Language = s.ID, "55"+id.String(), "it"
 	s.must(nil, s.w.TellNetworkTemplate(context.Background(), e))
 }
 
-// told contains changes of sessions, campaigns, accounts and templates. Each has the events that it must cause.
-var told = map[string]moveCase{
-	"session linked": {func(s *story) { s.owned(); s.links(unlinked, pairing, pairing, connecting, online, online) }, []string{"session.unlinked", "session.online"}},
-	"session of a network is made and linked": {func(s *story) {
+// eventCases contains changes of sessions, campaigns, accounts and templates. Each has the events that it must cause.
+var eventCases = map[string]moveCase{
+	"session linked": {func(s *eventClient) { s.owned(); s.links(unlinked, pairing, pairing, connecting, online, online) }, []string{"session.unlinked", "session.online"}},
+	"session of a network is made and linked": {func(s *eventClient) {
 		id, err := s.CreateSession(context.Background(), puntuale.Session{Name: "altra", Type: puntuale.Socket, Created: begin}, nil)
 		s.must(id, err)
 		s.Session = id
 		s.owned()
 		s.links(unlinked, pairing, unlinked, pairing, connecting, online)
 	}, []string{"session.online"}},
-	"session drops for a moment": {func(s *story) {
+	"session drops for a moment": {func(s *eventClient) {
 		s.owned()
 		s.links(online, waits(2*time.Second), connecting, waits(10*time.Second), connecting, online)
 	}, nil},
-	"session drops for long": {func(s *story) {
+	"session drops for long": {func(s *eventClient) {
 		s.owned()
 		s.links(online, waits(5*time.Second), connecting, waits(time.Minute), connecting, waits(2*time.Minute), connecting, online)
 	}, []string{"session.offline", "session.online"}},
-	"gateway away, and back":  {func(s *story) { s.owned(); s.links(online, away, away, online) }, []string{"session.offline", "session.online"}},
-	"session banned":          {func(s *story) { s.owned(); s.links(online, banned, banned, connecting, online) }, []string{"session.restricted", "session.online"}},
-	"session refused by Meta": {func(s *story) { s.owned(); s.links(online, refusedAll, refusedAll, online) }, []string{"session.restricted", "session.online"}},
-	"session limited": {func(s *story) {
+	"gateway away, and back":  {func(s *eventClient) { s.owned(); s.links(online, away, away, online) }, []string{"session.offline", "session.online"}},
+	"session banned":          {func(s *eventClient) { s.owned(); s.links(online, banned, banned, connecting, online) }, []string{"session.restricted", "session.online"}},
+	"session refused by Meta": {func(s *eventClient) { s.owned(); s.links(online, refusedAll, refusedAll, online) }, []string{"session.restricted", "session.online"}},
+	"session limited": {func(s *eventClient) {
 		s.owned()
 		s.links(online, limited, limited, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Connecting, Limited: limited.Limited}, limited, online)
 	}, []string{"session.restricted"}},
-	"session logged out": {func(s *story) {
+	"session logged out": {func(s *eventClient) {
 		s.owned()
 		s.links(online, puntuale.Link{State: puntuale.LinkUnlinked, Condition: puntuale.LoggedOut}, unlinked)
 	}, []string{"session.unlinked"}},
-	"session replaced": {func(s *story) {
+	"session replaced": {func(s *eventClient) {
 		s.owned()
 		s.links(online, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Replaced})
 	}, []string{"session.offline"}},
-	"session moves to another node": {func(s *story) {
+	"session moves to another node": {func(s *eventClient) {
 		s.owned()
 		s.links(online)
 		s.anotherNode()
 		s.links(connecting, waits(2*time.Second), connecting, online)
 	}, nil},
-	"offline session moves to another node": {func(s *story) {
+	"offline session moves to another node": {func(s *eventClient) {
 		s.owned()
 		s.links(online, waits(time.Hour))
 		s.anotherNode()
 		s.links(connecting, waits(time.Second), connecting, waits(time.Hour), connecting, online)
 	}, []string{"session.offline", "session.online"}},
-	"server restarts": {func(s *story) {
+	"server restarts": {func(s *eventClient) {
 		s.owned()
 		s.links(online)
 		s.must(nil, s.w.Leave(context.Background(), s.node))
@@ -218,47 +218,47 @@ var told = map[string]moveCase{
 		s.owned()
 		s.links(connecting, online)
 	}, nil},
-	"row of an earlier version": {func(s *story) {
+	"row of an earlier version": {func(s *eventClient) {
 		s.owned()
 		s.w.Exec("update session set link = 3, link_condition = 1 where id = $1", s.Session) // a login is running
 		s.links(online)
 		s.w.Exec("update session set told = 0, link = 3, link_condition = 5 where id = $1", s.Session) // another login has replaced this one
 		s.links(connecting, online)
 	}, []string{"session.online"}},
-	"devices of a session": {func(s *story) {
+	"devices of a session": {func(s *eventClient) {
 		id, devices := s.device(2)
 		s.must(nil, s.UnlinkDevices(context.Background(), id, devices[0], begin))
 		s.must(nil, s.UnlinkDevices(context.Background(), id, devices[1], begin))
 		s.must(nil, s.UnlinkDevices(context.Background(), id, 0, begin))
 	}, []string{"session.online", "session.unlinked"}},
 
-	"campaign": {func(s *story) { s.campaign(1) }, []string{"campaign.started"}},
-	"campaign started twice": {func(s *story) {
+	"campaign": {func(s *eventClient) { s.campaign(1) }, []string{"campaign.started"}},
+	"campaign started twice": {func(s *eventClient) {
 		id := s.campaign(1)
 		s.must(s.StartCampaign(context.Background(), id, puntuale.CampaignStart{Digest: "d", Session: s.Session, First: begin, Day: storetest.Day, Now: begin.Add(time.Hour)}))
 	}, []string{"campaign.started"}},
-	"campaign paused and resumed": {func(s *story) {
+	"campaign paused and resumed": {func(s *eventClient) {
 		id := s.campaign(1)
 		s.change(id, "", puntuale.CampaignPaused, puntuale.CampaignRunning)
 		s.change(id, "", puntuale.CampaignResuming, puntuale.CampaignPaused)
 		_, _, err := s.w.MoveChunk(context.Background(), s.node, s.ID, id, 0, begin.Add(2*time.Minute))
 		s.must(nil, err)
 	}, []string{"campaign.started", "campaign.paused", "campaign.started"}},
-	"campaign pauses by itself": {func(s *story) {
+	"campaign pauses by itself": {func(s *eventClient) {
 		s.change(s.campaign(1), puntuale.CampaignByCanary, puntuale.CampaignPaused, puntuale.CampaignRunning)
 	}, []string{"campaign.started", "campaign.paused"}},
-	"campaign done": {func(s *story) {
+	"campaign done": {func(s *eventClient) {
 		id := s.campaign(1)
 		s.w.Exec("update campaign_feed set waiting = 0 where campaign_id = $1", id)
 		s.must(s.w.FinishCampaign(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
 		s.must(s.w.FinishCampaign(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
 	}, []string{"campaign.started", "campaign.done"}},
-	"campaign cancelled": {func(s *story) {
+	"campaign cancelled": {func(s *eventClient) {
 		id := s.campaign(1)
 		s.change(id, "", puntuale.CampaignCancelling, puntuale.CampaignRunning)
 		s.must(s.w.CancelChunk(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
 	}, []string{"campaign.started", "campaign.done"}},
-	"campaign's session deleted": {func(s *story) {
+	"campaign's session deleted": {func(s *eventClient) {
 		id, err := s.CreateSession(context.Background(), puntuale.Session{Name: "altra", Type: puntuale.Socket, Sandbox: true, Created: begin}, nil)
 		s.must(id, err)
 		s.Session = id
@@ -266,38 +266,38 @@ var told = map[string]moveCase{
 		s.must(nil, s.DeleteSession(context.Background(), id, true, 0, begin.Add(time.Minute)))
 	}, []string{"campaign.started", "campaign.done"}},
 
-	"cap": {func(s *story) { s.cap(10); s.calls(7, storetest.Day); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
-	"cap of two days": {func(s *story) {
+	"cap": {func(s *eventClient) { s.cap(10); s.calls(7, storetest.Day); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap of two days": {func(s *eventClient) {
 		s.cap(5)
 		s.calls(4, storetest.Day)
 		s.calls(6, storetest.Day.AddDays(1))
 	}, []string{"account.cap_80", "account.cap_80", "account.cap_reached"}},
-	"cap raised on the same day":  {func(s *story) { s.cap(5); s.calls(5, storetest.Day); s.cap(10); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
-	"cap lowered below the calls": {func(s *story) { s.cap(100); s.calls(5, storetest.Day); s.cap(5); s.calls(1, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
-	"cap of nothing":              {func(s *story) { s.cap(0); s.calls(2, storetest.Day) }, []string{"account.cap_reached"}},
-	"cap and calls that are never refused": {func(s *story) {
+	"cap raised on the same day":  {func(s *eventClient) { s.cap(5); s.calls(5, storetest.Day); s.cap(10); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap lowered below the calls": {func(s *eventClient) { s.cap(100); s.calls(5, storetest.Day); s.cap(5); s.calls(1, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap of nothing":              {func(s *eventClient) { s.cap(0); s.calls(2, storetest.Day) }, []string{"account.cap_reached"}},
+	"cap and calls that are never refused": {func(s *eventClient) {
 		s.cap(2)
 		for range 3 {
 			s.must(nil, s.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: storetest.Unique("+39333"), Added: begin}, storetest.Day, nil))
 		}
 	}, []string{"account.cap_80", "account.cap_reached"}},
-	"no cap": {func(s *story) { s.calls(3, storetest.Day) }, nil},
+	"no cap": {func(s *eventClient) { s.calls(3, storetest.Day) }, nil},
 
-	"credits spent":         {func(s *story) { s.credits(20); s.spend(17); s.spend(1); s.spend(1); s.spend(1) }, []string{"account.credit_low", "account.credit_out"}},
-	"credits spent at once": {func(s *story) { s.credits(3); s.spend(5) }, []string{"account.credit_low", "account.credit_out"}},
-	"credits come back from a message": {func(s *story) {
+	"credits spent":         {func(s *eventClient) { s.credits(20); s.spend(17); s.spend(1); s.spend(1); s.spend(1) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits spent at once": {func(s *eventClient) { s.credits(3); s.spend(5) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits come back from a message": {func(s *eventClient) {
 		s.credits(1)
 		items, token := s.spend(1)
 		s.w.MustRecord(begin.Add(time.Second), items[0], token, puntuale.Outcome{Verdict: puntuale.Retry, Next: begin})
 		s.spend(1)
 	}, []string{"account.credit_low", "account.credit_out"}},
-	"credits topped up": {func(s *story) {
+	"credits topped up": {func(s *eventClient) {
 		s.credits(1)
 		s.spend(1)
 		s.patch(puntuale.ClientPatch{CreditsAdd: puntuale.ChangeTo(int64(10))})
 		s.spend(9)
 	}, []string{"account.credit_low", "account.credit_out", "account.credit_low"}},
-	"credits refilled": {func(s *story) {
+	"credits refilled": {func(s *eventClient) {
 		s.credits(1)
 		s.spend(1)
 		s.patch(puntuale.ClientPatch{Refill: puntuale.ChangeTo(puntuale.RefillYearly), RefillTo: puntuale.ChangeTo(int64(10)), Derive: func(c puntuale.Client) puntuale.Client {
@@ -307,13 +307,13 @@ var told = map[string]moveCase{
 		s.must(s.w.Refill(context.Background(), begin, func(puntuale.Client) time.Time { return begin.Add(365 * oneDay) }))
 		s.spend(10)
 	}, []string{"account.credit_low", "account.credit_out", "account.credit_low", "account.credit_out"}},
-	"credits taken by the partner": {func(s *story) { s.credits(100); s.credits(50); s.credits(10); s.credits(0); s.credits(0) }, []string{"account.credit_low", "account.credit_out"}},
-	"credits become unlimited": {func(s *story) {
+	"credits taken by the partner": {func(s *eventClient) { s.credits(100); s.credits(50); s.credits(10); s.credits(0); s.credits(0) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits become unlimited": {func(s *eventClient) {
 		s.credits(5)
 		s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo[*int64](nil)})
 		s.spend(5)
 	}, nil},
-	"credits of an earlier version": {func(s *story) {
+	"credits of an earlier version": {func(s *eventClient) {
 		s.credits(20)
 		s.w.Exec("update client set credits_topped = 0 where id = $1", s.ID)
 		s.spend(1)
@@ -321,28 +321,28 @@ var told = map[string]moveCase{
 		s.spend(1)
 	}, []string{"account.credit_low"}},
 
-	"service ends": {func(s *story) {
+	"service ends": {func(s *eventClient) {
 		s.ends(begin.Add(16*oneDay), -16*oneDay, -15*oneDay, -5*oneDay, -4*oneDay, -2*oneDay, -oneDay, -time.Hour, 0, time.Hour)
 	}, []string{"account.expiring", "account.expiring", "account.expiring", "account.expired"}},
-	"service ends during an outage": {func(s *story) { s.ends(begin.Add(16*oneDay), -15*oneDay, 5*oneDay, 6*oneDay) }, []string{"account.expiring", "account.expired"}},
-	"service ended long ago":        {func(s *story) { s.ends(begin.Add(-31*oneDay), 31*oneDay) }, nil},
-	"service renewed": {func(s *story) {
+	"service ends during an outage": {func(s *eventClient) { s.ends(begin.Add(16*oneDay), -15*oneDay, 5*oneDay, 6*oneDay) }, []string{"account.expiring", "account.expired"}},
+	"service ended long ago":        {func(s *eventClient) { s.ends(begin.Add(-31*oneDay), 31*oneDay) }, nil},
+	"service renewed": {func(s *eventClient) {
 		s.ends(begin.Add(5*oneDay), -3*oneDay, time.Hour)
 		s.ends(begin.Add(25*oneDay), -20*oneDay, -4*oneDay, -3*oneDay)
 	}, []string{"account.expiring", "account.expired", "account.expiring"}},
 
-	"template of Meta": {func(s *story) {
+	"template of Meta": {func(s *eventClient) {
 		id := s.business("uno", "due") // the first list must cause no event
 		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")
-		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
-		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
-		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
-		s.heard(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // its quality fell
-		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                           // uno is approved again, due is missing, tre is new
-		s.heard(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // its quality fell
+		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                                          // uno is approved again, due is missing, tre is new
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
 		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
 	}, slices.Repeat([]string{"template.changed"}, 6)},
-	"template of one's own": {func(s *story) {
+	"template of one's own": {func(s *eventClient) {
 		m := puntuale.Template{Name: "mio", Text: "ciao", Created: begin, Updated: begin}
 		id, err := s.CreateTemplate(context.Background(), m, nil)
 		s.must(id, err)
@@ -357,7 +357,7 @@ const oneDay = 24 * time.Hour
 // TestFacts checks that each change causes its events once, in any order of changes before it.
 func TestFacts(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, told) })
+	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, eventCases) })
 }
 
 // TestEveryTypeComes checks that some case causes each type of event that a webhook can subscribe to.
@@ -367,7 +367,7 @@ func TestEveryTypeComes(t *testing.T) {
 		puntuale.EventWebhookDisabled.String(): true, // TestAttempts
 		puntuale.EventAutomationFired.String(): true, // when a rule acts; tests of automations check it
 	}
-	for _, table := range []map[string]moveCase{moves, told} {
+	for _, table := range []map[string]moveCase{moves, eventCases} {
 		for _, m := range table {
 			for _, name := range m.want {
 				come[name] = true
@@ -388,7 +388,7 @@ func TestEveryTypeComes(t *testing.T) {
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
-		s := newStory(t, w)
+		s := newEventClient(t, w)
 		id := s.campaign(1)
 		s.change(id, puntuale.CampaignByCredit, puntuale.CampaignPaused, puntuale.CampaignRunning)
 		s.links(online, banned)

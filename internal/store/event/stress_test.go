@@ -24,7 +24,7 @@ func TestNumbersTogether(t *testing.T) {
 				nodes = append(nodes, &storetest.World{Store: w.DB.Open(t), DB: w.DB})
 			}
 		}
-		s := newStory(t, w)
+		s := newEventClient(t, w)
 		hook, err := s.CreateWebhook(ctx, puntuale.Webhook{URL: "https://x", Types: puntuale.AllEvents, Active: true}, []byte("s"), begin, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// Hear reads the payload of a notification.
-var Hear = hear
+// ReadPayload reads the payload of a notification.
+var ReadPayload = readPayload
 
 func Word(session puntuale.SessionID, due time.Time) string {
 	return pendingWakeup{changed: due.IsZero(), horizonEnd: due}.word(session)

@@ -18,14 +18,14 @@ import (
 // Without wakeups nothing arrives on the connection, so the listener regularly checks whether the server still answers.
 // The connection monitor ignores this connection.
 type listener struct {
-	cfg    *pgx.ConnConfig
-	watch  *engine.Monitor
-	logger *slog.Logger
-	teller *notifier
-	heard  puntuale.Wakeup
+	cfg      *pgx.ConnConfig
+	watch    *engine.Monitor
+	logger   *slog.Logger
+	notifier *notifier
+	wakeup   puntuale.Wakeup
 
 	echoes uint64 // how many of this process's own notifications came back
-	deaf   bool   // own notifications do not come back; this was logged
+	noEcho bool   // own notifications do not come back; this was logged
 	lost   bool   // the connection is lost; this was logged
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -49,7 +49,7 @@ func (s *Fleet) Listen(wakeup puntuale.Wakeup) {
 	cfg := s.notifier.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = s.Name + listenName
 	s.listener = &listener{
-		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: wakeup, stop: stop, done: make(chan struct{}),
+		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, notifier: s.notifier, wakeup: wakeup, stop: stop, done: make(chan struct{}),
 	}
 	go s.listener.loop(ctx)
 }
@@ -94,7 +94,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
-	defer bye(conn)
+	defer closeConn(conn)
 	if err := within(ctx, listenWait, func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "listen "+wakeupChannel)
 		return err
@@ -105,7 +105,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 		l.lost = false
 		l.logger.Info("other servers are heard again")
 	}
-	began, before, echoes := l.teller.sent.Load(), l.teller.sent.Load(), l.echoes
+	began, before, echoes := l.notifier.sent.Load(), l.notifier.sent.Load(), l.echoes
 	for {
 		var n *string
 		err := within(ctx, listenProbe, func(ctx context.Context) error {
@@ -124,8 +124,8 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 			if err := within(ctx, listenWait, conn.Ping); err != nil {
 				return true, fmt.Errorf("ask: %w", err)
 			}
-			l.wonder(before > began, l.echoes > echoes)
-			before = l.teller.sent.Load()
+			l.checkEchoes(before > began, l.echoes > echoes)
+			before = l.notifier.sent.Load()
 		}
 	}
 }
@@ -138,20 +138,20 @@ func within(ctx context.Context, wait time.Duration, do func(ctx context.Context
 
 func (l *listener) receive(payload string) {
 	origin, words, _ := strings.Cut(payload, " ")
-	if origin == l.teller.origin {
+	if origin == l.notifier.origin {
 		l.echoes++
 		return
 	}
-	hear(words, l.heard)
+	readPayload(words, l.wakeup)
 }
 
-// wonder logs a warning if this process does not receive its own wakeups.
-func (l *listener) wonder(notified, received bool) {
+// checkEchoes logs a warning if this process does not receive its own wakeups.
+func (l *listener) checkEchoes(notified, received bool) {
 	switch {
 	case received:
-		l.deaf = false
-	case notified && !l.deaf:
-		l.deaf = true
+		l.noEcho = false
+	case notified && !l.noEcho:
+		l.noEcho = true
 		l.logger.Warn("wake-ups between servers do not arrive, so messages may leave up to a second late: is there a pooler before PostgreSQL that works by transaction?")
 	}
 }

@@ -192,12 +192,12 @@ func (t *notifier) notify(ctx context.Context, payloads []string) (err error) {
 }
 
 func (t *notifier) drop() {
-	bye(t.conn)
+	closeConn(t.conn)
 	t.conn = nil
 }
 
-// bye closes a connection that may be broken.
-func bye(conn *pgx.Conn) {
+// closeConn closes a connection that may be broken.
+func closeConn(conn *pgx.Conn) {
 	if conn == nil {
 		return
 	}
@@ -249,8 +249,8 @@ func (n pendingWakeup) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.horizonEnd.UnixMicro(), numerals)
 }
 
-// hear calls wakeup for each word of a payload, and ignores words that it cannot read.
-func hear(words string, wakeup puntuale.Wakeup) {
+// readPayload calls wakeup for each word of a payload, and ignores words that it cannot read.
+func readPayload(words string, wakeup puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""
 		at := strings.IndexAny(word, ".!")

@@ -55,7 +55,7 @@ func TestWakeupsAreFew(t *testing.T) {
 		if payloads++; len(n.Payload) >= 8000 {
 			t.Errorf("a payload of %d bytes", len(n.Payload))
 		}
-		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
+		fleet.ReadPayload(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
 	const words = 2 * 20 // most bytes for one session: one word for its first due time, one for its last
 	if limit := rounds * (1 + sessions*words/7900); payloads > limit {
@@ -77,7 +77,7 @@ func TestWordsOfWakeups(t *testing.T) {
 	due := storetest.Begin
 	for _, changed := range []bool{false, true} {
 		var heard []time.Time
-		fleet.Hear(fleet.Words(7, changed, due, due.Add(time.Second), due.Add(-time.Second)), func(_ puntuale.SessionID, at time.Time) {
+		fleet.ReadPayload(fleet.Words(7, changed, due, due.Add(time.Second), due.Add(-time.Second)), func(_ puntuale.SessionID, at time.Time) {
 			heard = append(heard, at)
 		})
 		want := []time.Time{due.Add(time.Second), due.Add(-time.Second)}
@@ -97,7 +97,7 @@ func FuzzHear(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload string) {
 		var again string
 		heard := map[puntuale.SessionID]time.Time{}
-		fleet.Hear(payload, func(session puntuale.SessionID, due time.Time) {
+		fleet.ReadPayload(payload, func(session puntuale.SessionID, due time.Time) {
 			if session < 0 {
 				t.Errorf("session %d", session)
 			}
@@ -107,7 +107,7 @@ func FuzzHear(f *testing.F) {
 			heard[session] = due
 			again += " " + fleet.Word(session, due)
 		})
-		fleet.Hear(again, func(session puntuale.SessionID, due time.Time) {
+		fleet.ReadPayload(again, func(session puntuale.SessionID, due time.Time) {
 			if want, ok := heard[session]; !ok || !want.Equal(due) {
 				t.Errorf("%q was heard as %q: session %d at %v, not %v", payload, again, session, due, want)
 			}

@@ -288,7 +288,7 @@ func (p *Persons) ForgetContacts(ctx context.Context) error {
 type writtenContacts struct {
 	client         puntuale.ClientID
 	added, changed []puntuale.Contact
-	gone, fresh    []term
+	removed, fresh []term
 	dated          []puntuale.ContactID // contacts whose dates changed
 }
 
@@ -302,7 +302,7 @@ func (w *writtenContacts) change(old, c puntuale.Contact) {
 	w.changed = append(w.changed, c)
 	w.date(old, c)
 	before, after := termsOf(old), termsOf(c)
-	w.gone = append(w.gone, slices.DeleteFunc(slices.Clone(before), func(t term) bool { return slices.Contains(after, t) })...)
+	w.removed = append(w.removed, slices.DeleteFunc(slices.Clone(before), func(t term) bool { return slices.Contains(after, t) })...)
 	w.fresh = append(w.fresh, slices.DeleteFunc(slices.Clone(after), func(t term) bool { return slices.Contains(before, t) })...)
 }
 
@@ -376,7 +376,7 @@ func (w *writtenContacts) write(ctx context.Context, a engine.Querier) error {
 		all  []term
 		text string
 	}{
-		{w.gone, `delete from person_term where client_id = $1 and (kind, term, person_id) in (select u.k, u.t, u.i from $u(k smallint, t text, i bigint))`},
+		{w.removed, `delete from person_term where client_id = $1 and (kind, term, person_id) in (select u.k, u.t, u.i from $u(k smallint, t text, i bigint))`},
 		{w.fresh, `insert into person_term (client_id, kind, term, person_id) select $1::bigint, u.k, u.t, u.i from $u(k smallint, t text, i bigint) where true
  on conflict (client_id, kind, term, person_id) do nothing`},
 	} {

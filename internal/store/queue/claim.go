@@ -17,7 +17,7 @@ import (
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	var answers []puntuale.ClaimAnswer
 	present := s.ClockAt(c.Now)
-	t := &engine.Task{Kind: s.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
+	t := &engine.Task{Kind: s.claim, Weight: 1, Timestamped: true, Done: make(chan error, 1)}
 	t.Run = func(ctx context.Context, a engine.Querier) error {
 		b := &ClaimBatch{Claim: c, A: a, Done: present()}
 		err := b.Run(ctx)
@@ -44,13 +44,13 @@ type ClaimBatch struct {
 	A    engine.Querier
 	Done time.Time // done_at of the messages that the claim closes
 
-	Answers   []puntuale.ClaimAnswer
-	order     []int // indexes in Messages of the messages that may be claimed, sorted by (client, id)
-	standings map[puntuale.ClientID]puntuale.SendPermission
-	erased    int64 // number of erasures when the send permissions were read
-	marked    bool  // at least one item of the claim contains a mark (keyed hash) of its number
-	granted   []grantedRow
-	returned  map[puntuale.ClientID]int64 // credits to give back, by client
+	Answers     []puntuale.ClaimAnswer
+	order       []int // indexes in Messages of the messages that may be claimed, sorted by (client, id)
+	permissions map[puntuale.ClientID]puntuale.SendPermission
+	erased      int64 // number of erasures when the send permissions were read
+	marked      bool  // at least one item of the claim contains a mark (keyed hash) of its number
+	granted     []grantedRow
+	returned    map[puntuale.ClientID]int64 // credits to give back, by client
 }
 
 // grantedRow is a message whose intent this transaction has written.
@@ -110,13 +110,13 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.standings, b.erased, err = standings(ctx, b.A, slices.Sorted(maps.Keys(clients))); err != nil {
+	if b.permissions, b.erased, err = sendPermissions(ctx, b.A, slices.Sorted(maps.Keys(clients))); err != nil {
 		return err
 	}
 	b.order = b.order[:0]
 	for i, m := range b.Messages {
 		b.marked = b.marked || m.Mark != ""
-		st, ok := b.standings[m.Client]
+		st, ok := b.permissions[m.Client]
 		switch {
 		case !ok:
 			b.Answers[i] = puntuale.ClaimStale
@@ -219,7 +219,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
 		engine.Column(b.order, func(i *int) int64 { return item(i).Intent }),
-		engine.Column(b.order, func(i *int) int64 { return engine.Bit(b.standings[item(i).Client].Credits != nil) }),
+		engine.Column(b.order, func(i *int) int64 { return engine.Bit(b.permissions[item(i).Client].Credits != nil) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows engine.Row) error {
 		if err := rows.Scan(target...); err != nil {
@@ -228,7 +228,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		g := grantedRow{due: due, attempt: int(attempt), purpose: purpose, blocked: blocked}
 		g.MessageRef = puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		g.index = index[g.MessageRef]
-		g.charged = b.Messages[g.index].Intent == 0 && b.standings[g.Client].Credits != nil
+		g.charged = b.Messages[g.index].Intent == 0 && b.permissions[g.Client].Credits != nil
 		b.granted = append(b.granted, g)
 		return nil
 	})
@@ -368,7 +368,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 		}
 	}
 	for c := range b.returned {
-		if b.standings[c].Credits != nil {
+		if b.permissions[c].Credits != nil {
 			want[c] = append([]grantedRow{}, want[c]...) // without new messages, nothing is taken, but this client's row must be locked in order, too
 		}
 	}

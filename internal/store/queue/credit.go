@@ -39,7 +39,7 @@ func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.Clien
 		}
 		before := left[c].Int64
 		taken[i] = min(taken[i], before)
-		if m, types := marks[c].fell(before, before-taken[i]); taken[i] > 0 && m != marks[c] {
+		if m, types := marks[c].eventsAfterFall(before, before-taken[i]); taken[i] > 0 && m != marks[c] {
 			changes = append(changes, creditChange{c, before - taken[i], m, types})
 		}
 	}

@@ -20,9 +20,10 @@ type creditMark struct {
 // least 1.
 func (m creditMark) lowMark() int64 { return max(m.topped/10, 1) }
 
-// fell returns the events to write after credits were taken, and the new creditMark. Each event is written only once
-// after a top-up. Otherwise each message that takes the last credit and gives it back would cause the same event again.
-func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) {
+// eventsAfterFall returns the events to write after credits were taken, and the new creditMark. Each event is written
+// only once after a top-up. Otherwise each message that takes the last credit and gives it back would cause the same
+// event again.
+func (m creditMark) eventsAfterFall(before, left int64) (creditMark, []puntuale.EventType) {
 	var types []puntuale.EventType
 	if m.topped == 0 {
 		m.topped = before
@@ -83,14 +84,14 @@ func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client 
 	case before == nil || *after > *before:
 		t.left, t.mark.topped = *after, *after
 		if *after <= 0 {
-			t.mark, t.types = t.mark.fell(0, 0)
+			t.mark, t.types = t.mark.eventsAfterFall(0, 0)
 		}
 	default:
 		if _, err := engine.QueryOne(ctx, a, `select credits_topped, credits_told from client where id = $1`, []any{client}, &t.mark.topped, &t.mark.reported); err != nil {
 			return fmt.Errorf("read what a client was told of its credits: %w", err)
 		}
 		t.left = *after
-		t.mark, t.types = t.mark.fell(*before, *after)
+		t.mark, t.types = t.mark.eventsAfterFall(*before, *after)
 	}
 	return tellCredits(ctx, a, at, []creditChange{t})
 }

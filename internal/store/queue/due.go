@@ -240,27 +240,27 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 	return contents, nil
 }
 
-func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
-	all, _, err := standings(ctx, s.DispatchReads, clients)
+func (s *Queue) SendPermissions(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
+	all, _, err := sendPermissions(ctx, s.DispatchReads, clients)
 	return all, engine.PublicError(err)
 }
 
-// StandingsOf reads the data for the send permissions of clients.
-const StandingsOf = `
+// SendPermissionsOf reads the data for the send permissions of clients.
+const SendPermissionsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that replaced a blacklisted number by its mark. The database evaluates this expression
 // once in each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
-// standings returns the send permissions of clients. It leaves out clients that do not exist. erased is the number of
+// sendPermissions returns the send permissions of clients. It leaves out clients that do not exist. erased is the number of
 // erasures when the permissions were read.
-func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
+func sendPermissions(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {
 		return all, 0, nil
 	}
-	err = a.Query(ctx, StandingsOf, []any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+	err = a.Query(ctx, SendPermissionsOf, []any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var deleted, held int64
@@ -273,7 +273,7 @@ func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientI
 			return nil
 		})
 	if err != nil {
-		return nil, 0, fmt.Errorf("read standings: %w", err)
+		return nil, 0, fmt.Errorf("read send permissions: %w", err)
 	}
 	return all, erased, nil
 }

@@ -22,11 +22,11 @@ type StoredMessage struct {
 	erased bool // the person was erased, so reason and detail of the late outcome are not stored
 }
 
-// outweighed reports whether a late proof of delivery changes the message. It changes an open message, and a message
-// that was given up as uncertain. If such a message was sent again since then, its outcome changes and its state stays
-// RESCHEDULED. A message that was cancelled, or closed for another reason, does not change. Then the late proof only
-// gets an event.
-func (m StoredMessage) outweighed() bool {
+// changedByProof reports whether a late proof of delivery changes the message. It changes an open message, and a
+// message that was given up as uncertain. If such a message was sent again since then, its outcome changes and its
+// state stays RESCHEDULED. A message that was cancelled, or closed for another reason, does not change. Then the late
+// proof only gets an event.
+func (m StoredMessage) changedByProof() bool {
 	gaveUp := m.reason.Code == puntuale.ReasonUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp
 }
@@ -67,11 +67,11 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 		if r.Outcome.Verdict == puntuale.Sent && m.state == puntuale.Completed {
 			continue // an earlier receipt has already completed the message
 		}
-		said := words(r.Outcome)
+		said := reasonWithDetail(r.Outcome)
 		if m.erased {
 			said = puntuale.Reason{}
 		}
-		if r.Outcome.Verdict != puntuale.Sent || !m.outweighed() {
+		if r.Outcome.Verdict != puntuale.Sent || !m.changedByProof() {
 			b.events = append(b.events, event{r.MessageRef, "late " + r.Outcome.Verdict.String(), said})
 			continue
 		}
@@ -111,7 +111,7 @@ func (b *RecordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 	for _, m := range unpaid {
 		owed[m.Client]++
 	}
-	known, _, err := standings(ctx, b.A, slices.Sorted(maps.Keys(owed)))
+	known, _, err := sendPermissions(ctx, b.A, slices.Sorted(maps.Keys(owed)))
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ const (
 	// ForgottenJump is added to counters. After the jump, they are beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are raised after a failover. idAhead is how far identifiers may be ahead of the
+	// IDJump is how far identifiers are raised after a failover. idAhead is how far identifiers may be ahead of the
 	// clock in normal operation.
-	IdLeap  = time.Hour
+	IDJump  = time.Hour
 	idAhead = 10 * time.Second
 )
 
@@ -119,13 +119,13 @@ func (q *quarantine) accepted() int64 {
 // numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
 // because received_at of a resent message's run is the time of the first call. Identifiers grow with the clock. They
 // may be ahead of the clock by the blocks that several writers took at once. For an hour after a failover, they may
-// also be ahead by [IdLeap].
+// also be ahead by [IDJump].
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
 	}
 	latest := q.Since
-	if leapt := q.Joined.Add(IdLeap); leapt.After(latest) {
+	if leapt := q.Joined.Add(IDJump); leapt.After(latest) {
 		latest = leapt
 	}
 	return FirstID(latest.Add(ClockSlack + idAhead))
@@ -194,14 +194,14 @@ func (q *quarantine) isOpen(ctx context.Context, a engine.Querier) (bool, error)
 // messages by (client, id), then clients.
 func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedRow) (int, error) {
 	client := rows[0].Client
-	known, _, err := standings(ctx, a, []puntuale.ClientID{client})
+	known, _, err := sendPermissions(ctx, a, []puntuale.ClientID{client})
 	if err != nil {
 		return 0, err
 	}
-	standing := known[client]
-	paid := standing.Credits != nil
-	standing.Credits = nil
-	if standing.WaitReason(q.Since) != "" {
+	permission := known[client]
+	paid := permission.Credits != nil
+	permission.Credits = nil
+	if permission.WaitReason(q.Since) != "" {
 		return 0, nil
 	}
 	if rows, err = stillOpen(ctx, a, rows); err != nil || len(rows) == 0 {
@@ -273,8 +273,8 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(ForgottenJump)}},
-		{engine.TakeBlock, []any{IdLeap.Microseconds()}},
-		{outbox.Leap, []any{IdLeap.Microseconds()}},
+		{engine.TakeBlock, []any{IDJump.Microseconds()}},
+		{outbox.Leap, []any{IDJump.Microseconds()}},
 		{`update cluster set timeline = $1::bigint, synchronous = ` + fleet.SynchronousNow + `, since = $clock where one = 1`, []any{q.To}},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

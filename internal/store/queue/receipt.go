@@ -184,7 +184,7 @@ func (m *receiptTarget) event(kind string) event {
 	if m.erased {
 		return event{m.MessageRef, kind, puntuale.Reason{}}
 	}
-	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
+	return event{m.MessageRef, kind, reasonWithDetail(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
 // arrivals returns facts if this transaction's receipts are the first about delivery or about reading.

@@ -21,7 +21,7 @@ func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	slices.SortFunc(order, func(i, j int) int { return CompareRefs(results[i].MessageRef, results[j].MessageRef) })
 	present := s.ClockAt(now)
 	for part := range slices.Chunk(order, engine.Chunk) {
-		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.record, func(ctx context.Context, a engine.Querier) error {
+		err := s.RecordWriter.Do(ctx, engine.SingleTimestamped(s.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {
 				applied[i] = false
 			}
@@ -236,14 +236,14 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, indexe
 			b.facts = append(b.facts, outbox.Message(ref, puntuale.EventMessageUncertain))
 		}
 		if o.Verdict != puntuale.Sent {
-			b.events = append(b.events, event{ref, o.Verdict.String(), words(o)})
+			b.events = append(b.events, event{ref, o.Verdict.String(), reasonWithDetail(o)})
 		}
 		return nil
 	})
 }
 
-// words returns the reason and the detail of an outcome as one reason.
-func words(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
+// reasonWithDetail returns the reason and the detail of an outcome as one reason.
+func reasonWithDetail(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
 
 // LockMessages locks messages in the order of locks, for a transaction that writes them with several statements.
 func LockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {

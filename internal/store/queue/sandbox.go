@@ -34,7 +34,7 @@ func (s *Queue) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 		return err
 	}
 	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.ClockAt(m.Received)})
-	t.Dated = true
+	t.Timestamped = true
 	return s.LedgerWriter.Do(ctx, t, false)
 }
 

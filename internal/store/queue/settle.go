@@ -43,7 +43,7 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return CompareRefs(a.MessageRef, b.MessageRef) })
 	present := s.ClockAt(now)
 	for part := range slices.Chunk(all, engine.Chunk) {
-		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.settle, func(ctx context.Context, a engine.Querier) error {
+		if err := s.RecordWriter.Do(ctx, engine.SingleTimestamped(s.settle, func(ctx context.Context, a engine.Querier) error {
 			return Settle(ctx, a, node, present(), part)
 		}), false); err != nil {
 			return err

@@ -41,10 +41,10 @@ type inbound struct {
 
 // inboundCall contains the messages of one call. The store stores all of them or none.
 type inboundCall struct {
-	now  time.Time
-	all  []*inbound
-	many bool // the messages stop more messages than one transaction may cancel
-	asks bool // a message may change consent; the consent must be changed before the call is repeated
+	now              time.Time
+	all              []*inbound
+	tooMany          bool // the messages stop more messages than one transaction may cancel
+	mayChangeConsent bool // a message may change consent; the consent must be changed before the call is repeated
 }
 
 // inboundWeight is the largest number of messages in one batch.
@@ -53,7 +53,7 @@ const inboundWeight = 200
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
 		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // in the background, because networks may report replies as fast as messages leave
-		Gather:  collectFor,
+		Linger:  collectFor,
 		Check:   engine.RunAgain, // a message that is already stored changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -112,9 +112,9 @@ func (s *Replies) takeInbound(ctx context.Context, now time.Time, rows []*inboun
 			return err
 		}
 		switch {
-		case call.asks:
+		case call.mayChangeConsent:
 			return puntuale.ErrConsentFirst
-		case !call.many:
+		case !call.tooMany:
 			for _, x := range rows {
 				x.cancelled += x.stopped
 			}
@@ -215,7 +215,7 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	}
 	for _, t := range tasks {
 		call := t.Body.(*inboundCall)
-		call.many, call.asks = false, false
+		call.tooMany, call.mayChangeConsent = false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
@@ -329,8 +329,8 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		call.asks = slices.ContainsFunc(call.all, func(x *inbound) bool {
-			return x.fresh && x.reportedName != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
+		call.mayChangeConsent = slices.ContainsFunc(call.all, func(x *inbound) bool {
+			return x.fresh && x.reportedName != "" && x.Mark != "" && x.MayChangeConsent != nil && x.MayChangeConsent(b.set[x.Client])
 		})
 	}
 	return b.leaveOut(ctx)
@@ -346,10 +346,10 @@ func (b *inboundBatch) leaveOut(ctx context.Context) error {
 		more = false
 		for _, t := range b.tasks {
 			call := t.Body.(*inboundCall)
-			if !t.Later && !call.many && !call.asks {
+			if !t.Later && !call.tooMany && !call.mayChangeConsent {
 				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && removed[seenKey{int64(x.Client), x.Mark}] })
 			}
-			if !t.Later && !call.many && !call.asks {
+			if !t.Later && !call.tooMany && !call.mayChangeConsent {
 				continue
 			}
 			for _, x := range call.all {
@@ -378,7 +378,7 @@ func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		if t.Later || call.many || call.asks {
+		if t.Later || call.tooMany || call.mayChangeConsent {
 			continue
 		}
 		for _, x := range call.all {
@@ -430,7 +430,7 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
-		if call.asks || t.Later {
+		if call.mayChangeConsent || t.Later {
 			continue
 		}
 		for _, x := range call.all {
@@ -440,7 +440,7 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 			sum += n
 			continue
 		}
-		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
+		t.Later, call.tooMany = n <= engine.Chunk, n > engine.Chunk
 	}
 	return b.leaveOut(ctx)
 }

@@ -54,7 +54,7 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	b := &blanking{s: s, now: now, before: before, left: blankBound}
+	b := &blanking{s: s, now: now, before: before, runsLeft: blankBound}
 	return errors.Join(b.lookAgain(ctx), b.due(ctx))
 }
 
@@ -62,12 +62,12 @@ func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 type blanking struct {
 	s           *Retention
 	now, before time.Time
-	left        int // how many more runs this call may read
+	runsLeft    int // how many more runs this call may read
 }
 
 // lookAgain reads late runs again. They had not ended for long enough when the cursor passed them.
 func (b *blanking) lookAgain(ctx context.Context) error {
-	for b.left > 0 {
+	for b.runsLeft > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
 		if err != nil {
 			return engine.PublicError(fmt.Errorf("look for late runs: %w", err))
@@ -75,7 +75,7 @@ func (b *blanking) lookAgain(ctx context.Context) error {
 		if len(refs) == 0 {
 			return nil
 		}
-		b.left -= len(refs)
+		b.runsLeft -= len(refs)
 		slices.SortFunc(refs, CompareRuns)
 		if err := b.perform(ctx, b.s.TenantWriters[0], refs, nil); err != nil {
 			return fmt.Errorf("blank late runs: %w", err)
@@ -105,10 +105,10 @@ func (b *blanking) due(ctx context.Context) error {
 		last = 0
 	}
 	walks = slices.DeleteFunc(walks, func(w BlankingCursor) bool { return w.anything == 0 })
-	for len(walks) > 0 && b.left > 0 {
+	for len(walks) > 0 && b.runsLeft > 0 {
 		var more []BlankingCursor
 		for _, w := range walks {
-			if b.left <= 0 {
+			if b.runsLeft <= 0 {
 				return nil // the next call continues with these clients
 			}
 			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankNext, []any{w.Client, w.From, firstKept, blankBatch}, scanRun)
@@ -118,7 +118,7 @@ func (b *blanking) due(ctx context.Context) error {
 			if len(refs) == 0 {
 				continue
 			}
-			b.left -= len(refs)
+			b.runsLeft -= len(refs)
 			w.From = int64(refs[len(refs)-1].ID)
 			if err := b.perform(ctx, b.s.TenantWriter(int64(w.Client)), refs, &w); err != nil {
 				return fmt.Errorf("blank runs of client %d: %w", w.Client, err)

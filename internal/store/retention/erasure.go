@@ -46,7 +46,7 @@ func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls i
 
 // write runs a transaction that may run twice.
 func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).ForOwner(int64(x.id)), false)
+	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleTimestamped(x.s.erase, do).ForOwner(int64(x.id)), false)
 }
 
 // recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign can start

@@ -92,12 +92,12 @@ func testKeys(t *testing.T, w *World) {
 	WantCode(t, err, puntuale.CodeUnauthorized)
 }
 
-func testStandings(t *testing.T, w *World) {
+func testSendPermissions(t *testing.T, w *World) {
 	a, b := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.ExpiresAt = Begin.Add(time.Hour) }), w.Client(puntuale.AccountFull)
 	w.Exec("update client set suspended = 1 where id = $1", b.ID)
-	all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID, b.ID, 999})
+	all, err := w.SendPermissions(context.Background(), []puntuale.ClientID{a.ID, b.ID, 999})
 	if err != nil || len(all) != 2 {
-		t.Fatalf("standings = %+v, %v", all, err)
+		t.Fatalf("send permissions = %+v, %v", all, err)
 	}
 	if s := all[a.ID]; s.Credits == nil || *s.Credits != 100 || !s.ExpiresAt.Equal(Begin.Add(time.Hour)) || s.WaitReason(Begin) != "" {
 		t.Errorf("first = %+v", s)
@@ -106,7 +106,7 @@ func testStandings(t *testing.T, w *World) {
 		t.Errorf("second = %+v", s)
 	}
 	w.Exec("delete from counter where noun = 'erasure'") // as if somebody had changed the database by hand
-	if all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
+	if all, err := w.SendPermissions(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
 		t.Errorf("without the counter of erasures: %v, %v", all, err)
 	}
 }

@@ -314,9 +314,9 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	if list, _, err := other.Blacklist(ctx, puntuale.Page{}); err != nil || len(list) != 1 || list[0].Phone != phone || list[0].Erased {
 		t.Errorf("another client's is %+v, %v", list, err)
 	}
-	standings, err := w.Standings(ctx, []puntuale.ClientID{c.ID, other.ID})
-	if err != nil || !standings[c.ID].Erased || standings[other.ID].Erased {
-		t.Fatalf("standings %+v, %v", standings, err)
+	permissions, err := w.SendPermissions(ctx, []puntuale.ClientID{c.ID, other.ID})
+	if err != nil || !permissions[c.ID].Erased || permissions[other.ID].Erased {
+		t.Fatalf("permissions %+v, %v", permissions, err)
 	}
 	blocked, free := c.MustStart(phone, Begin, 1), c.MustStart("+393339999999", Begin, 1)
 	items := append(c.Items(phone, 0, blocked...), c.Items("+393339999999", 0, free...)...)

@@ -143,7 +143,7 @@ func testInboundLooks(t *testing.T, w *World) {
 	}
 	message := func(c *Client, mark string) puntuale.TakenMessage {
 		m := puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: person, At: Begin, ID: mark, Kind: puntuale.ReplyText, Text: "Ciao"}, Mark: mark}
-		m.Asks = func(set puntuale.ClientSettings) bool {
+		m.MayChangeConsent = func(set puntuale.ClientSettings) bool {
 			return mark == "asks" && slices.Equal(set.OptOutWords, []string{"ora"})
 		}
 		return m
@@ -182,7 +182,7 @@ func testInboundLooks(t *testing.T, w *World) {
 	}
 	twins.Wait()
 	seen := message(c, "asks")
-	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
+	seen.Names, seen.Keep, seen.MayChangeConsent = []string{person}, puntuale.KeepAllReplies, nil
 	c.mustTake(Begin, seen)
 	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // the first message is already stored, so it does not cause ErrConsentFirst
 	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {

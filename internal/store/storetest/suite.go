@@ -54,7 +54,7 @@ var suite = []func(*testing.T, *World){
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testAutomations, testHooks,
-	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
+	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testSendPermissions,
 }
 
 // manyWriters contains tests of transactions that wait for each other, and of servers that take over from each other.

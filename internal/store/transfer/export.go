@@ -153,7 +153,7 @@ func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.
 	if err != nil {
 		return err
 	}
-	rows := &rowCounter{stage: Exporting, total: h.Rows(), tell: report}
+	rows := &rowCounter{stage: Exporting, total: h.Rows(), report: report}
 	for _, t := range h.Tables {
 		if err := w.Begin(); err != nil {
 			return err

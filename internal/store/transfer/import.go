@@ -88,7 +88,7 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn, m.disown, m.restored} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.raiseCounters, m.resetLinksAndArchive, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (m *importer) clear(ctx context.Context) error {
 
 // check reads the database again, and compares the number and the digest of each table's rows with the file.
 func (m *importer) check(ctx context.Context) error {
-	rows := &rowCounter{stage: Checking, total: m.file.Header.Rows(), tell: m.cfg.Progress}
+	rows := &rowCounter{stage: Checking, total: m.file.Header.Rows(), report: m.cfg.Progress}
 	var line []byte
 	for i, t := range m.loaded {
 		var n int64
@@ -239,8 +239,8 @@ func (m *importer) check(ctx context.Context) error {
 	return nil
 }
 
-// goOn sets each counter to the larger of its values in the file and in this database.
-func (m *importer) goOn(ctx context.Context) error {
+// raiseCounters sets each counter to the larger of its values in the file and in this database.
+func (m *importer) raiseCounters(ctx context.Context) error {
 	for noun, next := range m.began {
 		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
  on conflict (noun) do update set next = case when g.next > excluded.next then g.next else excluded.next end`, noun, next); err != nil {
@@ -267,17 +267,17 @@ func (m *importer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// disownLinks changes states of links that are true only while a node owns the session. A linked session becomes not
-// connected, and a pairing ends. An unlinked session stays unlinked, even a sandbox, because a person unlinked it.
+// resetLinkStates changes states of links that are true only while a node owns the session. A linked session becomes
+// not connected, and a pairing ends. An unlinked session stays unlinked, even a sandbox, because a person unlinked it.
 // Devices stay linked, because their tokens move, too.
-const disownLinks = `
+const resetLinkStates = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
 where link in ($1, $5) and way = ''`
 
-// disown changes the links of sessions as if all nodes had stopped. A copy begins a new archive, because two
-// installations with the same archive folder would undo each other's work. A restored installation continues with its
-// own archive.
-func (m *importer) disown(ctx context.Context) error {
+// resetLinksAndArchive changes the links of sessions as if all nodes had stopped. A copy begins a new archive, because
+// two installations with the same archive folder would undo each other's work. A restored installation continues with
+// its own archive.
+func (m *importer) resetLinksAndArchive(ctx context.Context) error {
 	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
 			if _, err := m.link.Exec(ctx, "delete from "+table); err != nil {
@@ -285,11 +285,11 @@ func (m *importer) disown(ctx context.Context) error {
 			}
 		}
 	}
-	return m.disownSessions(ctx)
+	return m.resetLinks(ctx)
 }
 
-func (m *importer) disownSessions(ctx context.Context) error {
-	if _, err := m.link.Exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
+func (m *importer) resetLinks(ctx context.Context) error {
+	if _, err := m.link.Exec(ctx, resetLinkStates, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
 		engine.Micros(m.s.Config.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)
 	}

@@ -26,7 +26,7 @@ func (m *importer) eachCounter(ctx context.Context, report func(noun string, nex
 // load inserts the rows of the file into the database. It reads the file to its end, because only the end proves that
 // the file is valid.
 func (m *importer) load(ctx context.Context) error {
-	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), tell: m.cfg.Progress}
+	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), report: m.cfg.Progress}
 	for {
 		t, found, err := m.file.Next()
 		if err != nil {

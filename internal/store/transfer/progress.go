@@ -18,17 +18,17 @@ const (
 type rowCounter struct {
 	stage       Stage
 	done, total int64
-	tell        Progress
+	report      Progress
 }
 
 func (c *rowCounter) row() {
-	if c.done++; c.done%archive.StepRows == 0 && c.tell != nil {
-		c.tell(c.stage, c.done, c.total)
+	if c.done++; c.done%archive.StepRows == 0 && c.report != nil {
+		c.report(c.stage, c.done, c.total)
 	}
 }
 
 func (c *rowCounter) end() {
-	if c.tell != nil {
-		c.tell(c.stage, c.done, c.total)
+	if c.report != nil {
+		c.report(c.stage, c.done, c.total)
 	}
 }

@@ -170,7 +170,7 @@ func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r Res
 	if done, err = s.setAside(ctx, l, restoreTransaction{since: since, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 		return done, engine.PublicError(err)
 	}
-	if err := m.disownSessions(ctx); err != nil {
+	if err := m.resetLinks(ctx); err != nil {
 		return done, err
 	}
 	if err := s.renewLinked(ctx, l); err != nil {
@@ -292,8 +292,8 @@ func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(queue.ForgottenJump)}},
-		{leap, []any{queue.IdLeap.Microseconds()}},
-		{outbox.Leap, []any{queue.IdLeap.Microseconds()}},
+		{leap, []any{queue.IDJump.Microseconds()}},
+		{outbox.Leap, []any{queue.IDJump.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

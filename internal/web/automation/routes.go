@@ -1,5 +1,5 @@
-// Package automation contains the pages of automations: the list, the editor that reads as a sentence, trials, and the
-// log.
+// Package automation contains the pages of automations: the list, the editor, trials, and the log. The editor shows a
+// rule as a sentence that contains fields.
 package automation
 
 import (

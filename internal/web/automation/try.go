@@ -64,7 +64,7 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 // planned adds the messages that an action would start or send.
 func (x *TrialAction) planned(ctx context.Context, p automation.ActionPlan) {
 	if p.Reason != "" {
-		x.Refused = view.Of(ctx).Language.Fault(puntuale.Because(p.Reason))
+		x.Refused = view.FrameOf(ctx).Language.Fault(puntuale.Because(p.Reason))
 	}
 	for _, f := range p.Faults {
 		x.Faults = append(x.Faults, view.Says(ctx, puntuale.Because(puntuale.ReasonColon, strings.TrimPrefix(f.Location, "body."), f.Reason().Stored())))

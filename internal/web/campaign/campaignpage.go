@@ -158,7 +158,7 @@ func dayWords(ctx context.Context, day string) string {
 	if err != nil {
 		return day
 	}
-	return view.Of(ctx).Language.Day(d)
+	return view.FrameOf(ctx).Language.Day(d)
 }
 
 // money formats an exact amount for the reader.
@@ -176,7 +176,7 @@ func (p *CampaignPage) summary(ctx context.Context) string {
 		parts = append(parts, view.T(ctx, "campaign.rate", "N", p.PerMinute))
 	}
 	if at := p.end(); !at.IsZero() {
-		parts = append(parts, view.T(ctx, "campaign.end", "When", view.Of(ctx).Language.Moment(at.In(view.Of(ctx).Zone), view.Of(ctx).Now)))
+		parts = append(parts, view.T(ctx, "campaign.end", "When", view.FrameOf(ctx).Language.Moment(at.In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now)))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -143,7 +143,7 @@ func draftCall(c puntuale.Campaign, author puntuale.LoginID) control.NewCampaign
 	d := c.Draft
 	call := control.NewCampaign{
 		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
-		Canary: d.Canary, Timezone: d.Zone, By: author,
+		Canary: d.Canary, Timezone: d.Zone, CreatedBy: author,
 	}
 	if c.Sequence != 0 {
 		call.Sequence = c.Sequence.String()
@@ -162,7 +162,7 @@ func createCampaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{By: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
+	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{CreatedBy: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
 	if err != nil {
 		return whatAgain(v, err, Wizard{Step: "what"}, f)
 	}

@@ -38,7 +38,7 @@ func bulkVerb(state string) string {
 }
 
 func askAll(v *page.Request) error {
-	b := Bulk{Search: sought(v.Query), Form: view.NewForm("when", "now")}
+	b := Bulk{Search: readSearch(v.Query), Form: view.NewForm("when", "now")}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.Redirect(v.Frame.Place.Base + "/messages")
 	}
@@ -60,7 +60,7 @@ func doAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	b := Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	b := Bulk{Search: readSearch(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
 		v.Quiet = true
 		return v.Redirect(v.Frame.Place.Base + "/messages")

@@ -254,9 +254,9 @@ func Calendar(p CalendarPage) templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var13 templ.SafeURL
-							templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(calendarURL(ctx, puntuale.DateOf(p.Next.Planned().In(view.Of(ctx).Zone)), p.View)))
+							templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(calendarURL(ctx, puntuale.DateOf(p.Next.Planned().In(view.FrameOf(ctx).Zone)), p.View)))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 53, Col: 136}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 53, Col: 141}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 							if templ_7745c5c3_Err != nil {
@@ -267,9 +267,9 @@ func Calendar(p CalendarPage) templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var14 string
-							templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "calendar.next", "When", view.Of(ctx).Language.Moment(p.Next.Planned().In(view.Of(ctx).Zone), view.Of(ctx).Now)))
+							templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "calendar.next", "When", view.FrameOf(ctx).Language.Moment(p.Next.Planned().In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now)))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 53, Col: 265}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 53, Col: 285}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 							if templ_7745c5c3_Err != nil {
@@ -445,12 +445,12 @@ func Calendar(p CalendarPage) templ.Component {
 
 // over reports whether an hour on the page of one day has passed.
 func (p CalendarPage) over(ctx context.Context, hour int) bool {
-	return p.Day.Before(p.Today) || p.Day == p.Today && hour < view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
+	return p.Day.Before(p.Today) || p.Day == p.Today && hour < view.FrameOf(ctx).Now.In(view.FrameOf(ctx).Zone).Hour()
 }
 
 // current reports whether an hour on the page of one day is the present hour.
 func (p CalendarPage) current(ctx context.Context, hour int) bool {
-	return p.Day == p.Today && hour == view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
+	return p.Day == p.Today && hour == view.FrameOf(ctx).Now.In(view.FrameOf(ctx).Zone).Hour()
 }
 
 func calendarSegment(p CalendarPage, span, word string) templ.Component {
@@ -549,7 +549,7 @@ func calendarBelow(ctx context.Context, p CalendarPage) string {
 }
 
 func calendarSpan(ctx context.Context, p CalendarPage) string {
-	l := view.Of(ctx).Language
+	l := view.FrameOf(ctx).Language
 	switch p.View {
 	case CalendarMonth:
 		return l.Month(p.Day.At(12*time.Hour, time.UTC))
@@ -565,7 +565,7 @@ func calendarSpan(ctx context.Context, p CalendarPage) string {
 
 func dayName(ctx context.Context, d puntuale.Date) string {
 	t := d.At(12*time.Hour, time.UTC)
-	return view.Of(ctx).Language.ShortWeekday(t.Weekday()) + " " + fmt.Sprint(d.Day)
+	return view.FrameOf(ctx).Language.ShortWeekday(t.Weekday()) + " " + fmt.Sprint(d.Day)
 }
 
 func calendarWeek(p CalendarPage) templ.Component {
@@ -645,9 +645,9 @@ func calendarWeek(p CalendarPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 string
-			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.Of(ctx).Language.LongDay(d.Day.At(12*time.Hour, time.UTC)))
+			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.FrameOf(ctx).Language.LongDay(d.Day.At(12*time.Hour, time.UTC)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 166, Col: 80}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 166, Col: 85}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var29)
 			if templ_7745c5c3_Err != nil {
@@ -826,9 +826,9 @@ func calendarMonth(p CalendarPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var37 string
-			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.ShortWeekday(time.Weekday((i + 1) % 7)))
+			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.ShortWeekday(time.Weekday((i + 1) % 7)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 204, Col: 85}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 204, Col: 90}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var37))
 			if templ_7745c5c3_Err != nil {
@@ -885,9 +885,9 @@ func calendarMonth(p CalendarPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var41 string
-				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.Of(ctx).Language.LongDay(d.Day.At(12*time.Hour, time.UTC)) + ": " + view.T(ctx, "calendar.count", "N", d.Count))
+				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.FrameOf(ctx).Language.LongDay(d.Day.At(12*time.Hour, time.UTC)) + ": " + view.T(ctx, "calendar.count", "N", d.Count))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 215, Col: 138}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 215, Col: 143}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var41)
 				if templ_7745c5c3_Err != nil {
@@ -1075,7 +1075,7 @@ func calendarDay(p CalendarPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				for _, m := range d.Messages {
-					if m.Planned().In(view.Of(ctx).Zone).Hour() == h {
+					if m.Planned().In(view.FrameOf(ctx).Zone).Hour() == h {
 						templ_7745c5c3_Err = calendarItem(p, m).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

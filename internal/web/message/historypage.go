@@ -37,7 +37,7 @@ func Chapters(ctx context.Context, s Story) []Chapter {
 		icon, tone, key string
 	}{{s.Departed, "send", "ok", "story.departed"}, {s.Delivered, "checks", "ok", "story.delivered"}, {s.Read, "eye", "ok", "story.read"}, {s.GivenUp, "circle-x", "bad", "story.given_up"}} {
 		if !r.at.IsZero() {
-			all = append(all, Chapter{At: r.at, Icon: r.icon, Tone: r.tone, What: view.T(ctx, r.key), order: toldAfter(r.at, s.IntentAt)})
+			all = append(all, Chapter{At: r.at, Icon: r.icon, Tone: r.tone, What: view.T(ctx, r.key), order: sortTime(r.at, s.IntentAt)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Chapter) int { return a.standsAt().Compare(b.standsAt()) })
@@ -61,10 +61,10 @@ func (c Chapter) standsAt() time.Time {
 	return c.At
 }
 
-// toldAfter returns the time by which to sort an event whose time comes from the network's clock. Networks often send
+// sortTime returns the time by which to sort an event whose time comes from the network's clock. Networks often send
 // whole seconds; such a time is treated as the end of its second. If the network's clock is a little behind, the result
 // is the time of the attempt.
-func toldAfter(at, attempt time.Time) time.Time {
+func sortTime(at, attempt time.Time) time.Time {
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Second - 1)
 	}
@@ -111,7 +111,7 @@ func begun(ctx context.Context, s Story) []Chapter {
 }
 
 func moment(ctx context.Context, t time.Time) string {
-	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
+	return view.FrameOf(ctx).Language.Moment(t.In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now)
 }
 
 // shifted returns the chapter which says that a window or jitter moved the message's due time.

@@ -29,7 +29,7 @@ func home(v *page.Request) error {
 		page.Failures = append(page.Failures, Failure(f))
 	}
 	for _, x := range today.Sessions {
-		page.Sessions = append(page.Sessions, seen(x))
+		page.Sessions = append(page.Sessions, sessionView(x))
 	}
 	if v.Query("part") == "today" {
 		return v.Show(HomeToday(page))
@@ -37,7 +37,7 @@ func home(v *page.Request) error {
 	return v.Show(Home(page))
 }
 
-// seen converts a session into the form that pages about messages use.
-func seen(s control.Session) SeenSession {
+// sessionView converts a session into the form that pages about messages use.
+func sessionView(s control.Session) SeenSession {
 	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
 }

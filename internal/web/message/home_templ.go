@@ -849,9 +849,9 @@ func homeTimeline(p HomePage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var41 string
-			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "home.now", "Time", clockOf(ctx, view.Of(ctx).Now)))
+			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "home.now", "Time", clockOf(ctx, view.FrameOf(ctx).Now)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `home.templ`, Line: 164, Col: 77}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `home.templ`, Line: 164, Col: 82}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 			if templ_7745c5c3_Err != nil {
@@ -1427,16 +1427,16 @@ func homeSessions(p HomePage) templ.Component {
 }
 
 func longToday(ctx context.Context) string {
-	return view.Of(ctx).Language.LongDay(view.Of(ctx).Now.In(view.Of(ctx).Zone))
+	return view.FrameOf(ctx).Language.LongDay(view.FrameOf(ctx).Now.In(view.FrameOf(ctx).Zone))
 }
 
 func clockOf(ctx context.Context, t time.Time) string {
-	return view.Of(ctx).Language.Clock(t.In(view.Of(ctx).Zone))
+	return view.FrameOf(ctx).Language.Clock(t.In(view.FrameOf(ctx).Zone))
 }
 
 // has reports whether the client's navigation has this page.
 func has(ctx context.Context, path string) bool {
-	for _, g := range view.Of(ctx).Nav {
+	for _, g := range view.FrameOf(ctx).Nav {
 		for _, i := range g.Items {
 			if i.URL == view.Base(ctx)+path {
 				return true

@@ -32,8 +32,8 @@ var messageRoutes = []page.Route{
 // messageRows is the number of rows on one page of the list.
 const messageRows = "50"
 
-// sought reads the list's search from an address or a form.
-func sought(value func(string) string) view.MessageSearch {
+// readSearch reads the list's search from an address or a form.
+func readSearch(value func(string) string) view.MessageSearch {
 	search := view.MessageSearch{
 		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
 		Phone: strings.TrimSpace(value("phone")), From: value("from"), To: value("to"), Cursor: value("cursor"),
@@ -49,7 +49,7 @@ var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	return control.MessageQuery{
-		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Campaign: s.Campaign, Phone: s.Phone,
+		State: s.State, Text: s.Text, WithoutRescheduled: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Campaign: s.Campaign, Phone: s.Phone,
 		Period: request.Period{Start: []request.Bound{{Name: "from", Text: s.From}}, End: []request.Bound{{Name: "to", Text: s.To}}},
 		Page:   request.Page{Limit: limit, Cursor: s.Cursor},
 	}
@@ -57,7 +57,7 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 
 // messageList reads a page of the list. If the search has a fault, the fault is shown beside its field.
 func messageList(v *page.Request) (MessageList, error) {
-	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
+	l := MessageList{Search: readSearch(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
 	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // read the version before the rows: a change between the two reads is then shown twice, but never missed
 		return l, err
@@ -98,7 +98,7 @@ func messages(v *page.Request) error {
 	if l.Campaigns, err = page.CampaignChoices(v, l.Search.Campaign); err != nil {
 		return err
 	}
-	if l.Form.Bad() {
+	if l.Form.HasFaults() {
 		return v.ShowAs(http.StatusUnprocessableEntity, Messages(l))
 	}
 	return v.Show(Messages(l))
@@ -141,7 +141,7 @@ func messagePage(v *page.Request) (MessagePage, error) {
 		planned = v.Now().In(v.Frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: sessionView(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
 // messageAddress returns the address of a message's page.
@@ -277,7 +277,7 @@ const exportRows = "500"
 
 // exportMessages reads the messages of a search page by page, and writes them as CSV.
 func exportMessages(v *page.Request) error {
-	search := sought(v.Query)
+	search := readSearch(v.Query)
 	search.Cursor = ""
 	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
 	if err != nil {

@@ -34,7 +34,7 @@ type MessageList struct {
 // live reports whether the list reloads itself. A search by text does not, because each time it would read 10,000
 // messages.
 func (l MessageList) live() bool {
-	return l.Search.Cursor == "" && l.Search.Text == "" && !l.Form.Bad()
+	return l.Search.Cursor == "" && l.Search.Text == "" && !l.Form.HasFaults()
 }
 
 func (l MessageList) below(ctx context.Context) string {
@@ -528,7 +528,7 @@ func messageFilters(l MessageList) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if l.Search.Filtered() || l.Form.Bad() {
+		if l.Search.Filtered() || l.Form.HasFaults() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, " open")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -2086,9 +2086,9 @@ func MoveForm(p MessagePage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var95 string
-			templ_7745c5c3_Var95, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "zone.note", "Zone", view.Of(ctx).Zone.String()))
+			templ_7745c5c3_Var95, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "zone.note", "Zone", view.FrameOf(ctx).Zone.String()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 444, Col: 80}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 444, Col: 85}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var95))
 			if templ_7745c5c3_Err != nil {
@@ -2283,9 +2283,9 @@ func whenFields(f *view.Form) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var105 string
-		templ_7745c5c3_Var105, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "zone.note", "Zone", view.Of(ctx).Zone.String()))
+		templ_7745c5c3_Var105, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "zone.note", "Zone", view.FrameOf(ctx).Zone.String()))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 475, Col: 80}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 475, Col: 85}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var105))
 		if templ_7745c5c3_Err != nil {
@@ -3012,7 +3012,7 @@ func (b Bulk) found(ctx context.Context) string {
 	}
 	for _, bound := range [][2]string{{"message.from", s.From}, {"message.to", s.To}} {
 		if day, err := puntuale.ParseDate(bound[1]); err == nil {
-			words = append(words, strings.ToLower(view.T(ctx, bound[0]))+" "+view.Of(ctx).Language.Day(day))
+			words = append(words, strings.ToLower(view.T(ctx, bound[0]))+" "+view.FrameOf(ctx).Language.Day(day))
 		}
 	}
 	return strings.Join(words, " · ")

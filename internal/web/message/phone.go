@@ -41,7 +41,7 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Session, p.Phone = seen(session), phone
+	p.Session, p.Phone = sessionView(session), phone
 	p.Chosen = p.Phone != ""
 	seen := map[string]bool{}
 	for _, m := range rows {
@@ -121,7 +121,7 @@ func showPhone(v *page.Request, id string) error {
 		return err
 	}
 	for _, s := range found {
-		p.Sandboxes = append(p.Sandboxes, seen(s))
+		p.Sandboxes = append(p.Sandboxes, sessionView(s))
 	}
 	return v.Show(Phone(p))
 }

@@ -1063,7 +1063,7 @@ func AccountPage(a Account) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = view.Confirm(DeleteQuestion(view.Of(ctx), a.Client)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = view.Confirm(DeleteQuestion(view.FrameOf(ctx), a.Client)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1161,7 +1161,7 @@ func AccountDelete(f *view.Form, c puntuale.Client) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = view.ConfirmForm(f, DeleteQuestion(view.Of(ctx), c)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = view.ConfirmForm(f, DeleteQuestion(view.FrameOf(ctx), c)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1400,9 +1400,9 @@ func snapshot(c puntuale.Client) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var67 string
-			templ_7745c5c3_Var67, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "account.refill_next", "Day", view.Of(ctx).Language.Day(puntuale.DateOf(c.RefillAt.In(view.Of(ctx).Zone)))))
+			templ_7745c5c3_Var67, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "account.refill_next", "Day", view.FrameOf(ctx).Language.Day(puntuale.DateOf(c.RefillAt.In(view.FrameOf(ctx).Zone)))))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 248, Col: 144}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 248, Col: 154}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var67))
 			if templ_7745c5c3_Err != nil {
@@ -1528,7 +1528,7 @@ func snapshot(c puntuale.Client) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = view.Day(puntuale.DateOf(c.Created.In(view.Of(ctx).Zone))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = view.Day(puntuale.DateOf(c.Created.In(view.FrameOf(ctx).Zone))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

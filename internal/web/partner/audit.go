@@ -68,7 +68,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 				return nil, err
 			}
 		}
-		if err = n.what(&row); err != nil {
+		if err = n.setName(&row); err != nil {
 			return nil, err
 		}
 		rows[i] = row
@@ -76,9 +76,9 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 	return rows, nil
 }
 
-// what sets the name of an entry's object. The entry's target begins with the object's identifier. A former name or a
-// detail may follow. The page shows the identifier when somebody points at the name.
-func (n *namer) what(row *AuditRow) (err error) {
+// setName sets the name of an entry's object. The entry's target begins with the object's identifier. A former name or
+// a detail may follow. The page shows the identifier when somebody points at the name.
+func (n *namer) setName(row *AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
 	id, rest, _ := strings.Cut(row.Target, " ")
 	if id == "" {
@@ -101,7 +101,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 			row.Kept = row.Target // such an object has no name except its e-mail address
 			return nil
 		}
-	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
+	} else if row.What, err = n.clientObjectName(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
 	if row.Action == "message.all" || row.Action == "blacklist.import" { // an action on many messages has no identifier
@@ -159,8 +159,8 @@ func (n *namer) page(noun, verb, id string) string {
 	return ""
 }
 
-// inside returns the name of an object of a client.
-func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
+// clientObjectName returns the name of an object of a client.
+func (n *namer) clientObjectName(client puntuale.ClientID, noun, verb, target string) (string, error) {
 	c, err := n.client(client)
 	if c == nil {
 		return "", err
@@ -179,7 +179,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 		return n.once(client, noun, id, func() (string, error) { return keyName(c, n.v, id) })
 	case "message":
 		if verb == "all" {
-			return n.many(target), nil
+			return n.bulkText(target), nil
 		}
 		return n.once(client, noun, id, func() (string, error) {
 			found, err := c.Details(n.v.Ctx(), []string{id})
@@ -197,8 +197,8 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 	return "", nil
 }
 
-// many returns the text for an action that changed many messages, from a target such as "cancel pending 12".
-func (n *namer) many(target string) string {
+// bulkText returns the text for an action that changed many messages, from a target such as "cancel pending 12".
+func (n *namer) bulkText(target string) string {
 	parts := strings.Fields(target)
 	if len(parts) != 3 {
 		return ""

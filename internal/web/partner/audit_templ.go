@@ -148,7 +148,7 @@ func Audit(rows []AuditRow, url, cursor, next string) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if view.Of(ctx).Place == nil {
+				if view.FrameOf(ctx).Place == nil {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<th scope=\"col\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -321,7 +321,7 @@ func auditLine(e AuditRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if e.Entry && view.Of(ctx).Place != nil {
+		if e.Entry && view.FrameOf(ctx).Place != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<span class=\"list-below\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -344,7 +344,7 @@ func auditLine(e AuditRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if view.Of(ctx).Place == nil {
+		if view.FrameOf(ctx).Place == nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<td data-label=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

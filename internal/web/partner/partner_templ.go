@@ -822,7 +822,7 @@ func lastDay(c ClientRow) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if c.Ended {
-			templ_7745c5c3_Err = view.Badge("bad", view.T(ctx, "account.expired_on", "Day", view.Of(ctx).Language.Day(c.Expires))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Badge("bad", view.T(ctx, "account.expired_on", "Day", view.FrameOf(ctx).Language.Day(c.Expires))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1770,7 +1770,7 @@ func totalStats(days []puntuale.DayTotal) templ.Component {
 // word returns one of the API's Italian words in the reader's language.
 func word(ctx context.Context, text string) string {
 	key := "word." + strings.ToLower(strings.ReplaceAll(text, " ", "_"))
-	if view.Of(ctx).Language.Has(key) {
+	if view.FrameOf(ctx).Language.Has(key) {
 		return view.T(ctx, key)
 	}
 	return text

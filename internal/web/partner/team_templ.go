@@ -298,7 +298,7 @@ func Team(c Crew) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if u.Second.On() {
+				if u.Second.Enabled() {
 					templ_7745c5c3_Err = view.Badge("ok", view.T(ctx, "me.second_on")).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -399,8 +399,8 @@ func invited(u puntuale.User) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if view.Of(ctx).Now.Before(u.Invited) {
-			templ_7745c5c3_Err = view.Badge("wait", view.T(ctx, "invitation.until", "Day", view.Of(ctx).Language.Day(puntuale.DateOf(u.Invited.In(view.Of(ctx).Zone))))).Render(ctx, templ_7745c5c3_Buffer)
+		if view.FrameOf(ctx).Now.Before(u.Invited) {
+			templ_7745c5c3_Err = view.Badge("wait", view.T(ctx, "invitation.until", "Day", view.FrameOf(ctx).Language.Day(puntuale.DateOf(u.Invited.In(view.FrameOf(ctx).Zone))))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -966,7 +966,7 @@ func UserEdit(f *view.Form, u puntuale.User, c Crew) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.Confirm(UserDeleteQuestion(view.Of(ctx), u, c)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Confirm(UserDeleteQuestion(view.FrameOf(ctx), u, c)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1002,7 +1002,7 @@ func userLink(u puntuale.User, c Crew) templ.Component {
 			templ_7745c5c3_Var44 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if view.Of(ctx).Now.Before(u.Invited) || !u.Joined {
+		if view.FrameOf(ctx).Now.Before(u.Invited) || !u.Joined {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1087,7 +1087,7 @@ func userLink(u puntuale.User, c Crew) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if view.Of(ctx).Now.Before(u.Invited) {
+		if view.FrameOf(ctx).Now.Before(u.Invited) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1181,7 +1181,7 @@ func UserForm(f *view.Form, u puntuale.User, c Crew) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if u.Second.On() {
+			if u.Second.Enabled() {
 				templ_7745c5c3_Err = view.Check(f, view.Input{Name: "no_second", Label: view.T(ctx, "users.end_second"), Hint: view.T(ctx, "users.end_second_hint")}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -118,7 +118,7 @@ func Keys(base string, all []puntuale.Key, form *view.Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if view.Of(ctx).Place != nil {
+			if view.FrameOf(ctx).Place != nil {
 				templ_7745c5c3_Err = view.ZoneNote().Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -136,7 +136,7 @@ func Keys(base string, all []puntuale.Key, form *view.Form) templ.Component {
 
 // keysText says who uses the keys.
 func keysText(ctx context.Context) string {
-	if view.Of(ctx).Place == nil {
+	if view.FrameOf(ctx).Place == nil {
 		return view.T(ctx, "keys.partner_text")
 	}
 	return view.T(ctx, "usage.keys_text")

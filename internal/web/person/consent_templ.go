@@ -62,9 +62,9 @@ func (p ConsentPage) effect(ctx context.Context) string {
 // sourceWords returns the words for the source of a change of consent.
 func sourceWords(ctx context.Context, c puntuale.Consent) string {
 	switch {
-	case c.By == "" && c.Source == puntuale.ConsentSourceReply:
+	case c.EnteredBy == "" && c.Source == puntuale.ConsentSourceReply:
 		return view.T(ctx, "consent.from_reply")
-	case c.By == "" && c.Source == puntuale.ConsentSourcePreference:
+	case c.EnteredBy == "" && c.Source == puntuale.ConsentSourcePreference:
 		return view.T(ctx, "consent.from_preference")
 	}
 	return view.T(ctx, "consent.from", "Source", c.Source)
@@ -254,11 +254,11 @@ func consent(p ConsentPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if c.By != "" {
+				if c.EnteredBy != "" {
 					var templ_7745c5c3_Var10 string
-					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(" · " + view.T(ctx, "consent.by", "Who", c.By))
+					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(" · " + view.T(ctx, "consent.by", "Who", c.EnteredBy))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `consent.templ`, Line: 99, Col: 58}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `consent.templ`, Line: 99, Col: 65}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 					if templ_7745c5c3_Err != nil {
@@ -399,7 +399,7 @@ func consent(p ConsentPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if p.Form.Bad() {
+				if p.Form.HasFaults() {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, " open")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

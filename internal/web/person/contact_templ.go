@@ -841,7 +841,7 @@ func contactBrief(ctx context.Context, c puntuale.Contact) string {
 func fieldWords(ctx context.Context, f puntuale.ContactField) string {
 	if day, _, _ := strings.Cut(f.Value, "T"); f.Kind == puntuale.FieldDate {
 		if d, err := puntuale.ParseDate(day); err == nil {
-			return strings.Replace(strings.Replace(f.Value, day, view.Of(ctx).Language.Day(d), 1), "T", ", ", 1)
+			return strings.Replace(strings.Replace(f.Value, day, view.FrameOf(ctx).Language.Day(d), 1), "T", ", ", 1)
 		}
 	}
 	return f.Value

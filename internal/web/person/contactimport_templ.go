@@ -744,7 +744,7 @@ func refusedContacts(p ContactImportPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if words := view.Of(ctx).Language.Reason(l.Value); words != "" {
+				if words := view.FrameOf(ctx).Language.Reason(l.Value); words != "" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<span class=\"soft\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

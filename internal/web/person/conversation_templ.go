@@ -578,7 +578,7 @@ func theirItem(y puntuale.Reply) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if until.After(view.Of(ctx).Now) {
+					if until.After(view.FrameOf(ctx).Now) {
 						var templ_7745c5c3_Var25 string
 						templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, "media.until", "When", momentWords(ctx, until)))
 						if templ_7745c5c3_Err != nil {
@@ -788,7 +788,7 @@ func AnswerForm(p AnswerPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.closed() && !p.Form.Bad() {
+			if p.closed() && !p.Form.HasFaults() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<p class=\"note note-warn\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

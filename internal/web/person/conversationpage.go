@@ -89,7 +89,7 @@ func (p AnswerPage) options(ctx context.Context) (all []view.Option) {
 }
 
 func momentWords(ctx context.Context, t time.Time) string {
-	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
+	return view.FrameOf(ctx).Language.Moment(t.In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now)
 }
 
 // replyIcon returns the icon for a reply's kind, or "" for plain text.

@@ -76,7 +76,7 @@ func importSequence(v *page.Request) error {
 	if err != nil {
 		if e, _ := page.Refusal(err); e != nil && slices.ContainsFunc(e.Faults, func(g puntuale.Fault) bool { return g.Location != "body.content" }) {
 			v.Quiet = true
-			return mend(v, text, e)
+			return editImported(v, text, e)
 		}
 		return v.ShowRefused(err, f, SequenceImport(f), SequenceImportPage(f), "content")
 	}
@@ -125,8 +125,8 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Purpose: in.Purpose, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
 }
 
-// mend opens the editor with an imported sequence that has faults.
-func mend(v *page.Request, text string, refused *puntuale.Error) error {
+// editImported opens the editor with an imported sequence that has faults.
+func editImported(v *page.Request, text string, refused *puntuale.Error) error {
 	in, _, err := readExported(text)
 	if err != nil {
 		return err

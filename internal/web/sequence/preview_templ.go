@@ -414,9 +414,9 @@ func Timeline(t Try) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var21 string
-			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.Of(ctx).Language.LongDay(d.at))
+			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.FrameOf(ctx).Language.LongDay(d.at))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 79, Col: 81}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 79, Col: 86}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var21)
 			if templ_7745c5c3_Err != nil {
@@ -427,9 +427,9 @@ func Timeline(t Try) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var22 string
-			templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.LongDay(d.at))
+			templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.LongDay(d.at))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 81, Col: 48}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 81, Col: 53}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 			if templ_7745c5c3_Err != nil {
@@ -463,9 +463,9 @@ func Timeline(t Try) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var24 string
-					templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.Clock(e.at.In(view.Of(ctx).Zone)))
+					templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.Clock(e.at.In(view.FrameOf(ctx).Zone)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 88, Col: 79}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 88, Col: 89}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 					if templ_7745c5c3_Err != nil {
@@ -494,9 +494,9 @@ func Timeline(t Try) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var26 string
-					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.Clock(e.at.In(view.Of(ctx).Zone)))
+					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.Clock(e.at.In(view.FrameOf(ctx).Zone)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 94, Col: 116}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 94, Col: 126}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 					if templ_7745c5c3_Err != nil {
@@ -512,9 +512,9 @@ func Timeline(t Try) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var27 string
-						templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.Clock(e.message.DueMax.In(view.Of(ctx).Zone)))
+						templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.Clock(e.message.DueMax.In(view.FrameOf(ctx).Zone)))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 96, Col: 88}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `preview.templ`, Line: 96, Col: 98}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 						if templ_7745c5c3_Err != nil {
@@ -556,7 +556,7 @@ func Timeline(t Try) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					if e.moved() {
-						templ_7745c5c3_Err = view.Badge("info", view.T(ctx, "preview.moved", "Moment", view.Of(ctx).Language.Moment(e.message.Desired.In(view.Of(ctx).Zone), t.Now))).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = view.Badge("info", view.T(ctx, "preview.moved", "Moment", view.FrameOf(ctx).Language.Moment(e.message.Desired.In(view.FrameOf(ctx).Zone), t.Now))).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

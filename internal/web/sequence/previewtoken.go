@@ -22,9 +22,9 @@ type previewToken struct {
 
 // tokenOf returns the token of a preview. The token depends on whether the number is in the blacklist. It does not
 // depend on messages that are already pending. If the same form is sent twice, both requests get the same answer.
-func tokenOf(call control.StartCall, p control.Preview, standing control.RecipientStatus, now time.Time) previewToken {
+func tokenOf(call control.StartCall, p control.Preview, status control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
-	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
+	steps := []any{call.Sequence, call.Phone, string(call.Body), status.Blacklisted}
 	for _, m := range p.Messages {
 		steps = append(steps, m.Step, m.Content, m.Window)
 		s.due = append(s.due, m.Due)
@@ -47,8 +47,8 @@ func (s previewToken) String() string {
 	return strings.Join(parts, ".")
 }
 
-// mostRead is how long a preview is valid after it was shown.
-const mostRead = time.Hour
+// previewValidFor is how long a preview is valid after it was shown.
+const previewValidFor = time.Hour
 
 // shownBy reports whether text is a token for the same preview. Due times that count from the start may be later now,
 // at most by the time since the preview was shown. If a due time moved by more, for example because a window ended, the
@@ -67,7 +67,7 @@ func (s previewToken) shownBy(text string) bool {
 		moments = append(moments, n)
 	}
 	took := s.at.Unix() - moments[0]
-	if took < 0 || took > int64(mostRead/time.Second) {
+	if took < 0 || took > int64(previewValidFor/time.Second) {
 		return false
 	}
 	return s.within(moments[1:], took)

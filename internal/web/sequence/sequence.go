@@ -99,7 +99,7 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	if err != nil {
 		return Try{}, err
 	}
-	t := Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, Unsaid: done.Unsaid, Faults: done.Faults, Now: done.Now}
+	t := Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, MissingFields: done.MissingFields, Faults: done.Faults, Now: done.Now}
 	for _, d := range done.Dates {
 		t.Dates = append(t.Dates, Mark{Name: d.Name, At: d.At})
 	}

@@ -101,15 +101,15 @@ type Editor struct {
 
 // Try is the result of a rehearsal for a person.
 type Try struct {
-	Steps    []puntuale.Step
-	Messages []puntuale.PlannedMessage
-	Skipped  []puntuale.SkippedStep
-	Fields   []puntuale.Field
-	Dates    []Mark   // the date fields from which steps count
-	Unsaid   []string // required fields that have no value
-	Warnings []StepWarning
-	Faults   []puntuale.Fault
-	Now      time.Time
+	Steps         []puntuale.Step
+	Messages      []puntuale.PlannedMessage
+	Skipped       []puntuale.SkippedStep
+	Fields        []puntuale.Field
+	Dates         []Mark   // the date fields from which steps count
+	MissingFields []string // required fields that have no value
+	Warnings      []StepWarning
+	Faults        []puntuale.Fault
+	Now           time.Time
 }
 
 // Mark is a time with a name.
@@ -357,7 +357,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 		events = append(events, e)
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at.Unix(), b.at.Unix()) })
-	zone := view.Of(ctx).Zone
+	zone := view.FrameOf(ctx).Zone
 	for _, e := range events {
 		local := e.at.In(zone)
 		if n := len(days); n == 0 || puntuale.DateOf(days[n-1].at) != puntuale.DateOf(local) {
@@ -396,7 +396,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		}
 	}
 	for _, f := range t.Faults {
-		reason := view.Of(ctx).Language.Fault(f.Reason())
+		reason := view.FrameOf(ctx).Language.Fault(f.Reason())
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
 			n, _ := strconv.Atoi(m[1]) // the match contains only digits, so this cannot fail
 			part := strings.TrimPrefix(f.Location, m[0])
@@ -411,11 +411,11 @@ func (t Try) notes(ctx context.Context) (all []note) {
 			add(note{"bad", -1, view.T(ctx, "preview.phone") + ": " + reason})
 		}
 	}
-	if len(t.Unsaid) > 0 {
-		add(note{"info", -1, view.T(ctx, "preview.unsaid", "Fields", strings.Join(t.Unsaid, ", "))})
+	if len(t.MissingFields) > 0 {
+		add(note{"info", -1, view.T(ctx, "preview.unsaid", "Fields", strings.Join(t.MissingFields, ", "))})
 	}
 	for _, s := range t.Skipped {
-		add(note{"warn", s.Step, view.T(ctx, "preview.past", "Moment", view.Of(ctx).Language.Moment(s.Moment.In(view.Of(ctx).Zone), t.Now))})
+		add(note{"warn", s.Step, view.T(ctx, "preview.past", "Moment", view.FrameOf(ctx).Language.Moment(s.Moment.In(view.FrameOf(ctx).Zone), t.Now))})
 	}
 	for _, w := range t.Warnings {
 		add(note{"warn", w.Step, w.Says})
@@ -435,7 +435,7 @@ func bubbleOf(c puntuale.Content) view.BubbleContent {
 
 // reaches reports whether the reader's navigation contains the page.
 func reaches(ctx context.Context, address string) bool {
-	return slices.ContainsFunc(view.Of(ctx).Nav, func(g view.Group) bool {
+	return slices.ContainsFunc(view.FrameOf(ctx).Nav, func(g view.Group) bool {
 		return slices.ContainsFunc(g.Items, func(i view.Item) bool { return i.URL == address })
 	})
 }

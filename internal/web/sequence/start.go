@@ -58,19 +58,19 @@ func startByHand(v *page.Request) error {
 	if err != nil {
 		return v.ShowRefused(fielded(err), f, StartForm(page), SequenceStart(page), fields...)
 	}
-	standing, err := v.Client.Standing(v.Ctx(), call.Sequence, call.Phone)
+	status, err := v.Client.RecipientStatus(v.Ctx(), call.Sequence, call.Phone)
 	if err != nil {
 		return err
 	}
 	page.Try = &Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
-	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
-	now := tokenOf(call, planned, standing, v.Now())
+	page.Blacklisted, page.Running = status.Blacklisted, status.Running
+	now := tokenOf(call, planned, status, v.Now())
 	page.Seen = now.String()
 	switch {
 	case do == "look":
 		return v.Show(StartPreview(page))
 	case do == "start" && now.shownBy(f.Value("seen")):
-		return start(v, found, call, page, standing)
+		return start(v, found, call, page, status)
 	case do == "start":
 		v.Quiet, page.Changed = true, true
 	}
@@ -81,7 +81,7 @@ func startByHand(v *page.Request) error {
 }
 
 // start starts the previewed run, and redirects to a page that the person can reload.
-func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
+func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, status control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
 		return v.ShowRefused(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)
@@ -94,7 +94,7 @@ func start(v *page.Request, found control.Sequence, call control.StartCall, page
 	for _, step := range started.Skipped {
 		query.Add("skipped", strconv.Itoa(step.Step+1))
 	}
-	if standing.Running && !started.Replayed {
+	if status.Running && !started.Replayed {
 		query.Set("running", string(found.IfRunning))
 	}
 	return v.Redirect(sequenceAddress(v, found.ID) + "/started?" + query.Encode())
@@ -123,11 +123,11 @@ func startedPage(v *page.Request) error {
 	}
 	first := page.Messages[0]
 	if first.Phone != "" {
-		standing, err := v.Client.Standing(v.Ctx(), v.Path("id"), first.Phone)
+		status, err := v.Client.RecipientStatus(v.Ctx(), v.Path("id"), first.Phone)
 		if err != nil {
 			return err
 		}
-		page.Blacklisted = standing.Blacklisted
+		page.Blacklisted = status.Blacklisted
 	}
 	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), page.Messages); err != nil {
 		return err

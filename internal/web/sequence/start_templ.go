@@ -229,9 +229,9 @@ func StartPreview(s Starting) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var9 string
-		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.Of(ctx).Request)
+		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.ResolveAttributeValue(view.FrameOf(ctx).Request)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 56, Col: 61}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 56, Col: 66}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var9)
 		if templ_7745c5c3_Err != nil {
@@ -766,9 +766,9 @@ func SequenceStarted(s Started) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var35 string
-						templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(view.Of(ctx).Language.Moment(m.Planned().In(view.Of(ctx).Zone), view.Of(ctx).Now))
+						templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(view.FrameOf(ctx).Language.Moment(m.Planned().In(view.FrameOf(ctx).Zone), view.FrameOf(ctx).Now))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 154, Col: 151}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 154, Col: 166}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 						if templ_7745c5c3_Err != nil {

@@ -38,7 +38,7 @@ func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 	if missing(err) && v.Person != nil {
 		h, err = v.Person.Host(), nil
 	}
-	if seen := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie); missing(err) && seen != "" {
+	if seen := httpkit.SlugIn(v.HTTP, httpkit.BrandCookie); missing(err) && seen != "" {
 		h, err = v.Site.Accounts.PartnerAt(v.Ctx(), "", seen)
 	}
 	if missing(err) {
@@ -115,7 +115,7 @@ func assistedManifest(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return give(v, "application/manifest+json", content)
+	return sendFile(v, "application/manifest+json", content)
 }
 
 // assistedFiles are the files of package static that the app's page loads.
@@ -155,7 +155,7 @@ func assistedWorker(v *page.Request) error {
 	}
 	v.Writer.Header().Set("Service-Worker-Allowed", page.AssistedPath)
 	v.Writer.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
-	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
+	return sendFile(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
 // sendAssistedIcon draws the app's icon. The address changes with the picture, so browsers may store the icon for ever.
@@ -184,8 +184,8 @@ func sendAssistedIcon(v *page.Request) error {
 	return page.ServeForGood(v, "image/png", drawIcon(size, colour, logo))
 }
 
-// give answers with a file. The browser must request the file again each time.
-func give(v *page.Request, kind string, content []byte) error {
+// sendFile answers with a file. The browser must request the file again each time.
+func sendFile(v *page.Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}

@@ -506,7 +506,7 @@ func languageForm() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if view.Of(ctx).Language.Code == l.Code {
+			if view.FrameOf(ctx).Language.Code == l.Code {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " checked")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

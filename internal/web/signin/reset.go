@@ -40,9 +40,9 @@ func signInBeside(v *page.Request) string {
 	return "/login"
 }
 
-// forgetful returns the partner whose users may reset a password on this page. It fails if the service sends no
+// resetPartner returns the partner whose users may reset a password on this page. It fails if the service sends no
 // e-mails.
-func forgetful(v *page.Request) (puntuale.PartnerID, error) {
+func resetPartner(v *page.Request) (puntuale.PartnerID, error) {
 	if !v.Site.Accounts.Mails() {
 		return 0, page.ErrNoPage
 	}
@@ -50,7 +50,7 @@ func forgetful(v *page.Request) (puntuale.PartnerID, error) {
 }
 
 func forgotPage(v *page.Request) error {
-	if _, err := forgetful(v); err != nil {
+	if _, err := resetPartner(v); err != nil {
 		return err
 	}
 	return v.Show(Forgot(view.NewForm(), forgotAddress(v), signInBeside(v)))
@@ -59,7 +59,7 @@ func forgotPage(v *page.Request) error {
 // forgot sends a link by e-mail. Its answer is the same for every address, so that it does not reveal which users
 // exist.
 func forgot(v *page.Request) error {
-	partner, err := forgetful(v)
+	partner, err := resetPartner(v)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func keepLooks(v *page.Request, p *account.Person) { v.KeepSlug(p.Host().Partner
 
 // dressAsBefore shows a page that belongs to no partner with the brand in that cookie.
 func dressAsBefore(v *page.Request) error {
-	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
+	slug := httpkit.SlugIn(v.HTTP, httpkit.BrandCookie)
 	if slug == "" {
 		return nil
 	}

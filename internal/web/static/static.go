@@ -52,9 +52,9 @@ type assetFolder struct {
 	drawings  map[string]string // icons by name: the content of their svg element
 }
 
-// shelved returns the assetFolder. The folder is filled when the first page needs it, so that commands and servers
+// servedFolder returns the assetFolder. The folder is filled when the first page needs it, so that commands and servers
 // without visitors use no memory for it.
-var shelved = sync.OnceValue(fill)
+var servedFolder = sync.OnceValue(fill)
 
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
@@ -115,7 +115,7 @@ func squeeze(content []byte) []byte {
 
 // URL returns the address of a file, such as app.css. It panics if there is no such file.
 func URL(name string) string {
-	address, ok := shelved().addresses[name]
+	address, ok := servedFolder().addresses[name]
 	if !ok {
 		panic(fmt.Sprintf("there is no static file %q", name))
 	}
@@ -128,7 +128,7 @@ func Content(name string) []byte { return read(name) }
 // Handler serves the files.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, ok := shelved().assets[r.URL.Path]
+		a, ok := servedFolder().assets[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -191,7 +191,7 @@ func draw() map[string]string {
 
 // Icon returns the content of an icon's svg element, 24 by 24, drawn with strokes. It panics if there is no such icon.
 func Icon(name string) string {
-	inside, ok := shelved().drawings[name]
+	inside, ok := servedFolder().drawings[name]
 	if !ok {
 		panic(fmt.Sprintf("there is no icon %q: fetch it with scripts/assets", name))
 	}

@@ -21,7 +21,7 @@ func TestHandler(t *testing.T) {
 		return w.Result()
 	}
 	total := 0
-	for name := range shelved().addresses {
+	for name := range servedFolder().addresses {
 		plain, squeezed := get(URL(name), ""), get(URL(name), "br, gzip")
 		a, err := io.ReadAll(plain.Body)
 		if err != nil || plain.StatusCode != http.StatusOK || plain.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || plain.Header.Get("Content-Type") == "" {

@@ -39,8 +39,8 @@ func (f *Form) Is(name, value string) bool { return slices.Contains(f.Values[nam
 // Fault returns the sentence of a field's fault, or "" if there is no fault.
 func (f *Form) Fault(name string) string { return f.faults[name] }
 
-// Bad reports whether the form has a fault.
-func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
+// HasFaults reports whether the form has a fault.
+func (f *Form) HasFaults() bool { return len(f.faults) > 0 || f.Message != "" }
 
 // Refuse adds a fault to a field. message is in the reader's language. If name is "", the fault is about the whole
 // form.

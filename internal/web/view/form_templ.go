@@ -1327,7 +1327,7 @@ func Attributes(f *Form, in Input) templ.Attributes {
 		if f.First(in.Name) {
 			a["data-focus"] = true
 		}
-	} else if in.Focus && !f.Bad() {
+	} else if in.Focus && !f.HasFaults() {
 		a["autofocus"] = true
 	}
 	for name, value := range map[string]string{

@@ -81,7 +81,7 @@ func WindowWords(ctx context.Context, w *puntuale.Window) string {
 	if len(w.Weekdays) > 0 {
 		days := make([]string, 0, 7)
 		for _, d := range slices.Sorted(slices.Values(w.Weekdays)) {
-			days = append(days, Of(ctx).Language.ShortWeekday(time.Weekday(d%7)))
+			days = append(days, FrameOf(ctx).Language.ShortWeekday(time.Weekday(d%7)))
 		}
 		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
 	}

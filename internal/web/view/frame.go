@@ -91,9 +91,9 @@ func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// Of returns the frame in a context. If the context has no frame, it returns an empty frame in Italian, so that a test
-// can use a single component.
-func Of(ctx context.Context) *Frame {
+// FrameOf returns the frame in a context. If the context has no frame, it returns an empty frame in Italian, so that a
+// test can use a single component.
+func FrameOf(ctx context.Context) *Frame {
 	if f, ok := ctx.Value(frameKey{}).(*Frame); ok {
 		return f
 	}
@@ -103,31 +103,31 @@ func Of(ctx context.Context) *Frame {
 // T returns the text with this key in the reader's language. pairs are names and values for the text. The value N
 // decides between singular and plural.
 func T(ctx context.Context, key string, pairs ...any) string {
-	return Of(ctx).Language.T(key, pairs...)
+	return FrameOf(ctx).Language.T(key, pairs...)
 }
 
 // Has reports whether the reader has this role, or a higher role. Templates leave out buttons that the reader's role
 // does not allow.
 func Has(ctx context.Context, role puntuale.Role) bool {
-	reader := Of(ctx).Who
+	reader := FrameOf(ctx).Who
 	return reader != nil && reader.Role >= role
 }
 
 // Number formats a whole number with separators of thousands.
 func Number[N ~int | ~int64](ctx context.Context, n N) string {
-	return Of(ctx).Language.Number(int64(n))
+	return FrameOf(ctx).Language.Number(int64(n))
 }
 
 // Base returns the beginning of the addresses of the client's dashboard, such as "/c/12".
 func Base(ctx context.Context) string {
-	if p := Of(ctx).Place; p != nil {
+	if p := FrameOf(ctx).Place; p != nil {
 		return p.Base
 	}
 	return ""
 }
 
 func title(ctx context.Context, text string) string {
-	name := Of(ctx).Look.Name
+	name := FrameOf(ctx).Look.Name
 	switch {
 	case text == "":
 		return name

@@ -8,5 +8,5 @@ import (
 
 // Says returns the sentence of a reason in the reader's language.
 func Says(ctx context.Context, reason puntuale.Reason) string {
-	return Of(ctx).Language.Says(reason)
+	return FrameOf(ctx).Language.Says(reason)
 }

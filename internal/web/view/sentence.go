@@ -130,10 +130,10 @@ func BroughtIcon(kind string) string {
 
 // Dated formats a time with its day, even if the day is today, such as "gio 20 nov, 10:30".
 func Dated(ctx context.Context, t time.Time) string {
-	t = t.In(Of(ctx).Zone)
-	l, day := Of(ctx).Language, puntuale.DateOf(t)
+	t = t.In(FrameOf(ctx).Zone)
+	l, day := FrameOf(ctx).Language, puntuale.DateOf(t)
 	text := l.ShortDay(day)
-	if day.Year != Of(ctx).Now.In(Of(ctx).Zone).Year() {
+	if day.Year != FrameOf(ctx).Now.In(FrameOf(ctx).Zone).Year() {
 		text = l.Day(day)
 	}
 	return l.ShortWeekday(t.Weekday()) + " " + text + ", " + l.Clock(t)

@@ -95,9 +95,9 @@ func WindowFields(f *Form, at string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 string
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(Of(ctx).Language.ShortWeekday(time.Weekday(d % 7)))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(FrameOf(ctx).Language.ShortWeekday(time.Weekday(d % 7)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `window.templ`, Line: 17, Col: 63}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `window.templ`, Line: 17, Col: 68}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {

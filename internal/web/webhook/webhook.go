@@ -40,7 +40,7 @@ func webhookRoutes(base string, partner bool) []page.Route {
 // ownerOf returns the webhooks of the page's client or partner, and the address of their pages.
 func ownerOf(v *page.Request) (*webhook.Owner, string, error) {
 	if v.Client == nil {
-		return v.Site.Webhooks.OfPartner(v.Partner.ID(), "").In(v.Frame.Zone), "/partner/webhooks", nil
+		return v.Site.Webhooks.OfPartner(v.Partner.ID(), "").InZone(v.Frame.Zone), "/partner/webhooks", nil
 	}
 	o, err := v.Site.Webhooks.OfClient(v.Client, "")
 	return o, v.Frame.Place.Base + "/webhooks", err

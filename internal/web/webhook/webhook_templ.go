@@ -2126,9 +2126,9 @@ func deliveryRow(p WebhookDetail, d puntuale.Delivery) templ.Component {
 		}
 		if partner(p.Webhook) {
 			var templ_7745c5c3_Var104 string
-			templ_7745c5c3_Var104, templ_7745c5c3_Err = templ.JoinStringErrs(" · " + whose(ctx, p.Names[d.Client], d.Client))
+			templ_7745c5c3_Var104, templ_7745c5c3_Err = templ.JoinStringErrs(" · " + clientName(ctx, p.Names[d.Client], d.Client))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 380, Col: 55}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 380, Col: 60}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var104))
 			if templ_7745c5c3_Err != nil {

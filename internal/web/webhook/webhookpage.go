@@ -87,8 +87,8 @@ func (p WebhookDetail) listURL(state string) string {
 // partner reports whether the webhook gets the events of several clients.
 func partner(w puntuale.Webhook) bool { return w.Client == 0 }
 
-// whose returns the name of an event's client, or a text with the client's id if the client was deleted.
-func whose(ctx context.Context, name string, id puntuale.ClientID) string {
+// clientName returns the name of an event's client, or a text with the client's id if the client was deleted.
+func clientName(ctx context.Context, name string, id puntuale.ClientID) string {
 	return view.Or(name, view.T(ctx, "webhook.client", "ID", id))
 }
 

@@ -44,19 +44,3 @@ func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntual
 	})
 	return found, all, nil
 }
-
-// A cross join makes SQLite read the tables in the written order. Otherwise it reads the client's whole blacklist.
-const amongBlacklisted = `select b.phone from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
-
-func (t tenant) AmongBlacklisted(ctx context.Context, words []string) ([]string, error) {
-	if len(words) == 0 {
-		return nil, nil
-	}
-	all, err := engine.QueryAll(ctx, t.s.CallReads, amongBlacklisted, []any{t.id, engine.Columns{words}}, func(rows engine.Row, phone *string) error {
-		return rows.Scan(phone)
-	})
-	if err != nil {
-		return nil, engine.PublicError(fmt.Errorf("look numbers up in the blacklist: %w", err))
-	}
-	return all, nil
-}
