@@ -5,9 +5,13 @@ import (
 	"time"
 )
 
-// GatherFor is how long facts wait for others, while facts keep coming. If each transaction numbered only a few facts, the
-// same pages would be written to disk again and again.
-const GatherFor = 50 * time.Millisecond
+// numberRest is how long the numberer waits after a transaction, as a multiple of the transaction's duration. On SQLite
+// the numberer and the recording of outcomes use the same writer. So under the heaviest load, numbers come a few seconds
+// later, but messages still leave and their outcomes are recorded.
+const numberRest = 3
+
+// RestAfter returns how long the numberer waits after a transaction that gave numbers.
+func RestAfter(took time.Duration) time.Duration { return numberRest * took }
 
 const (
 	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
@@ -19,6 +23,7 @@ const (
 // one node number events at a time.
 func (s *Sender) number(ctx context.Context) {
 	for ctx.Err() == nil {
+		begun := s.cfg.Clock.Now()
 		call, cancel := context.WithTimeout(ctx, callWithin)
 		n, err := s.cfg.Store.NumberEvents(call, s.cfg.Clock.Now())
 		cancel()
@@ -30,7 +35,7 @@ func (s *Sender) number(ctx context.Context) {
 		switch {
 		case n > 0:
 			signal(s.numbered)
-			wait = GatherFor
+			wait = RestAfter(s.cfg.Clock.Now().Sub(begun))
 		case err != nil:
 			wait = numberAgain
 		}

@@ -14,9 +14,8 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	numberedFacts   = 1000   // facts in one transaction, give or take the last row
-	numberedClients = 50     // most clients in one transaction
-	numberBound     = 20_000 // most events that one call numbers
+	numberedFacts   = 1000 // facts in one transaction, give or take the last row
+	numberedClients = 50   // most clients in one transaction
 )
 
 // WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each client.
@@ -42,28 +41,19 @@ where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 // still needs facts reads twice as many rows each time.
 const firstRows = 16
 
-// NumberEvents numbers the waiting facts, client after client. It begins after the client that was served last. So a
-// client with many facts does not delay others.
-func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
-	for all < numberBound {
-		clients, err := s.waiting(ctx)
-		if err != nil || len(clients) == 0 {
-			return all, err
-		}
-		n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
-		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
-			return all, fmt.Errorf("number events: %w", err)
-		}
-		s.numbered.Store(int64(n.last))
-		all += len(n.facts)
-		if len(n.facts) == 0 { // another node is numbering the facts of these clients
-			return all, nil
-		}
-		if len(n.facts) < numberedFacts && len(clients) < numberedClients { // no fact waits, except those of the last few milliseconds
-			return all, nil
-		}
+// NumberEvents numbers waiting facts in one transaction, client after client. It begins after the client that was served
+// last. So a client with many facts does not delay others.
+func (s *Events) NumberEvents(ctx context.Context, now time.Time) (int, error) {
+	clients, err := s.waiting(ctx)
+	if err != nil || len(clients) == 0 {
+		return 0, err
 	}
-	return all, nil
+	n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
+	if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
+		return 0, fmt.Errorf("number events: %w", err)
+	}
+	s.numbered.Store(int64(n.last))
+	return len(n.facts), nil
 }
 
 // waiting returns clients that have facts. It begins after the client that was served last.

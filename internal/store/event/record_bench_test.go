@@ -53,7 +53,7 @@ func benchRecord(b *testing.B, w *storetest.World) {
 					select {
 					case <-stop:
 						return
-					case <-time.After(50 * time.Millisecond):
+					case <-time.After(20 * time.Millisecond):
 					}
 				}
 			}()
