@@ -10,8 +10,9 @@ import (
 // later, but messages still leave and their outcomes are recorded.
 const numberRest = 3
 
-// RestAfter returns how long the numberer waits after a transaction that gave numbers.
-func RestAfter(took time.Duration) time.Duration { return numberRest * took }
+// RestAfter returns how long the numberer waits after a transaction that gave numbers: at most as long as it waits if
+// there are no facts.
+func RestAfter(took time.Duration) time.Duration { return min(numberRest*took, numberPoll) }
 
 const (
 	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
