@@ -243,8 +243,8 @@ type DeliveryResult struct {
 
 // OutboxStore has the methods that the sender of webhooks uses.
 type OutboxStore interface {
-	// NumberEvents gives numbers to events without one, and makes the deliveries of these events, in several
-	// transactions. It returns how many events got a number. Any number of nodes may call it at once.
+	// NumberEvents gives numbers to about a thousand events without one, and makes the deliveries of these events, in one
+	// transaction. It returns how many events got a number. Any number of nodes may call it at once.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
 	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It

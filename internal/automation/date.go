@@ -13,6 +13,9 @@ const (
 	datesEvery = 10 * time.Second // the wait between two rounds of dates
 	dateRest   = 1                // while calls arrive, the wait after a transaction, as a multiple of its duration
 	dateWithin = 5 * time.Second  // how long a round works on one rule before the next rule
+
+	// readPerDate is how many contacts take as long to read as one date takes to plan.
+	readPerDate = 4
 )
 
 func (r *Runner) runDates(ctx context.Context) {
@@ -66,8 +69,8 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
 		begun := r.Clock.Now()
-		rows, calls := r.Bound()
-		if more, err = r.Store.ScanDates(ctx, d, rows, now, func(value string, from time.Time) puntuale.Date {
+		dates, calls := r.DatesBound()
+		if more, err = r.Store.ScanDates(ctx, d, dates*readPerDate, now, func(value string, from time.Time) puntuale.Date {
 			return NextDay(d.Rule.Trigger.Repeat, value, puntuale.DateOf(from.In(w.settings.Zone)))
 		}); err != nil {
 			return false, err

@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+// numberRest is how long the numberer waits after a transaction, as a multiple of the transaction's duration. On SQLite
+// the numberer and the recording of outcomes use the same writer. So under the heaviest load, numbers come a few seconds
+// later, but messages still leave and their outcomes are recorded.
+const numberRest = 3
+
+// RestAfter returns how long the numberer waits after a transaction that gave numbers: at most as long as it waits if
+// there are no facts.
+func RestAfter(took time.Duration) time.Duration { return min(numberRest*took, numberPoll) }
+
 const (
 	numberPoll  = 100 * time.Millisecond // the time between searches for facts, if no wakeup comes
 	numberAgain = time.Second            // the wait after a failure
@@ -15,6 +24,7 @@ const (
 // one node number events at a time.
 func (s *Sender) number(ctx context.Context) {
 	for ctx.Err() == nil {
+		begun := s.cfg.Clock.Now()
 		call, cancel := context.WithTimeout(ctx, callWithin)
 		n, err := s.cfg.Store.NumberEvents(call, s.cfg.Clock.Now())
 		cancel()
@@ -22,12 +32,12 @@ func (s *Sender) number(ctx context.Context) {
 			return
 		}
 		s.health.note("number", err)
-		if n > 0 {
-			signal(s.numbered)
-			continue
-		}
 		wait := numberPoll
-		if err != nil {
+		switch {
+		case n > 0:
+			signal(s.numbered)
+			wait = RestAfter(s.cfg.Clock.Now().Sub(begun))
+		case err != nil:
 			wait = numberAgain
 		}
 		fired, stop := s.cfg.Clock.After(wait)

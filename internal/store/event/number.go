@@ -14,10 +14,8 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	sqliteNumbers   = 1000
-	postgresNumbers = 1000
-	numberedClients = 50     // most clients in one transaction
-	numberBound     = 20_000 // most events that one call numbers
+	numberedFacts   = 1000 // facts in one transaction, give or take the last row
+	numberedClients = 50   // most clients in one transaction
 )
 
 // WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each client.
@@ -43,30 +41,25 @@ where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 // still needs facts reads twice as many rows each time.
 const firstRows = 16
 
-// NumberEvents numbers the waiting facts, client after client. It begins after the client that was served last. So a
-// client with many facts does not delay others.
-func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
-	for all < numberBound {
-		clients, err := s.waiting(ctx)
-		if err != nil || len(clients) == 0 {
-			return all, err
-		}
-		n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
-		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
-			return all, fmt.Errorf("number events: %w", err)
-		}
-		s.numbered.Store(int64(n.last))
-		if all += len(n.facts); len(n.facts) == 0 {
-			return all, nil // another node is numbering the facts of these clients
-		}
+// NumberEvents numbers waiting facts in one transaction, client after client. It begins after the client that was served
+// last. So a client with many facts does not delay others.
+func (s *Events) NumberEvents(ctx context.Context, now time.Time) (int, error) {
+	clients, err := s.waiting(ctx)
+	if err != nil || len(clients) == 0 {
+		return 0, err
 	}
-	return all, nil
+	n := &numberTask{s: s, clients: clients, now: s.db.ClockAt(now)}
+	if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
+		return 0, fmt.Errorf("number events: %w", err)
+	}
+	s.numbered.Store(int64(n.last))
+	return len(n.facts), nil
 }
 
 // waiting returns clients that have facts. It begins after the client that was served last.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	if !s.db.Dialect.Postgres {
-		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
+		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, numberedFacts}, engine.ScanOne[puntuale.ClientID])
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("look for facts: %w", err))
 		}
@@ -159,14 +152,14 @@ func (n *numberTask) read(ctx context.Context) error {
 		return n.readFirst(ctx)
 	}
 	for _, c := range n.clients {
-		if len(n.facts) >= postgresNumbers {
+		if len(n.facts) >= numberedFacts {
 			return nil
 		}
 		n.last = c
 		if _, locked := n.seqs[c]; !locked {
 			continue
 		}
-		if err := n.readRows(ctx, postgresNumbers, FactsOf, []any{c}, n.number); err != nil {
+		if err := n.readRows(ctx, FactsOf, []any{c}, n.number); err != nil {
 			return err
 		}
 	}
@@ -177,7 +170,7 @@ func (n *numberTask) read(ctx context.Context) error {
 // the task.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
-	return n.readRows(ctx, sqliteNumbers, FirstFacts, nil, func(f fact, more string) error {
+	return n.readRows(ctx, FirstFacts, nil, func(f fact, more string) error {
 		if known = known && slices.Contains(n.clients, f.client); !known {
 			return nil
 		}
@@ -191,7 +184,7 @@ func (n *numberTask) readFirst(ctx context.Context) error {
 
 // readRows reads rows in the order of their ids until the transaction has enough facts. The parameters of the statement
 // are args, then the last id that was read and a limit.
-func (n *numberTask) readRows(ctx context.Context, enough int, text string, args []any, take func(f fact, more string) error) error {
+func (n *numberTask) readRows(ctx context.Context, text string, args []any, take func(f fact, more string) error) error {
 	after := int64(0)
 	for limit := firstRows; ; limit *= 2 {
 		read := 0
@@ -203,14 +196,14 @@ func (n *numberTask) readRows(ctx context.Context, enough int, text string, args
 			}
 			read++
 			after = f.id
-			if len(n.facts) >= enough {
+			if len(n.facts) >= numberedFacts {
 				return nil
 			}
 			return take(f, more)
 		}); err != nil {
 			return fmt.Errorf("read facts: %w", err)
 		}
-		if read < limit || len(n.facts) >= enough {
+		if read < limit || len(n.facts) >= numberedFacts {
 			return nil
 		}
 	}
