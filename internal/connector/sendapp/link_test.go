@@ -74,7 +74,8 @@ func TestPairingExpires(t *testing.T) {
 	w.later(3*time.Second, "online", func() bool { return w.conn.Online(id) })
 }
 
-// A gateway gives all callers the same instance until it is linked. So a second session of the account must wait.
+// A gateway gives all callers the same instance until this instance is linked. So a second session of the account must
+// wait.
 func TestOnePairingAtATime(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {

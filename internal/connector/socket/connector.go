@@ -41,8 +41,8 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores receipts and inbound messages on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// Owned reports whether this node may connect its sessions. Once the node's lease ended, another node owns the
-	// sessions. nil: always true.
+	// Owned reports whether this node may connect its sessions. Once the node's lease ended, another node may own
+	// the sessions. nil: always true.
 	Owned func() bool
 
 	HTTP   *http.Client // nil: a new client, which uses HTTPS_PROXY and the system's certificates

@@ -22,15 +22,15 @@ import (
 // One decrypts, one encrypts a message, and one encrypts a message again for a device that requests it. If two
 // goroutines change the same state, the later write overwrites the earlier change. Then the next message has a message
 // number that was used before. The recipient treats this message as a repeat: it acknowledges the message and never
-// shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In the code, a turn is
-// the time in which one goroutine owns a lock.
+// shows it. So each contact has a lock, and only the lock's owner changes the contact's states. In error texts, a turn
+// is the time in which one goroutine owns a lock.
 //
 // Two rules prevent deadlocks and long waits. First, a goroutine with a database connection never waits for a lock,
 // because there may be only one connection. Second, a goroutine that waits for the network normally owns no lock.
 //
 // If a decryption finds a contact locked, it therefore ends its transaction, waits for the lock, and begins again. A
-// goroutine that sends a message reads the states without a lock. If another goroutine owned the lock before the sender
-// writes the states, the sender encrypts the message again. The second time, it takes the lock first.
+// goroutine that sends a message reads the states without a lock. If another goroutine owned the lock between this read
+// and the sender's write, the sender encrypts the message again. The second time, it takes the lock before it reads.
 
 // errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")
@@ -143,7 +143,8 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 }
 
 // giveBack returns the caller's locks. If a loan ended and another goroutine took the lock, that goroutine still owns
-// it. The caller may have changed a state. So giveBack marks the contact for a message that is being sent to it.
+// it. If a message to the contact is being sent, giveBack marks the contact, because the caller may have changed a
+// state that the message uses.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,8 +184,9 @@ func (t *contactLocks) moved(contacts []string) bool {
 	return false
 }
 
-// lent ends the loan with which the state at an address was read, and returns its lock, so that the state can be
-// written. The lock then lasts until giveBack. lent returns nil if the loan ended and another goroutine took the lock.
+// lent ends the loan with which the state at an address was read, and returns the loan's lock. The caller may then
+// write the state, and owns the lock until giveBack. lent returns nil if the loan ended and another goroutine took the
+// lock.
 //
 // lent recognises callers only by the address, because the library gives all of them one context. After a loan ended, a
 // second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is refused.
@@ -258,8 +260,8 @@ func (t *contactLocks) inTransaction(ctx context.Context, transaction func(conte
 	}
 }
 
-// insist returns a context in which a message takes its locks before it reads the states. The caller must call giveBack
-// after the message was sent.
+// insist returns a context for sending a message. With this context the locks are taken before the states are read. The
+// caller must call giveBack after the message was sent.
 func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 	h := &hold{}
 	return context.WithValue(ctx, holdKey{}, h), h.giveBack

@@ -266,7 +266,7 @@ func (c container) replace(ctx context.Context, jid string) error {
 	return nil
 }
 
-// adopt copies the tables that the library opened for bare into device.
+// adopt copies the stores of bare into device. The library opened these stores.
 func adopt(device, bare *store.Device) {
 	device.Identities, device.Sessions, device.PreKeys, device.SenderKeys = bare.Identities, bare.Sessions, bare.PreKeys, bare.SenderKeys
 	device.AppStateKeys, device.AppState, device.Contacts, device.ChatSettings = bare.AppStateKeys, bare.AppState, bare.Contacts, bare.ChatSettings

@@ -74,7 +74,8 @@ type Network struct {
 	clients               []*http.Client
 }
 
-// New starts a network that ends with the test. If the network got anything that it does not know, the test fails then.
+// New starts a network that ends with the test. The test fails at its end if the network got anything that it does not
+// know.
 func New(t TB) *Network {
 	t.Helper()
 	shown, err := newCertificates()
