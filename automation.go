@@ -244,9 +244,9 @@ func (a Action) Step() Step {
 	}
 }
 
-// Reaches reports whether the action starts or sends something. Such actions count for the limit of what a person may
-// get in 24 hours.
-func (a Action) Reaches() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
+// CountsForLimit reports whether the action starts or sends something. Such actions count for the limit of what a
+// person may get in 24 hours.
+func (a Action) CountsForLimit() bool { return a.Kind == ActionStart || a.Kind == ActionSend }
 
 // AutomationStore stores the rules of a client. Every method may return not_found.
 type AutomationStore interface {
@@ -302,7 +302,7 @@ const (
 	FiringAccount    ReasonCode = "automation.account"    // the client is suspended or expired
 	FiringNoPhone    ReasonCode = "automation.no_phone"   // the hook's payload has no valid phone
 	FiringChanged    ReasonCode = "automation.changed"    // the date changed, so the messages for the old date are cancelled
-	FiringUnkept     ReasonCode = "automation.unkept"     // the client stores no replies, so nobody knows whether the person answered
+	FiringNoReplies  ReasonCode = "automation.unkept"     // the client stores no replies, so nobody knows whether the person answered
 	FiringAnswered   ReasonCode = "automation.answered"   // the person answered in the meantime
 	FiringNoDate     ReasonCode = "automation.no_date"    // only in a dry run: the contact has no date in the future
 	FiringOptOut     ReasonCode = "automation.opt_out"    // only in a dry run: the text is an opt-out

@@ -116,7 +116,7 @@ type WantedFacts struct {
 func (a *Automation) WantedFacts() WantedFacts {
 	w := WantedFacts{
 		Takeover: a.Trigger.Kind.Personal(), Cooldown: a.Conditions.CooldownHours > 0, First: a.Trigger.First,
-		Limit: slices.ContainsFunc(a.Actions, Action.Reaches),
+		Limit: slices.ContainsFunc(a.Actions, Action.CountsForLimit),
 	}
 	if id := a.Conditions.NotIn.ID(); id != 0 {
 		w.Sequences = []SequenceID{id}
@@ -124,8 +124,8 @@ func (a *Automation) WantedFacts() WantedFacts {
 	return w
 }
 
-// Join returns the facts that w or o wants.
-func (w WantedFacts) Join(o WantedFacts) WantedFacts {
+// Union returns the facts that w or o wants.
+func (w WantedFacts) Union(o WantedFacts) WantedFacts {
 	all := slices.Concat(w.Sequences, o.Sequences)
 	slices.Sort(all)
 	return WantedFacts{slices.Compact(all), w.Takeover || o.Takeover, w.Cooldown || o.Cooldown, w.Limit || o.Limit, w.First || o.First}

@@ -72,7 +72,7 @@ func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c C
 	}
 	say(puntuale.FiringDepth, strconv.Itoa(o.Depth), o.Depth < puntuale.MaxAutomationDepth)
 	if o.Kind == puntuale.TriggerNoReply {
-		say(puntuale.FiringUnkept, string(c.Settings.KeepReplies), c.Settings.KeepReplies != puntuale.KeepNoReplies)
+		say(puntuale.FiringNoReplies, string(c.Settings.KeepReplies), c.Settings.KeepReplies != puntuale.KeepNoReplies)
 		say(puntuale.FiringAnswered, "", o.Silent)
 	}
 	if o.Kind.Personal() {
@@ -104,7 +104,7 @@ func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c C
 	}
 	reaches := 0
 	for _, x := range a.Actions {
-		if x.Reaches() {
+		if x.CountsForLimit() {
 			reaches++
 		}
 	}

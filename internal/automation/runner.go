@@ -283,18 +283,18 @@ func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) e
 			}
 			return err
 		}
-		again, err := w.again(ctx, planned, batch, left, stuck)
+		replan, err := w.jobsToReplan(ctx, planned, batch, left, stuck)
 		if err != nil {
 			return err
 		}
-		jobs = append(again, rest...)
+		jobs = append(replan, rest...)
 		w.wake(batch)
 	}
 	return nil
 }
 
-// again returns the jobs that must be planned again, with their present rules.
-func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.ActBatch, left map[int64]int, stuck map[int64]bool) (again []*job, err error) {
+// jobsToReplan returns the jobs that must be planned again, with their present rules.
+func (w *clientWork) jobsToReplan(ctx context.Context, planned []*job, batch *puntuale.ActBatch, left map[int64]int, stuck map[int64]bool) (replan []*job, err error) {
 	for i, act := range batch.Acts {
 		j := planned[i]
 		if act.Outcome != puntuale.ActAgain {
@@ -306,7 +306,7 @@ func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.
 			}
 			continue
 		}
-		if len(again) == 0 {
+		if len(replan) == 0 {
 			clients, err := w.Store.AutomatedClients(ctx, []puntuale.ClientID{w.id})
 			if err != nil || clients[w.id] == nil {
 				return nil, err
@@ -325,9 +325,9 @@ func (w *clientWork) again(ctx context.Context, planned []*job, batch *puntuale.
 		if j.trigger != nil {
 			left[j.trigger.ID]++
 		}
-		again = append(again, j)
+		replan = append(replan, j)
 	}
-	return again, nil
+	return replan, nil
 }
 
 func (w *clientWork) ruleNow(old *puntuale.ActiveAutomation) *puntuale.ActiveAutomation {
@@ -390,7 +390,7 @@ func (w *clientWork) plan(ctx context.Context, jobs []*job, batch *puntuale.ActB
 	var phones []string
 	var wanted puntuale.WantedFacts
 	for _, j := range jobs {
-		phones, wanted = append(phones, j.phone()), wanted.Join(j.rule.WantedFacts())
+		phones, wanted = append(phones, j.phone()), wanted.Union(j.rule.WantedFacts())
 	}
 	known, err := w.Store.PersonFacts(ctx, w.id, phones, wanted, w.now)
 	if err != nil {

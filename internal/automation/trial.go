@@ -32,7 +32,7 @@ func Try(ctx context.Context, p Planner, a *puntuale.Automation, o Occasion, f p
 			return nil, "", err
 		}
 		switch {
-		case !a.Actions[i].Reaches():
+		case !a.Actions[i].CountsForLimit():
 			if reason == "" {
 				reason = why
 			}

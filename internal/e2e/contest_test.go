@@ -239,7 +239,7 @@ func (m *recipientRecord) promises(v *verifier) {
 // it in flight.
 func (m *recipientRecord) history(v *verifier, start callRecord, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
-	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
+	inFlight = v.held(id) || row.State == "CANCELLED" && !m.answerNames(id)
 	due := moment(v.due(v.mine[id], row))
 	h = append(h, start.event)
 	for _, d := range m.taken {
@@ -272,8 +272,8 @@ func (m *recipientRecord) history(v *verifier, start callRecord, id string) (h h
 	return append(h, event{final, end, end}), inFlight
 }
 
-// named reports whether an answer named the message as cancelled.
-func (m *recipientRecord) named(id string) bool {
+// answerNames reports whether an answer named the message as cancelled.
+func (m *recipientRecord) answerNames(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d callRecord) bool { return slices.Contains(d.ids, id) })
 }
 

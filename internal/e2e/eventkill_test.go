@@ -72,11 +72,11 @@ func TestEventsKilled(t *testing.T) {
 			last = time.Now()
 			found = details(t, s.base, who.key, ids)
 			for id, m := range found {
-				if m.State == "PENDING" && !uncertain(m) || !own.told(id, m) || !wide.told(id, m) {
+				if m.State == "PENDING" && !uncertain(m) || !own.hasEventOf(id, m) || !wide.hasEventOf(id, m) {
 					return false
 				}
 			}
-			return own.whole() && wide.whole()
+			return own.hasAllNumbers() && wide.hasAllNumbers()
 		})
 		own.verify(found)
 		wide.verify(found)
@@ -129,8 +129,8 @@ func (c *startedCalls) wait() []string {
 	return c.ids
 }
 
-// toldEvent is an event as its receiver got it.
-type toldEvent struct {
+// receivedEvent is an event as its receiver got it.
+type receivedEvent struct {
 	kind    string
 	message string
 	seq     int64
@@ -148,14 +148,14 @@ type eventReceiver struct {
 	library *standardwebhooks.Webhook
 	random  *rand.Rand
 	refused map[string]bool
-	events  map[string]*toldEvent // by webhook-id
-	ids     map[string]string     // webhook-id by type and message
+	events  map[string]*receivedEvent // by webhook-id
+	ids     map[string]string         // webhook-id by type and message
 	highest int64
 	wrong   []string
 }
 
 func newEventReceiver(t *testing.T, seed uint64) *eventReceiver {
-	r := &eventReceiver{t: t, random: rand.New(rand.NewPCG(seed, 7)), refused: map[string]bool{}, events: map[string]*toldEvent{}, ids: map[string]string{}}
+	r := &eventReceiver{t: t, random: rand.New(rand.NewPCG(seed, 7)), refused: map[string]bool{}, events: map[string]*receivedEvent{}, ids: map[string]string{}}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		if err != nil { // the server was killed during this request
@@ -208,7 +208,7 @@ func (r *eventReceiver) take(header http.Header, body []byte) int {
 	}
 	r.ids[name] = id
 	if r.events[id] == nil {
-		r.events[id] = &toldEvent{kind: e.Type, message: strconv.FormatInt(e.Data.Message, 10), seq: e.Data.Seq, first: time.Now()}
+		r.events[id] = &receivedEvent{kind: e.Type, message: strconv.FormatInt(e.Data.Message, 10), seq: e.Data.Seq, first: time.Now()}
 	}
 	r.events[id].times++
 	r.highest = max(r.highest, e.Data.Seq)
@@ -221,8 +221,8 @@ func (r *eventReceiver) taken() int {
 	return len(r.events)
 }
 
-// told reports whether the event for a message's state has come.
-func (r *eventReceiver) told(id string, m detail) bool {
+// hasEventOf reports whether the event for a message's state has come.
+func (r *eventReceiver) hasEventOf(id string, m detail) bool {
 	kind := map[string]string{"COMPLETED": "message.sent", "FAILED": "message.failed", "CANCELLED": "message.cancelled"}[m.State]
 	if uncertain(m) {
 		kind = "message.uncertain"
@@ -232,8 +232,8 @@ func (r *eventReceiver) told(id string, m detail) bool {
 	return r.ids[kind+" "+id] != ""
 }
 
-// whole reports whether every number up to the highest has come. A killed server leaves no gaps in the numbers.
-func (r *eventReceiver) whole() bool {
+// hasAllNumbers reports whether every number up to the highest has come. A killed server leaves no gaps in the numbers.
+func (r *eventReceiver) hasAllNumbers() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return int64(len(r.events)) == r.highest

@@ -48,11 +48,11 @@ func TestEventsTakenOver(t *testing.T) {
 			}
 			last = time.Now()
 			for id, m := range details(t, base, who.key, ids) {
-				if m.State == "PENDING" || !own.told(id, m) {
+				if m.State == "PENDING" || !own.hasEventOf(id, m) {
 					return false
 				}
 			}
-			return own.whole()
+			return own.hasAllNumbers()
 		})
 		time.Sleep(time.Second) // if an event came twice, the second copy would come in this time
 	}
@@ -93,7 +93,7 @@ func TestEventsTakenOver(t *testing.T) {
 }
 
 // twice returns the events that the receiver accepted more than once, in the order of their first copies.
-func (r *eventReceiver) twice() (all []toldEvent) {
+func (r *eventReceiver) twice() (all []receivedEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.events {
@@ -101,7 +101,7 @@ func (r *eventReceiver) twice() (all []toldEvent) {
 			all = append(all, *e)
 		}
 	}
-	slices.SortFunc(all, func(a, b toldEvent) int { return a.first.Compare(b.first) })
+	slices.SortFunc(all, func(a, b receivedEvent) int { return a.first.Compare(b.first) })
 	return all
 }
 

@@ -292,11 +292,11 @@ func (o *officialStory) send(sequence string) {
 			}
 		}
 	}
-	o.told(started.ID)
+	o.checkHistories(started.ID)
 }
 
-// told checks the history of each message on the message's page.
-func (o *officialStory) told(ids []string) {
+// checkHistories checks the history of each message on the message's page.
+func (o *officialStory) checkHistories(ids []string) {
 	b := o.b
 	b.visit(o.pages + "/messages")
 	b.waitFor(`document.querySelectorAll("#message-list tbody tr").length === 5`)

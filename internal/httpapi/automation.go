@@ -149,7 +149,7 @@ func firingOf(f puntuale.Firing) firingAnswer {
 }
 
 func (a *api) rules(c *control.Client, in *call) *automation.Rules {
-	return a.automations.Of(c, in.key)
+	return a.automations.OfClient(c, in.key)
 }
 
 func (a *api) listAutomations(ctx context.Context, c *control.Client, in *call, _ *struct{}) (automationsAnswer, error) {

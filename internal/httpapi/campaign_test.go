@@ -45,9 +45,9 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 
 func nobodyWaits(c puntuale.Campaign) bool { return c.Feed.Waiting == 0 }
 
-// fed starts a campaign, feeds all its recipients, and returns each recipient's first message, in the order of the
+// feedAll starts a campaign, feeds all its recipients, and returns each recipient's first message, in the order of the
 // list.
-func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
+func (s *service) feedAll(a clientAccount, id string) (all []puntuale.MessageID) {
 	s.t.Helper()
 	client, _ := idsOf(s.t, a, id)
 	c := s.feed(a, id, nobodyWaits)
@@ -163,7 +163,7 @@ func TestCampaignReasons(t *testing.T) {
 		}
 		var last campaignOf
 		s.must(&last, "POST", "/api/campaigns?start=true", a.Key, `{"name":"vera","sequence":"`+sequence+`","if_running":"skip","canary":0,"recipients":`+string(inline)+`}`, "Idempotency-Key", "k")
-		if n := len(s.fed(a, last.ID)); n != 2 {
+		if n := len(s.feedAll(a, last.ID)); n != 2 {
 			t.Errorf("%d were fed", n)
 		}
 		if c := s.campaign(a.Key, last.ID); c.Counts["fed"] != 2 || c.Counts["refused"] != 8 {
@@ -188,7 +188,7 @@ func TestCampaignInOneCall(t *testing.T) {
 		if got := s.call("POST", "/api/campaigns?start=true", a.Key, strings.Replace(body, "Bea", "Ada", 1), "Idempotency-Key", "auguri"); got.status == 200 {
 			t.Errorf("another body under the same key: %s", got.body)
 		}
-		ids := s.fed(a, first.ID)
+		ids := s.feedAll(a, first.ID)
 		if len(ids) != 2 {
 			t.Fatalf("%d were fed", len(ids))
 		}
@@ -238,7 +238,7 @@ func TestCampaignStartsWhatWasShown(t *testing.T) {
 		}
 		s.must(nil, "POST", start, a.Key, `{"digest":"`+digest+`"}`)
 		s.must(nil, "POST", start, a.Key, `{"digest":"`+digest+`"}`)
-		if n := len(s.fed(a, id)); n != 1 {
+		if n := len(s.feedAll(a, id)); n != 1 {
 			t.Errorf("%d were fed", n)
 		}
 	})
@@ -257,7 +257,7 @@ func TestCampaignPauseAndCancel(t *testing.T) {
 			s.refusedAt(409, "POST", path+verb, a.Key, "")
 		}
 		s.must(nil, "POST", path+"/start", a.Key, `{"digest":"`+s.checkCampaign(a.Key, id)+`"}`)
-		message := fmt.Sprint(s.fed(a, id)[0])
+		message := fmt.Sprint(s.feedAll(a, id)[0])
 		planned := func() time.Time {
 			t.Helper()
 			at, err := time.Parse(time.RFC3339Nano, s.details(a.Key, message)[0].Planned)
@@ -350,7 +350,7 @@ func TestCampaignRetry(t *testing.T) {
 		a := s.sending("retry@x")
 		var made campaignOf
 		s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"Prova","content":{"text":"Ciao"},"canary":0,"recipients":[{"phone":"3330000001"},{"phone":"3330000002"},{"phone":"3330000003"}]}`, "Idempotency-Key", "k")
-		ids := s.fed(a, made.ID)
+		ids := s.feedAll(a, made.ID)
 		uncertain := refused
 		uncertain.Reason = puntuale.Because(puntuale.ReasonUncertain)
 		for i, o := range []puntuale.Outcome{sent, refused, uncertain} {

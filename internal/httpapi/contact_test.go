@@ -289,7 +289,7 @@ func TestCampaignFromContacts(t *testing.T) {
 		}
 		var made campaignOf
 		s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"Auguri","content":{"text":"Ciao {{nome}} di {{citta|qui}}"},"from":{"tags":["cliente"]}}`)
-		s.fed(a, made.ID)
+		s.feedAll(a, made.ID)
 		if c := s.campaign(a.Key, made.ID); c.Counts["recipients"] != 2 || c.Counts["fed"] != 2 {
 			t.Errorf("started: %+v", c)
 		}

@@ -182,7 +182,7 @@ func TestBill(t *testing.T) {
 		client, sessionID := idsOf(t, a, session)
 		kind := puntuale.MessageKind{Country: "IT", Category: "marketing"}
 		var receipts []puntuale.DeliveryReceipt
-		fed := s.fed(a, id)
+		fed := s.feedAll(a, id)
 		if len(fed) != 4 {
 			t.Fatalf("%d were fed", len(fed))
 		}

@@ -109,7 +109,7 @@ func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p 
 	if err != nil {
 		return TrialAnswer{}, err
 	}
-	out := TrialAnswer{Would: v.Would, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionValue { return actionValue{x} }), Plans: each(v.Plans, actionPlanOf)}
+	out := TrialAnswer{Would: v.WouldAct, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionValue { return actionValue{x} }), Plans: each(v.Plans, actionPlanOf)}
 	if out.Fields == nil {
 		out.Fields = map[string]string{}
 	}

@@ -35,7 +35,7 @@ func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 }
 
 func (s *Store) tenant(id puntuale.ClientID, free bool) tenant {
-	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.Of(id), ClientReplies: s.Replies.ForClient(id)}
+	t := tenant{s: s, id: id, free: free, ClientEvents: s.Events.OfClient(id), RuleStore: s.Rules.OfClient(id), ClientReplies: s.Replies.ForClient(id)}
 	t.ContactStore = s.Persons.ForClient(id, t.calls())
 	return t
 }

@@ -54,7 +54,7 @@ func TestAutomationStory(t *testing.T) {
 		b.check("list")
 		b.click(`tbody .switch`)
 		b.until(`document.querySelector("tbody .switch[aria-checked=true]") && document.readyState === "complete"`)
-		all, err := w.rules.Of(w.Client(), "").List(t.Context())
+		all, err := w.rules.OfClient(w.Client(), "").List(t.Context())
 		w.must(err)
 		if len(all) != 1 || !all[0].Active || len(all[0].Actions) != 2 || all[0].Conditions.Fields[0].Value != "Torino" || len(all[0].Trigger.Words) != 2 {
 			t.Errorf("stored: %+v", all)
@@ -117,7 +117,7 @@ func TestAutomationExamples(t *testing.T) {
 // replaces the previous address.
 func TestAutomationHook(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		rules := w.rules.Of(w.Client(), "")
+		rules := w.rules.OfClient(w.Client(), "")
 		made, err := rules.Create(t.Context(), automation.Draft{Automation: puntuale.Automation{Name: "Modulo", Active: true,
 			Trigger: puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "telefono"}},
 			Actions: []puntuale.Action{{Kind: puntuale.ActionSend, Text: "Ciao {{nome|}}"}}}}, control.Once[automation.Rule]{})
@@ -183,7 +183,7 @@ func TestAutomationPages(t *testing.T) {
 	if got := owner.post(at, form); got.status != http.StatusConflict || !strings.Contains(got.body, "Modulo mio") || !strings.Contains(got.body, "Modulo del sito") {
 		t.Errorf("another version: %d", got.status)
 	}
-	rule, err := w.rules.Of(w.Client(), "").Rule(context.Background(), has["automations"])
+	rule, err := w.rules.OfClient(w.Client(), "").Rule(context.Background(), has["automations"])
 	w.must(err)
 	if rule.Name != "Modulo del sito" {
 		t.Errorf("it was overwritten: %s", rule.Name)

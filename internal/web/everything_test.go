@@ -85,7 +85,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	replies, _, err := c.Replies(ctx, "+393337654321", false, request.Page{})
 	w.must(err)
 	has["replies"] = replies[0].ID.String()
-	rule, err := w.rules.Of(c, "").Create(ctx, automation.Draft{Automation: puntuale.Automation{Name: "Modulo del sito", Active: true,
+	rule, err := w.rules.OfClient(c, "").Create(ctx, automation.Draft{Automation: puntuale.Automation{Name: "Modulo del sito", Active: true,
 		Trigger:    puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "cliente.telefono", "nome": "cliente.nome"}},
 		Conditions: puntuale.Conditions{Tags: []string{"cliente"}, Fields: []puntuale.FieldCondition{{Name: "nome", Op: puntuale.FieldFilled}}, CooldownHours: 24},
 		Actions:    []puntuale.Action{{Kind: puntuale.ActionSend, Text: "Ciao {{nome|}}!"}, {Kind: puntuale.ActionTag, Add: []string{"sito"}}}}}, control.Once[automation.Rule]{})

@@ -283,7 +283,7 @@ func (p *practice) writeRules() {
 			Actions: []puntuale.Action{{Kind: puntuale.ActionTag, Add: []string{"sollecitato"}}}},
 	} {
 		a.Name, a.Active = fmt.Sprint("Regola ", rule), true
-		made, err := p.node.rules.Of(p.caller(), "").Create(p.t.Context(), rules.Draft{Automation: a}, control.Once[rules.Rule]{})
+		made, err := p.node.rules.OfClient(p.caller(), "").Create(p.t.Context(), rules.Draft{Automation: a}, control.Once[rules.Rule]{})
 		p.must(err, "make a rule")
 		p.rules[rule] = made.ID
 	}
@@ -301,7 +301,7 @@ func (p *practice) event(e yeartest.Event) {
 	case yeartest.Answer:
 		p.must(p.node.intake.Take(ctx, p.session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{p.message(e, true)}}), "answer a person")
 	case yeartest.Pause, yeartest.Resume:
-		_, err := p.node.rules.Of(p.caller(), "").Switch(ctx, p.rules[e.Rule].String(), e.Kind == yeartest.Resume)
+		_, err := p.node.rules.OfClient(p.caller(), "").Switch(ctx, p.rules[e.Rule].String(), e.Kind == yeartest.Resume)
 		p.must(err, "switch a rule")
 	case yeartest.Down:
 		p.readFirings()
@@ -414,7 +414,7 @@ func (p *practice) readFirings() {
 	for rule, id := range p.rules {
 		last := p.seen[rule]
 		for page := (request.Page{Limit: "1000"}); ; {
-			some, next, err := p.node.rules.Of(p.caller(), "").Firings(p.t.Context(), id.String(), page)
+			some, next, err := p.node.rules.OfClient(p.caller(), "").Firings(p.t.Context(), id.String(), page)
 			p.must(err, "read a log")
 			for _, f := range some {
 				if f.ID > last {

@@ -119,13 +119,13 @@ func (w *world) open(id puntuale.SessionID) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	before := w.told()
+	before := w.countReports()
 	w.conn.Open(s)
 	w.t.Cleanup(func() { w.conn.Close(context.Background(), id) })
-	w.until("the session was looked at", func() bool { return w.told() > before })
+	w.until("the session was looked at", func() bool { return w.countReports() > before })
 }
 
-func (w *world) told() int {
+func (w *world) countReports() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.reports)

@@ -14,7 +14,7 @@ import (
 // pairing begins to link a session, and returns the text of the first code.
 func (w *world) pairing(id puntuale.SessionID) string {
 	w.t.Helper()
-	before := len(w.told(id))
+	before := len(w.reportsOf(id))
 	if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); err != nil {
 		w.t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func (w *world) pairing(id puntuale.SessionID) string {
 	}
 	var r puntuale.LinkReport
 	w.until("a code", func() bool { // a status check that was under way may report first
-		reports := w.told(id)[before:]
+		reports := w.reportsOf(id)[before:]
 		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing && r.Code.Text != "" })
 		if i >= 0 {
 			r = reports[i]
@@ -169,7 +169,7 @@ func TestPairingRefused(t *testing.T) {
 	if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); err != nil {
 		t.Fatal(err)
 	}
-	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.told(id)) > 1 })
+	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.reportsOf(id)) > 1 })
 }
 
 // TestDisconnections: a status check notices each way in which a number stops sending. It also notices when the number

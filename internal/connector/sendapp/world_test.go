@@ -128,13 +128,13 @@ func (w *world) take(id puntuale.SessionID) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	before := len(w.told(id))
+	before := len(w.reportsOf(id))
 	w.conn.Open(s)
 	w.t.Cleanup(func() { w.conn.Close(context.Background(), id) })
-	w.until("the session was looked at", func() bool { return len(w.told(id)) > before })
+	w.until("the session was looked at", func() bool { return len(w.reportsOf(id)) > before })
 }
 
-func (w *world) told(id puntuale.SessionID) []puntuale.LinkReport {
+func (w *world) reportsOf(id puntuale.SessionID) []puntuale.LinkReport {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reports[id]
@@ -142,7 +142,7 @@ func (w *world) told(id puntuale.SessionID) []puntuale.LinkReport {
 
 // last returns the latest report of a session.
 func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
-	if all := w.told(id); len(all) > 0 {
+	if all := w.reportsOf(id); len(all) > 0 {
 		r = all[len(all)-1]
 	}
 	return r

@@ -43,8 +43,8 @@ type Rules struct {
 	key    string // the caller's API key, which encrypts stored answers with a secret; "" in a dashboard
 }
 
-// Of returns the automations of a client. plain is the call's API key in plain text, or "" in a dashboard.
-func (d *Automations) Of(c *control.Client, plain string) *Rules {
+// OfClient returns the automations of a client. plain is the call's API key in plain text, or "" in a dashboard.
+func (d *Automations) OfClient(c *control.Client, plain string) *Rules {
 	return &Rules{d, c, d.cfg.Tenants.Tenant(c.ID()), plain}
 }
 

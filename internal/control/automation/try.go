@@ -24,12 +24,12 @@ type Trial struct {
 
 // Verdict says whether an automation would act, why, and what it would do.
 type Verdict struct {
-	Would   bool
-	Phone   string
-	Fields  map[string]string // values that a hook's mapping found in the payload
-	Why     []Condition
-	Actions []puntuale.Action // in the order in which they would be executed: stops first
-	Plans   []ActionPlan      // plans of the actions that start or send something
+	WouldAct bool
+	Phone    string
+	Fields   map[string]string // values that a hook's mapping found in the payload
+	Why      []Condition
+	Actions  []puntuale.Action // in the order in which they would be executed: stops first
+	Plans    []ActionPlan      // plans of the actions that start or send something
 }
 
 // ActionPlan is what a start or a send of the rule would do now.
@@ -135,7 +135,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 		if err != nil {
 			return v, err
 		}
-		wanted = wanted.Join(puntuale.WantedFacts{Sequences: started})
+		wanted = wanted.Union(puntuale.WantedFacts{Sequences: started})
 	}
 	facts, err := r.store.AutomationFacts(ctx, v.Phone, wanted, now)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	} else if err := r.planned(ctx, planner, a, o, facts, now, &v); err != nil {
 		return v, err
 	}
-	v.Would = !slices.ContainsFunc(v.Why, func(h Condition) bool { return !h.Held })
+	v.WouldAct = !slices.ContainsFunc(v.Why, func(h Condition) bool { return !h.Held })
 	return v, nil
 }
 
@@ -173,7 +173,7 @@ func (r *Rules) planned(ctx context.Context, planner automation.Planner, a puntu
 	}
 	v.fails(reason, "")
 	// A start whose sequence already runs does not keep the rule from acting if the rule also does something else.
-	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.Reaches() }) ||
+	acts := slices.ContainsFunc(a.Actions, func(x puntuale.Action) bool { return !x.CountsForLimit() }) ||
 		slices.ContainsFunc(all, func(x automation.ActionTrial) bool { return x.Reason == "" })
 	for _, x := range all {
 		run := x.Start.Run

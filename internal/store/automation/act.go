@@ -50,13 +50,13 @@ func (x *ActTransaction) Lock(ctx context.Context) error {
 }
 
 // drop removes some acts from Live, and sets their outcome.
-func (x *ActTransaction) drop(outcome puntuale.ActOutcome, which func(*puntuale.AutomationAct) bool) {
+func (x *ActTransaction) drop(outcome puntuale.ActOutcome, matches func(*puntuale.AutomationAct) bool) {
 	x.Live = slices.DeleteFunc(x.Live, func(act *puntuale.AutomationAct) bool {
-		gone := which(act)
-		if gone {
+		dropped := matches(act)
+		if dropped {
 			act.Outcome = outcome
 		}
-		return gone
+		return dropped
 	})
 }
 
@@ -239,18 +239,18 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 	}
 	var wanted puntuale.WantedFacts
 	for _, act := range x.Live {
-		wanted = wanted.Join(act.Wanted)
+		wanted = wanted.Union(act.Wanted)
 	}
 	wanted.First = false // the plan has already checked this fact, and the first reply does not change
 	known, err := FactsOf(ctx, x.A, x.Client, x.phones(), wanted, x.Now)
 	if err != nil {
 		return err
 	}
-	var again []*puntuale.AutomationAct
+	var stale []*puntuale.AutomationAct
 	for _, act := range x.Live {
 		f := known[act.Phone]
 		if !sameContact(f.Contact, act.Contact) {
-			again = append(again, act)
+			stale = append(stale, act)
 			continue
 		}
 		if act.Timer != nil {
@@ -260,7 +260,7 @@ func (x *ActTransaction) Decide(ctx context.Context) error {
 			act.Reason = act.Decide(*f)
 		}
 	}
-	return x.takeBack(ctx, again)
+	return x.takeBack(ctx, stale)
 }
 
 func sameContact(a, b *puntuale.Contact) bool {
@@ -271,20 +271,20 @@ func sameContact(a, b *puntuale.Contact) bool {
 }
 
 // takeBack drops acts that must be planned again, and undoes what Begin wrote for them.
-func (x *ActTransaction) takeBack(ctx context.Context, again []*puntuale.AutomationAct) error {
-	if len(again) == 0 {
+func (x *ActTransaction) takeBack(ctx context.Context, stale []*puntuale.AutomationAct) error {
+	if len(stale) == 0 {
 		return nil
 	}
 	type A = *puntuale.AutomationAct
-	x.drop(puntuale.ActAgain, func(act *puntuale.AutomationAct) bool { return slices.Contains(again, act) })
+	x.drop(puntuale.ActAgain, func(act *puntuale.AutomationAct) bool { return slices.Contains(stale, act) })
 	if _, err := x.A.Exec(ctx, `delete from automation_occurrence where client_id = $1 and (rule_id, phone, occurrence) in (select u.r, u.p, u.o from $u(r bigint, p text, o text))`, x.Client, engine.Columns{
-		engine.Column(again, func(a *A) int64 { return int64((*a).Rule) }),
-		engine.Column(again, func(a *A) string { return (*a).Phone }),
-		engine.Column(again, func(a *A) string { return (*a).Occurrence }),
+		engine.Column(stale, func(a *A) int64 { return int64((*a).Rule) }),
+		engine.Column(stale, func(a *A) string { return (*a).Phone }),
+		engine.Column(stale, func(a *A) string { return (*a).Occurrence }),
 	}); err != nil {
 		return fmt.Errorf("take occurrences back: %w", err)
 	}
-	for _, act := range again {
+	for _, act := range stale {
 		if d := act.Date; d != nil {
 			if _, err := x.A.Exec(ctx, `update automation_date set day = $4::integer where client_id = $1 and rule_id = $2 and person_id = $3`, x.Client, d.Rule, d.Contact.ID, d.Day.Int()); err != nil {
 				return fmt.Errorf("take a date back: %w", err)

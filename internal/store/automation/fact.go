@@ -123,14 +123,14 @@ func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID
 		return nil
 	}
 	var phone string
-	var of []string
-	var which []int64
+	var phoneColumn []string
+	var sequenceColumn []int64
 	for _, p := range phones {
 		for _, q := range sequences {
-			of, which = append(of, p), append(which, int64(q))
+			phoneColumn, sequenceColumn = append(phoneColumn, p), append(sequenceColumn, int64(q))
 		}
 	}
-	if err := a.Query(ctx, RunningOf, []any{engine.Columns{clientColumn(client, len(of)), of, which}}, func(r engine.Row) error {
+	if err := a.Query(ctx, RunningOf, []any{engine.Columns{clientColumn(client, len(phoneColumn)), phoneColumn, sequenceColumn}}, func(r engine.Row) error {
 		var q puntuale.SequenceID
 		err := r.Scan(&phone, &q)
 		if err == nil {

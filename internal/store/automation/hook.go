@@ -12,9 +12,9 @@ import (
 
 const hookColumns = `a.client_id, a.id, a.active, a.trigger_text, a.sealed, a.payload, a.payload_form, a.payload_at`
 
-func readHook(ctx context.Context, from engine.Querier, which string, args ...any) (h puntuale.Hook, err error) {
+func readHook(ctx context.Context, from engine.Querier, condition string, args ...any) (h puntuale.Hook, err error) {
 	var t puntuale.Trigger
-	found, err := engine.QueryOne(ctx, from, `select `+hookColumns+` from automation a where `+which, args, &h.Client, &h.Automation, engine.ScanBool(&h.Active),
+	found, err := engine.QueryOne(ctx, from, `select `+hookColumns+` from automation a where `+condition, args, &h.Client, &h.Automation, engine.ScanBool(&h.Active),
 		engine.ScanJSON(&t), &h.Sealed, &h.Payload, engine.ScanBool(&h.Form), engine.ScanTime(&h.PayloadAt))
 	h.Map = t.Map
 	return h, engine.FoundOr(found, err, puntuale.NoAutomation)

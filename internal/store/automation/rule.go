@@ -26,8 +26,8 @@ func New(db *engine.DB) *Rules {
 	return s
 }
 
-// Of returns the store of one client's rules.
-func (s *Rules) Of(client puntuale.ClientID) RuleStore { return RuleStore{s, client} }
+// OfClient returns the store of one client's rules.
+func (s *Rules) OfClient(client puntuale.ClientID) RuleStore { return RuleStore{s, client} }
 
 // RuleStore stores one client's rules.
 type RuleStore struct {
@@ -234,13 +234,13 @@ func (s RuleStore) UpdateAutomation(ctx context.Context, r puntuale.Automation, 
 			return puntuale.Invalid(puntuale.Because(puntuale.FaultAutomationKindFixed).At("body.trigger.kind", nil))
 		}
 		// If a change gives a date rule another field or another repetition, the rule reads all contacts again.
-		again := old.Trigger.Field != r.Trigger.Field || old.Trigger.Repeat != r.Trigger.Repeat
+		rescan := old.Trigger.Field != r.Trigger.Field || old.Trigger.Repeat != r.Trigger.Repeat
 		arms := r.Active && !old.Active
 		if _, err := a.Exec(ctx, `update automation set name = $3, active = $4, sequence_id = $5, wants = $6, trigger_text = $7, conditions = $8, actions = $9,
  stamp = automation.stamp + 1, updated_at = $10, armed_at = case when $11::smallint = 1 then $10 else automation.armed_at end,
  scanned_to = case when $12::smallint = 1 then 0 else automation.scanned_to end where client_id = $1 and id = $2`,
 			s.client, r.ID, r.Name, engine.Bit(r.Active), r.Trigger.Sequence.ID(), wants(r.Trigger), trigger, conditions, actions, engine.Micros(r.Updated),
-			engine.Bit(arms), engine.Bit(again || arms)); err != nil {
+			engine.Bit(arms), engine.Bit(rescan || arms)); err != nil {
 			return fmt.Errorf("update an automation: %w", err)
 		}
 		return s.want(ctx, a)

@@ -147,21 +147,21 @@ func (s *Fleet) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.No
 	return nodes, sessions, nil
 }
 
-func (s *Fleet) Assign(ctx context.Context, from, to puntuale.NodeID, sessions []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
+func (s *Fleet) Assign(ctx context.Context, owner, newOwner puntuale.NodeID, sessions []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
 	if len(sessions) == 0 {
 		return nil, nil
 	}
 	sessions = slices.Sorted(slices.Values(sessions))
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
-		if to != 0 {
-			if err := Fence(ctx, a, to); err != nil {
+		if newOwner != 0 {
+			if err := Fence(ctx, a, newOwner); err != nil {
 				return err
 			}
 		}
 		var err error
 		moved, err = engine.QueryAll(ctx, a, `update session set owner = $1::bigint from $u(s bigint)
  where session.id = u.s and session.owner = $2 and session.deleted_at = 0 returning session.id`,
-			[]any{to, from, SessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID])
+			[]any{newOwner, owner, SessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID])
 		return err
 	})
 	slices.Sort(moved)

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-func rulesOf(v *page.Request) *automation.Rules { return v.Site.Automations.Of(v.Client, "") }
+func rulesOf(v *page.Request) *automation.Rules { return v.Site.Automations.OfClient(v.Client, "") }
 
 func list(v *page.Request) error {
 	all, err := rulesOf(v).List(v.Ctx())

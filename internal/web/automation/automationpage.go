@@ -58,12 +58,12 @@ type Payload struct {
 
 // Trial is the result of a trial: what an automation would do.
 type Trial struct {
-	Asked   bool // true: the person requested a trial
-	Would   bool
-	Checks  []Check
-	Actions []TrialAction
-	Found   []payload.Member // the fields and values that the mapping found
-	Faults  []string
+	Asked    bool // true: the person requested a trial
+	WouldAct bool
+	Checks   []Check
+	Actions  []TrialAction
+	Found    []payload.Member // the fields and values that the mapping found
+	Faults   []string
 }
 
 // TrialAction is the effect that one action would have. Messages, More, Skipped and Warnings are only set for starts
@@ -84,7 +84,7 @@ const firstMessages = 5
 // shown returns the actions that a trial shows. If the rule would act, these are all actions. Otherwise they are the
 // actions that prevent it.
 func (t Trial) shown() []TrialAction {
-	if t.Would {
+	if t.WouldAct {
 		return t.Actions
 	}
 	return slices.DeleteFunc(slices.Clone(t.Actions), func(x TrialAction) bool { return x.Refused == "" })

@@ -2848,7 +2848,7 @@ func tryAnswer(t Trial) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var137 = []any{"note", templ.KV("note-ok", t.Would), templ.KV("note-warn", !t.Would)}
+			var templ_7745c5c3_Var137 = []any{"note", templ.KV("note-ok", t.WouldAct), templ.KV("note-warn", !t.WouldAct)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var137...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -2870,7 +2870,7 @@ func tryAnswer(t Trial) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = view.Icon(tryIcon(t.Would)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = view.Icon(tryIcon(t.WouldAct)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2879,9 +2879,9 @@ func tryAnswer(t Trial) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var139 string
-			templ_7745c5c3_Var139, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, tryKey(t.Would)))
+			templ_7745c5c3_Var139, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, tryKey(t.WouldAct)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `editor.templ`, Line: 476, Col: 39}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `editor.templ`, Line: 476, Col: 42}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var139))
 			if templ_7745c5c3_Err != nil {
@@ -2959,9 +2959,9 @@ func tryAnswer(t Trial) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var144 string
-				templ_7745c5c3_Var144, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, thenKey(t.Would)))
+				templ_7745c5c3_Var144, templ_7745c5c3_Err = templ.JoinStringErrs(view.T(ctx, thenKey(t.WouldAct)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `editor.templ`, Line: 490, Col: 58}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `editor.templ`, Line: 490, Col: 61}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var144))
 				if templ_7745c5c3_Err != nil {

@@ -41,7 +41,7 @@ func try(v *page.Request, f *view.Form, d automation.Draft) (Trial, error) {
 		return t, err
 	}
 	ctx := view.With(v.Ctx(), v.Frame)
-	t.Would = verdict.Would
+	t.WouldAct = verdict.WouldAct
 	for _, h := range verdict.Why {
 		_, key, _ := strings.Cut(string(h.Reason), ".")
 		t.Checks = append(t.Checks, Check{h.Held, v.T("automation.check."+key, "Value", h.Value)})
