@@ -38,9 +38,9 @@ var errMoved = errors.New("the state of encryption changed meanwhile")
 // errBusy ends work that found a contact locked but must not wait inside its transaction.
 var errBusy = errors.New("another has the turn")
 
-// A goroutine that reads a state in order to write it gets the contact's lock as a loan, because it may never write.
-// After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused, because its state
-// may be out of date. The library encrypts anew if the device requests the message again.
+// A goroutine that reads a state in order to write it gets the contact's lock as a loan, because the goroutine may
+// never write. After loanLasts any other goroutine may take the lock. Then the first goroutine's write is refused,
+// because its state may be out of date. The library encrypts the message again if the device requests it.
 const loanLasts = 2 * time.Second
 
 // contactLocks contains the contact locks of one number. Its methods may be called by many goroutines at once.
@@ -188,8 +188,9 @@ func (t *contactLocks) moved(contacts []string) bool {
 // write the state, and owns the lock until giveBack. lent returns nil if the loan ended and another goroutine took the
 // lock.
 //
-// lent recognises callers only by the address, because the library gives all of them one context. After a loan ended, a
-// second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is refused.
+// lent recognises callers only by the address, because the library uses one context for all callers. After a loan
+// ended, a second goroutine may read the same state. Then the first of the two that writes succeeds, and the other is
+// refused.
 func (t *contactLocks) lent(address string) *contactLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,8 +202,8 @@ func (t *contactLocks) lent(address string) *contactLock {
 	return held
 }
 
-// hold contains the locks of one decryption, or of one message that is being sent. It keeps them during several calls
-// of the store.
+// hold contains the locks of one decryption, or of one message that is being sent. The locks stay taken during several
+// calls of the store.
 type hold struct {
 	locks   *contactLocks
 	owned   []*contactLock

@@ -37,8 +37,8 @@ create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
 create table if not exists socket_note (name text not null primary key, value text not null)`
 
-// upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates them
-// too.
+// upgradeTries is how often this node tries to migrate the tables. A try can fail because another node migrates the
+// tables at the same time.
 const upgradeTries = 5
 
 // devices stores the keys and states of linked numbers. Its methods may be called by many goroutines at once.

@@ -95,8 +95,8 @@ func inboundTests() map[string]struct {
 	}
 }
 
-// TestInbound: each message of any type is reported once, with its kind and text. Each message comes
-// once from a person and once from the owner of the linked phone.
+// TestInbound: each message of any type is reported once, with its kind and text. Each message comes once from a person
+// and once from the owner of the linked phone.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

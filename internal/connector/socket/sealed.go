@@ -140,7 +140,8 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 	return all, err
 }
 
-// sealedMessageSecrets seals the secrets of single messages. Answers to a message are encrypted with its secret.
+// sealedMessageSecrets seals the secrets of single messages. Answers to a message are encrypted with the message's
+// secret.
 type sealedMessageSecrets struct {
 	store.MsgSecretStore
 	secretAddress
@@ -194,8 +195,8 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	return token, err
 }
 
-// sealedSalt seals the salt of contact tokens. A contact token replaces the privacy token of a contact that
-// gave no privacy token.
+// sealedSalt seals the salt of contact tokens. A contact token replaces the privacy token of a contact that gave no
+// privacy token.
 type sealedSalt struct {
 	store.NCTSaltStore
 	secretAddress

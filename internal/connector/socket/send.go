@@ -256,7 +256,7 @@ type unansweredMessage map[puntuale.MessageID]bool
 const unheardMost = 3
 
 // unanswered records a message without an acknowledgement. After unheardMost of them in a row, the number stops for a
-// while. If it continued, each further message would become uncertain.
+// while. If the number continued, each further message would become uncertain.
 func (n *number) unanswered(m puntuale.MessageID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
