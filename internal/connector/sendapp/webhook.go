@@ -191,7 +191,7 @@ const (
 
 // echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also records that
 // the message with this id was sent. If no message has the id, echo records this for the open attempt to the same chat
-// with the same text, unless there are several such attempts.
+// with the same text. If there are several such attempts, echo records nothing.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (own bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {

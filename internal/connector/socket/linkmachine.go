@@ -205,7 +205,7 @@ func (m *linkMachine) mayReconnect(now time.Time) error {
 }
 
 // backoff returns the wait after n earlier failures: first, then twice as long after each failure, up to last. It adds
-// or subtracts a random part of up to a fifth, so that not all numbers log in at the same time after an outage.
+// or subtracts up to a fifth, at random, so that not all numbers log in at the same time after an outage.
 func backoff(first, last time.Duration, n int) time.Duration {
 	d := last
 	if n < 20 {
