@@ -35,7 +35,7 @@ type practice struct {
 	t       *testing.T
 	script  *yeartest.Script
 	db      engine.Config
-	dies    int64 // in each group of so many transactions of Act, the server crashes twice: before a commit and after one; 0: never
+	dies    int64 // in each group of this many transactions of Act, the server crashes twice: before a commit and after one; 0: never
 	acts    atomic.Int64
 	died    atomic.Bool
 	node    *node // nil: the server is down
@@ -440,7 +440,7 @@ func (p *practice) ledger() (all []puntuale.SandboxMessage) {
 	}
 }
 
-// play plays the script. At each of the moments it plays the due events, and lets the server do its due work.
+// play plays the script. At each time in moments it plays the due events, and lets the server do its due work.
 func (p *practice) play(moments []time.Time) {
 	p.pass(time.Until(p.script.Begin))
 	p.open()

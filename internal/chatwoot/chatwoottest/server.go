@@ -1,5 +1,5 @@
-// Package chatwoottest is a strict simulation of a Chatwoot server, made from its documentation. It has a ledger of
-// inboxes, contacts, conversations and messages, and calls the webhooks of its inboxes.
+// Package chatwoottest is a strict simulation of a Chatwoot server, made from Chatwoot's documentation. It has a ledger
+// of inboxes, contacts, conversations and messages, and calls the webhooks of its inboxes.
 package chatwoottest
 
 import (

@@ -25,7 +25,7 @@ select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint
 order by k.id limit $3`
 
 const (
-	// The limits are 1, 4 and 15 days before the end of the last day: tellsBefore plus one day.
+	// expires_at is the end of the last day. So each limit is a value of tellsBefore plus one day: 1, 4 and 15 days.
 	expiryStep = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
 
 	expiryTold = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`

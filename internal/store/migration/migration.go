@@ -132,8 +132,8 @@ func provider(db *sql.DB, database Database, log *slog.Logger) (*goose.Provider,
 	return p, nil
 }
 
-// answered reports whether the server is running and another node has the lock. If the server has stopped, waiting is
-// useless.
+// answered reports whether the database server is running and another node has the lock. If the database server has
+// stopped, waiting is useless.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")

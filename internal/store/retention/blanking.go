@@ -18,9 +18,9 @@ import (
 // Blanking removes the requests and contents of old runs. Usually it reads each run once. Identifiers of runs grow with
 // the clock. So each client's row contains a cursor, which passes the client's runs in the order of their ids.
 //
-// If a run has not ended for long enough when the cursor passes it, it is added to the table late_run. Its row there
-// contains a time at which the run had not ended yet. When this time is old enough, blanking reads the run again. No
-// other index is needed. If there is nothing to do, a pass costs one lookup for each client.
+// If a run is still open or ended too recently when the cursor passes it, the run is added to the table late_run. Its
+// row in that table contains a time at which the run had not ended yet. When this time is old enough, blanking reads
+// the run again. No other index is needed. If there is nothing to do, a pass costs one lookup for each client.
 const (
 	blankBatch   = 200    // runs in one transaction
 	blankBound   = 50_000 // runs that one call reads
@@ -65,7 +65,7 @@ type blanking struct {
 	runsLeft    int // how many more runs this call may read
 }
 
-// lookAgain reads late runs again. They had not ended for long enough when the cursor passed them.
+// lookAgain reads late runs again. When the cursor passed these runs, they were still open or had ended too recently.
 func (b *blanking) lookAgain(ctx context.Context) error {
 	for b.runsLeft > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
@@ -167,7 +167,8 @@ func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) (
 	return live, nil
 }
 
-// LateRun is a run that has not ended for long enough. Since is a time (in µs) at which the run had not ended yet.
+// LateRun is a run that is still open or ended too recently. Since is a time (in µs) at which the run had not ended
+// yet.
 type LateRun struct {
 	puntuale.RunRef
 	Since int64

@@ -16,8 +16,8 @@ import (
 )
 
 // A message that is due in a restored backup may have left from the lost installation. Or a call that is not in the
-// backup may have stopped it. So a restore makes the message uncertain, like a failover (queue/quarantine.go), with these
-// differences:
+// backup may have stopped the message. So a restore makes the message uncertain, like a failover (queue/quarantine.go),
+// with these differences:
 //
 //   - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
 //     the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
