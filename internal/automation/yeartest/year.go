@@ -249,7 +249,7 @@ func (m *model) follow(p *person, learned time.Time, rules ...int) {
 	}
 }
 
-// cancel cancels the pending messages for an old date, and logs it if there were any.
+// cancel cancels the pending messages for an old date. If there were any, it logs the cancellation.
 func (m *model) cancel(p *person, rule int, r *row) {
 	some := false
 	if r.last != nil {

@@ -62,8 +62,8 @@ func (e *expiry) daysLeft(now time.Time) int {
 }
 
 // TellExpiries writes events to clients before and after the end of their service. Several nodes may call it at the
-// same time. After an outage it writes only the event of the last step that is due. If the end changes, the steps begin
-// anew.
+// same time. After an outage it writes only the event of the last step that is due. If the end of service changes, all
+// steps are possible again.
 func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
 	for {
 		due, err := engine.QueryAll(ctx, s.MaintenanceReads, DueExpiries, []any{engine.Micros(now), engine.Micros(now.Add(-puntuale.KeepEvents)), engine.Chunk},

@@ -151,8 +151,8 @@ type seenRun struct {
 	values  []any
 }
 
-// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It ends when step returns
-// false, or when the file is full.
+// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It stops when the argument
+// step returns false for a run, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()

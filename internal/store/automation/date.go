@@ -233,8 +233,8 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 	return nil
 }
 
-// dated returns the rules that may have stored dates of the contacts. It saves time when a rule reads all contacts for the
-// first time, because such a rule has no dates of most of them.
+// dated returns the rules that may have stored dates of the contacts. It saves time when a rule reads all contacts for
+// the first time, because such a rule has no dates of most contacts.
 func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all []puntuale.AutomationID, err error) {
 	rules := slices.Sorted(maps.Keys(f.rules))
 	if len(ids) < manyContacts || len(rules) == 0 {

@@ -360,7 +360,7 @@ func TestFacts(t *testing.T) {
 	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, eventCases) })
 }
 
-// TestEveryTypeComes checks that some case causes each type of event that a webhook can subscribe to.
+// TestEveryTypeComes checks, for each type of event that a webhook can subscribe to, that at least one case causes it.
 func TestEveryTypeComes(t *testing.T) {
 	t.Parallel()
 	come := map[string]bool{

@@ -90,7 +90,7 @@ type numberTask struct {
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // each client's last number: seqs now, before when the streams were locked
+	seqs, before map[puntuale.ClientID]int64 // each client's last number: in seqs at present, in before when the streams were locked
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read

@@ -48,8 +48,8 @@ type BlankingCursor struct {
 	anything int64 // id of a run after the cursor; 0: the client has no runs to read
 }
 
-// Blank removes requests and contents of runs whose messages all ended before the time before. If before is zero, it
-// removes nothing. The work of one call is limited.
+// Blank removes requests and contents of runs whose messages have all ended, the last one earlier than the argument
+// before. If before is zero, it removes nothing. The work of one call is limited.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -133,8 +133,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks the runs that have ended, and adds the others to the late runs, in one transaction. refs must be
-// sorted. Locks: runs by (client, id), then their other rows, then the client.
+// perform blanks the runs that ended early enough, and adds the other runs of refs to the late runs, in one
+// transaction. refs must be sorted. Locks: runs by (client, id), then their other rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)

@@ -282,8 +282,9 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 // installations that were restored from one backup use different identifiers, and no network confuses their messages.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
-// beginAnew separates the new installation from the lost installation: nodes, owners of sessions and numbers begin
-// anew. It also stores the database's timeline, so that the restore does not look like a failover.
+// beginAnew separates the new installation from the lost installation: it deletes nodes and owners of sessions, and
+// moves all counters forward. It also stores the database's timeline, so that the restore does not look like a
+// failover.
 func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string
