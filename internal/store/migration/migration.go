@@ -1,5 +1,6 @@
-// Package migration contains the numbered steps that create the tables of the store, for both databases, and runs them.
-// A released step is never changed.
+// Package migration contains the migrations of the store for both databases, and runs them. A migration is one numbered
+// SQL file that creates or changes tables. In this package, a migration is also called a step. A released step is never
+// changed.
 package migration
 
 import (
