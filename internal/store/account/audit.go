@@ -67,7 +67,7 @@ func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Si
 	})
 }
 
-// noteFailure adds 1 to an existing entry, or writes an entry. If several servers do this at the same time, there may
+// noteFailure adds 1 to an existing entry, or writes an entry. If several servers call it at the same time, there may
 // be a few more entries than [puntuale.MaxFailures].
 func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, now time.Time) error {
 	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))

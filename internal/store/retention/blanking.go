@@ -156,8 +156,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in the order of sorted, and returns those that are not blanked. A resend also locks the run of
-// its message. So no message of these runs can be sent again before this transaction ends.
+// lockRuns locks the runs in sorted, in this order, and returns the runs that are not blanked. A resend also locks the
+// run of its message. So no message of these runs can be sent again before this transaction ends.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
