@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// Row is one row of a statement's answer.
+// Row is one row of a statement's result.
 type Row interface {
 	Scan(target ...any) error
 }
