@@ -251,8 +251,8 @@ func (f *feedChunk) uncount(refused []int64) (n int) {
 	return n
 }
 
-// fedCampaigns also reads whether the session can send. It can if it is a sandbox, if its number is linked, or if
-// devices take its messages.
+// fedCampaigns also reads whether the session can send. A session can send if it is a sandbox, if its number is linked,
+// or if devices take its messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
  case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`

@@ -21,8 +21,8 @@ import (
 // While an attempt is open, next_at of its message is the end of the hold. After the end of the hold, the session's
 // node handles the attempt as an attempt whose answer was lost.
 
-// takeLooks is how many due messages one take reads. It postpones messages that are outside their window, so the next
-// take reads further messages.
+// takeLooks is how many due messages one take reads. A take postpones the messages that are outside their window, so
+// the next take reads further messages.
 const takeLooks = 1000
 
 // hold is a device's attempt that has no outcome yet.

@@ -218,13 +218,13 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 // opened.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
-// ListWithoutEnd reads a list that never ends, without a client.
+// ListWithoutEnd reads an endless list that belongs to no client.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
 	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
 }
 
-// ListOwnWithoutEnd reads a list of one client that never ends.
+// ListOwnWithoutEnd reads an endless list of one client.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
 	_, err := engine.QueryAll(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)

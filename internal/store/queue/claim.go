@@ -245,7 +245,8 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	return nil
 }
 
-// findMarked finds the messages to numbers whose marks are in the blacklist, and stores this in granted.
+// findMarked finds the messages to numbers whose marks are in the blacklist. It sets the fields marked and blocked of
+// their rows in granted.
 func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	if !b.marked || len(b.granted) == 0 {
 		return nil
@@ -277,7 +278,8 @@ where exists (select 1 from consent_state s where s.client_id = u.c and s.phone 
  or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
  and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
 
-// findRefused finds the marketing messages to people who did not agree to marketing, and stores this in granted.
+// findRefused finds the marketing messages to people who did not agree to marketing. It sets the field refused of their
+// rows in granted.
 func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	var marketing []*grantedRow
 	for i := range b.granted {
