@@ -74,7 +74,7 @@ func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 // Before reports whether d is an earlier day than o.
 func (d Date) Before(o Date) bool { return d.Int() < o.Int() }
 
-// Int returns the day as the number YYYYMMDD. Stores keep this form.
+// Int returns the day as the number YYYYMMDD. The database contains this number.
 func (d Date) Int() int { return d.Year*10000 + int(d.Month)*100 + d.Day }
 
 // DateFromInt is the inverse of [Date.Int].
