@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// options has the values of the flags.
+// options contains the values of the flags.
 type options struct {
 	quick, full, backends, ours  bool
 	only, write, profile, engine string
