@@ -54,7 +54,7 @@ const (
 	UnlimitedCredits = "Illimitati"
 )
 
-// Client is a tenant's account.
+// Client is a customer of a partner, with the settings of its account.
 type Client struct {
 	ID        ClientID
 	Partner   PartnerID

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// OfficialKeys contains what a session of type Official needs to call WhatsApp's Cloud API, and to check the calls of
-// this API to the session's webhook. The vault seals the JSON form.
+// OfficialKeys contains what a session of type Official needs to call WhatsApp's Cloud API. It also contains what the
+// session needs to check the requests of this API to its webhook. The vault seals the JSON form.
 type OfficialKeys struct {
 	PhoneNumberID string `json:"phone_number_id"` // Meta's id of the number, only digits
 	AccessToken   string `json:"access_token"`

@@ -66,9 +66,9 @@ type RunStore interface {
 	// calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
-	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. A cancelled
-	// message is never sent. With a reference, Stop reaches only runs with this reference. It counts one call, and
-	// the cap never refuses it. One transaction cancels at most 1,000 messages.
+	// Stop cancels messages of the sequence's runs for the phone: all messages that are PENDING and have no open
+	// intent. A cancelled message is never sent. With a reference, Stop reaches only runs with this reference. It
+	// counts one call, and the cap never refuses it. One transaction cancels at most 1,000 messages.
 	//
 	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
 	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
@@ -508,7 +508,7 @@ type Wakeup func(session SessionID, due time.Time)
 type SecretStore interface {
 	// Secret returns the value, or nil if there is none.
 	Secret(ctx context.Context, name string) ([]byte, error)
-	// SetSecret stores value if the stored value is still old (nil: there is none). It returns whether it stored
-	// value.
+	// SetSecret stores the argument value if the stored value equals the argument old; old is nil if no value is
+	// stored. It returns whether it stored value.
 	SetSecret(ctx context.Context, name string, old, value []byte) (bool, error)
 }

@@ -120,7 +120,7 @@ func TestImportKilled(t *testing.T) {
 	})
 }
 
-// count returns the number that a query on a PostgreSQL gives.
+// count returns the number that a query on a PostgreSQL database returns.
 func count(t *testing.T, database, query string) (n int) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
