@@ -28,7 +28,7 @@ func WithAdmissionDeadline(ctx context.Context, p *AdmissionDeadline) context.Co
 	return context.WithValue(ctx, admissionDeadlineKey{}, p)
 }
 
-// AdmissionDeadlineOf returns the admission deadline that ctx carries. nil means that the call may wait as long as
+// AdmissionDeadlineOf returns the admission deadline that ctx contains. nil means that the call may wait as long as
 // necessary. All methods accept a nil receiver.
 func AdmissionDeadlineOf(ctx context.Context) *AdmissionDeadline {
 	p, _ := ctx.Value(admissionDeadlineKey{}).(*AdmissionDeadline)

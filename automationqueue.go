@@ -180,7 +180,7 @@ type AutomationDate struct {
 // Occurrence names the date's next day and its version. So a changed date is another occurrence, even on the same day.
 func (d *AutomationDate) Occurrence() string { return fmt.Sprintf("%s/%d", d.Day, d.Version) }
 
-// actRequest holds the members of an act's request that programs read again.
+// actRequest contains the members of an act's request that programs read again.
 type actRequest struct {
 	Rule       AutomationID `json:"automation,string"`
 	Occurrence string       `json:"occurrence"`
@@ -246,8 +246,8 @@ type DateQueue interface {
 	ScanDates(ctx context.Context, r DateRule, limit int, now time.Time, next func(value string, from time.Time) Date) (more bool, err error)
 	// FollowContacts updates the stored dates of changed contacts for the client's active rules, and removes the
 	// triggers. If a date changed, it cancels the messages that were planned for the old date. A new value counts as
-	// known from the time at which the contact changed. The pure function next is like the one for ScanDates, and also
-	// gets the rule.
+	// known from the time at which the contact changed. The pure function next does the same as the argument next of
+	// ScanDates, but also gets the rule.
 	FollowContacts(ctx context.Context, client ClientID, triggers []TakenTrigger, now time.Time, next func(rule ActiveAutomation, value string, from time.Time) Date) error
 	// DueDates returns at most limit dates that come on or before lastDay, earliest first.
 	DueDates(ctx context.Context, r DateRule, lastDay Date, limit int) ([]AutomationDate, error)

@@ -69,7 +69,7 @@ type Content struct {
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
 	Content Content // rendered
-	Window  *Window // when the message may leave, which the claim checks again; nil: at any moment
+	Window  *Window // when the message may leave, which the claim checks again; nil: at any time
 
 	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no time
 	Due        time.Time // the promised time, after window and jitter
@@ -177,7 +177,7 @@ type MessageDetail struct {
 	SequenceName string     // the sequence's name when the run started; "": no sequence
 	Zone         string     // IANA name of the zone in which the run was planned
 	Content      Content
-	Window       *Window   // when the message may leave; nil: at any moment
+	Window       *Window   // when the message may leave; nil: at any time
 	Request      []byte    // the call's body, byte for byte
 	Departed     time.Time // when the message left the network's servers, as a receipt says; zero: no receipt says so
 	GivenUp      time.Time // when the network gave the message up, as a receipt says; zero: no receipt says so

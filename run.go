@@ -77,7 +77,7 @@ const UncountedCap = 1_000_000
 // call's idempotency record.
 type StartRun struct {
 	Run      Run
-	Messages []PlannedMessage // in the order of the steps; if empty, the store keeps nothing, but the call counts
+	Messages []PlannedMessage // in the order of the steps; if empty, nothing is stored, but the call counts
 	Skipped  []SkippedStep    // stored with the answer, so that a repeat of the call returns the same
 
 	Day         Date // the client's present day, on which the call is counted

@@ -14,7 +14,7 @@ const (
 	MaxURL        = 2048
 	MaxJitter     = 86_400  // seconds
 	MaxRequestIDs = 1000    // ids or phones in one call
-	MaxRequest    = 1 << 20 // bytes of a call's body; the store keeps the body with the call's messages
+	MaxRequest    = 1 << 20 // bytes of a call's body, which is stored with the call's messages
 	MaxFields     = 1000    // different fields in the steps and templates of one sequence
 	HorizonYears  = 5
 )

@@ -104,8 +104,8 @@ type MessageStore interface {
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
-	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message keeps the session of the old one,
-	// or gets the client's default session if that one was deleted.
+	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message gets the session of the old
+	// message. If this session was deleted, the new message gets the client's default session.
 	//
 	// Codes, checked in this order: not_found, with a fault for each id that is missing or belongs to another client.
 	// conflict, with a fault for each message that is RESCHEDULED, being sent, uncertain, or without content.
@@ -428,7 +428,7 @@ type StepRef struct {
 type StepContent struct {
 	Zone    string // zone of the run
 	Content Content
-	Window  *Window // when the message may leave; nil: at any moment
+	Window  *Window // when the message may leave; nil: at any time
 }
 
 // Claim is a request to begin attempts.

@@ -148,7 +148,7 @@ const MaxFailures = 20
 
 // Visit is the data that the server keeps for one browser while its user signs in, and while the user is signed in.
 type Visit struct {
-	Token   string // hash of the token that the browser keeps
+	Token   string // hash of the token that the browser stores
 	Data    []byte
 	Expires time.Time
 }

@@ -87,7 +87,7 @@ func (c *demoCommand) prepareAccounts(ctx context.Context, p *program, s *server
 	return nil
 }
 
-// listen listens at the address of the settings. If a default address is in use, it takes a free port instead.
+// listen listens at the address of the settings. If the default address is in use, it uses a free port instead.
 func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)
