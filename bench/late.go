@@ -21,8 +21,8 @@ func late(rate int, quantile, engine string) string {
 }
 
 // lateness measures the time from a message's due time until its intent is on disk. Meanwhile new messages are planned
-// at the rate at which messages leave. The measured messages are inserted before the first of them is due, because the
-// peers need this.
+// at the rate at which messages leave. The measured messages are inserted before the first of them is due. The peers
+// are measured in the same way.
 func (b *bench) lateness(ctx context.Context) (failed error) {
 	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {

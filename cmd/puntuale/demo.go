@@ -100,8 +100,8 @@ func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, er
 	return l, nil
 }
 
-// freshFolder makes a new folder for the demo. It removes only a folder that has the demo's mark, and not while a demo
-// uses the folder.
+// freshFolder makes a new folder for the demo. It removes an existing folder only if an earlier demo made the folder or
+// the folder is empty, and if no demo uses it.
 func freshFolder(folder string) (release func(), err error) {
 	mark := filepath.Join(folder, demoMark)
 	_, err = os.Lstat(folder)
