@@ -93,10 +93,11 @@ type GatewayStore interface {
 	// began after since.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, recipient string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth reads the session's messages whose outcome was recorded between the times from and to, the latest
-	// first. It reads at most limit messages. The result's Failed is the time of the latest message that failed for the
-	// reason in the argument failure. Rows of earlier versions may contain the sentence in the argument former instead
-	// of this reason.
+	// GatewayHealth reads the session's messages whose outcome was recorded at the time from or later. Unconfirmed
+	// counts sent messages without a receipt, whose outcome was recorded before the time to. The count begins with the
+	// latest message, and ends at the first message with a receipt, or at limit. Failed is about messages that failed
+	// for the reason in the argument failure. Rows of earlier versions may contain the sentence in the argument former
+	// instead of this reason.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, limit int, failure Reason, former string) (GatewayHealth, error)
 }
 
