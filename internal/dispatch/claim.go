@@ -160,7 +160,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	lost := 0
 	for i, m := range batch {
 		if m.stage != claiming {
-			continue // this happens only in the mutation, in which connectors answer before the claim
+			continue // this happens only in the mutation that sends messages before their claim is answered
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
@@ -229,7 +229,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, ended bool) {
 	s.fair.activate(q)
 }
 
-// finished removes an attempt from memory whose outcome is on disk, or that never took place.
+// finished removes from memory an attempt whose outcome is on disk, or an attempt that never took place.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
 	s.attempts.remove(m.row.ID)

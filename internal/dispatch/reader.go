@@ -151,8 +151,8 @@ type begunRead struct {
 	read  lookahead.Read
 }
 
-// startRead reads the messages that the sessions need from the store. A big session is read alone, and its read
-// continues at its cursor.
+// startRead starts a goroutine that reads messages of the sessions from the store. A big session is read alone, and its
+// read continues at its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.QueueCursor, len(begun))
