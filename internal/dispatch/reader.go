@@ -223,7 +223,7 @@ func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// readExpiring reads messages from the store that expire before the next search. Any goroutine may call it.
+// readExpiring reads from the store the messages that expire before the next search. Any goroutine may call it.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
