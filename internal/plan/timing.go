@@ -239,8 +239,8 @@ func (t *timing) lastOpen(m time.Time) (time.Time, bool) {
 }
 
 // atAgain handles a step that the window moved forward, from one time to another. If the new time is on a later day,
-// and the time of day "at" on this day is inside the window and not before the new time, atAgain returns "at" on this
-// day. In all other cases it returns the new time.
+// atAgain tries the time of day "at" on this day. It returns this time if it is inside the window and not before the
+// new time. In all other cases atAgain returns the new time.
 func (t *timing) atAgain(from, moved time.Time) time.Time {
 	day, _ := local(moved, t.loc)
 	if before, _ := local(from, t.loc); before == day {

@@ -148,7 +148,7 @@ const longestCell = 14 * (MaxCell + 1)
 // escapes matches escapes of characters that XML cannot contain, such as _x000D_ for \r.
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// unescaped replaces the escapes in the cell that begins at the offset from, writes each line end as \n, and cuts a
+// unescaped replaces the escapes in the cell that begins at the offset from. It writes each line end as \n, and cuts a
 // cell that is too long.
 func unescaped(b []byte, from int) []byte {
 	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
