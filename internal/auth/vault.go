@@ -120,7 +120,7 @@ func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte)
 		if kept != nil && (master == nil || kept[0] == wrapped) {
 			return NewVault(key)
 		}
-		// Another node may do the same at this time. The node that comes second reads the key of the first.
+		// Another node may store a data key at the same time. Then both nodes read the key that was stored first.
 		if _, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master)); err != nil {
 			return nil, fmt.Errorf("store the data key: %w", err)
 		}

@@ -44,7 +44,7 @@ func Weak(plain string, about ...string) bool {
 		if utf8.RuneCountInString(word) < 4 {
 			continue
 		}
-		// Without this word, the rest must be a good password of at least half the length.
+		// If the password begins with this word, the rest must have at least half of MinPassword characters.
 		if rest, found := strings.CutPrefix(small, word); found && utf8.RuneCountInString(rest) < MinPassword/2 {
 			return true
 		}

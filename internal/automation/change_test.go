@@ -80,7 +80,7 @@ func TestChangedDateOfSeveralRuns(t *testing.T) {
 	})
 }
 
-// between is a store that calls happen before each FollowContacts.
+// between is a store that calls the function happen before each call of FollowContacts.
 type between struct {
 	*store.Store
 	happen func()

@@ -64,7 +64,7 @@ func (r *Runner) dates(ctx context.Context, d puntuale.DateRule) (more bool, err
 	}
 	w := &clientWork{Runner: r, id: d.Client, now: now, client: clients[d.Client]}
 	if err := w.open(ctx); err != nil || w.refusal != "" {
-		return false, err // a suspended or expired client: its dates wait until it may start runs again
+		return false, err // the client is suspended or expired: its dates wait until the client may start runs again
 	}
 	today := puntuale.DateOf(now.In(w.settings.Zone))
 	for more = !d.Scanned; more; {
@@ -115,8 +115,8 @@ func (r *Runner) rest(ctx context.Context, begun time.Time) error {
 	return r.Clock.Sleep(ctx, dateRest*r.Clock.Now().Sub(begun))
 }
 
-// someDates works on at most limit dates, and returns their number. It skips dates that come after the day named by. stale reports whether the
-// rule changed after it was read.
+// someDates works on at most limit dates, and returns their number. It skips dates that come after the day in the
+// argument by. stale reports whether the rule changed after it was read.
 func (w *clientWork) someDates(ctx context.Context, d puntuale.DateRule, by puntuale.Date, limit, ahead int) (n int, stale bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

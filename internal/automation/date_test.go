@@ -103,8 +103,8 @@ func (w *world) wantPending(phone string, want ...string) {
 	}
 }
 
-// A birthday is planned once a year, early enough for the earliest step. If the date changes, the planned messages are cancelled. If it changes
-// back, the messages are planned again.
+// A birthday is planned once a year, early enough for the earliest step. If the date changes, the planned messages are
+// cancelled. If the date changes back, the messages are planned again.
 func TestDates(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) { // the clock starts on 20 November 2026
 		w.born(phone, "1990-11-24")

@@ -35,7 +35,7 @@ type Recipient struct {
 	Depth   int
 	Request []byte
 	Now     time.Time
-	AsOf    time.Time // the time that the run is planned from; after an outage, before Now
+	AsOf    time.Time // the time from which the run is planned; after an outage, this time is before Now
 	Seed    uint64
 }
 

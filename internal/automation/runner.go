@@ -252,7 +252,7 @@ func (w *clientWork) timed() (jobs []*job, gone []puntuale.AutomationTimer) {
 
 // act executes jobs. One transaction has at most one job of each person, and the jobs of a person keep their order.
 func (w *clientWork) act(ctx context.Context, jobs []*job, left map[int64]int) error {
-	stuck := map[int64]bool{} // ids of triggers whose rows must stay, because planTries plans of a job failed
+	stuck := map[int64]bool{} // ids of triggers whose rows must stay, because a job was planned planTries times without success
 	for len(jobs) > 0 {
 		batch := &puntuale.ActBatch{Client: w.id, Now: w.now}
 		var round, rest []*job

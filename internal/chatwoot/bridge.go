@@ -38,7 +38,7 @@ const (
 )
 
 // Bridge sends events to Chatwoot. Its methods may be called by many goroutines at once. Each link has one attempt at a
-// time, because the sender of events makes no more.
+// time, because the sender of events never makes two attempts for a link at once.
 type Bridge struct {
 	cfg   Config
 	files chan struct{} // limits how many files are in memory
@@ -338,7 +338,7 @@ type chatMessage struct {
 }
 
 // post posts a message once. Chatwoot does not recognise repeats. So after a failed attempt, post checks whether the
-// message arrived. If the server ends during a post, no failed attempt is recorded. Therefore post first stores the
+// message arrived. If this process ends during a post, no failed attempt is recorded. Therefore post first stores the
 // message's name. An attempt that finds this name stored also checks.
 func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)

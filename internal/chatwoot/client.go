@@ -85,7 +85,7 @@ func (s *server) send(ctx context.Context, method, path string, in body, out any
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(text, out); err != nil { // another server answers at this address
+	if err := json.Unmarshal(text, out); err != nil { // a program other than Chatwoot answers at this address
 		return &refusal{puntuale.ChatwootAnswer{Status: http.StatusBadGateway, Text: string(text[:min(len(text), puntuale.MaxWebhookAnswer)])}}
 	}
 	return nil

@@ -96,7 +96,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	link, err := h.cfg.Store.ChatwootTarget(ctx, id)
 	switch {
-	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, but Chatwoot still has its address
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound: // the link was removed, but Chatwoot still has the link's address
 		w.WriteHeader(http.StatusNotFound)
 		return
 	case err != nil:
@@ -249,7 +249,7 @@ func (h *Webhook) message(ctx context.Context, l *puntuale.WebhookTarget, text [
 }
 
 // refuse shows the agent why a message was not sent. If Chatwoot accepts the reason, refuse returns status 200.
-// Otherwise it returns an error status, and for that Chatwoot shows the message as failed.
+// Otherwise it returns an error status, so that Chatwoot shows the message as failed.
 func (h *Webhook) refuse(ctx context.Context, log *slog.Logger, l *puntuale.WebhookTarget, conversation, message int64, cause error) int {
 	switch puntuale.CodeOf(cause) {
 	case puntuale.CodeInvalid, puntuale.CodeForbidden, puntuale.CodeNotFound, puntuale.CodeConflict:

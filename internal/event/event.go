@@ -88,8 +88,8 @@ var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventWebhookTest:       "webhook",
 }
 
-// messageOf returns the members about a message. All members are always there. If the message no longer exists, only
-// its id has a value.
+// messageOf returns the members about a message. The object always contains all members. If the message no longer
+// exists, only its id has a value.
 func messageOf(e *puntuale.Event) object {
 	state := *messageStates[e.Type]
 	m := e.Message

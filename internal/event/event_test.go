@@ -69,8 +69,8 @@ func one(t puntuale.EventType) puntuale.Event {
 	return e
 }
 
-// TestBodies compares every type of event with a golden file. Each event is there in three forms: for a client's webhook,
-// for a partner's webhook, and for the event feed.
+// TestBodies compares every type of event with a golden file. The file contains each event in three forms: for a
+// client's webhook, for a partner's webhook, and for the event feed.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

@@ -40,8 +40,8 @@ type handler struct {
 
 // New returns the handler of all paths below [automation.HookPath]. A wrong secret gets 404. A program that calls more
 // often than [puntuale.MaxHookRate] times a second gets 429; each node counts separately. A call that a rule cannot use
-// gets 200, and the answer contains the reason. It is not refused, because some programs stop using an address after a
-// few refusals.
+// gets 200, and the answer contains the reason. Such a call is not refused, because some programs stop using an address
+// after a few refusals.
 func New(cfg Config) http.Handler {
 	h := &handler{cfg: cfg, pace: admission.NewRateLimiter[puntuale.AutomationID](puntuale.MaxHookRate, puntuale.MaxHookRate, cfg.Now)}
 	return httpkit.Wrap(h, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Proxies: cfg.Proxies, Observe: cfg.Observe})

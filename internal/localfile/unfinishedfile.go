@@ -91,7 +91,7 @@ func (u *Unfinished) Finish() error {
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // without this, a reader could consider the file complete
+		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // without the removal, a reader could consider the file complete
 	}
 	return nil
 }

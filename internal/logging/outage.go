@@ -40,7 +40,7 @@ func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 
 // Answered must be called for every answer of the API.
 func (o *Outage) Answered(route string, status int) {
-	if status != http.StatusOK || !strings.Contains(route, " /api/") { // such an answer may not have needed the store
+	if status != http.StatusOK || !strings.Contains(route, " /api/") { // an answer to any other request is no proof that the store works
 		return
 	}
 	o.mu.Lock()

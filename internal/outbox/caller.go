@@ -28,7 +28,7 @@ type CallerConfig struct {
 	Clock  clock.Clock
 	// Chatwoot sends the events of links to Chatwoot. nil: their deliveries fail.
 	Chatwoot puntuale.ChatwootCaller
-	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only there
+	Allow    []netip.Prefix // private networks that receivers may be in; plain http is allowed only in these networks
 	Roots    *x509.CertPool // nil: the system's certificates
 	Within   time.Duration  // how long a receiver may need for its answer; default [puntuale.WebhookWithin]
 	AtOnce   int            // how many attempts [Caller.Call] makes at once; default 32

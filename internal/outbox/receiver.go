@@ -117,7 +117,7 @@ func (q *fairQueue) pop() puntuale.DueDelivery {
 	return first
 }
 
-// cut keeps as many deliveries as size, in the order of pop. It removes and returns the others.
+// cut keeps the deliveries that pop would return first, at most size of them. It removes and returns the others.
 func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	var keep []puntuale.DueDelivery
 	for q.size > 0 {

@@ -50,7 +50,8 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
-// TestHanging has many receivers, and some of them never answer. The events of the others must arrive within a second.
+// TestHanging has many receivers, and some of them never answer. The events of the receivers that answer must arrive
+// within a second.
 func TestHanging(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		receivers, hanging, events := 100, 30, 20

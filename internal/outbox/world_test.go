@@ -219,7 +219,7 @@ func (l *receiver) exactly(client puntuale.ClientID, n, limit int) {
 	}
 }
 
-// settled waits until that many deliveries are recorded and no delivery waits.
+// settled waits until the number of recorded deliveries is done and no delivery waits.
 func (w *world) settled(done int) {
 	w.t.Helper()
 	eventually(w.t, 20*time.Second, fmt.Sprintf("%d deliveries are recorded", done), func() bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// shared are the calling codes of several countries for which Meta has different prices. For any other code, the code's
-// main country is used, because Meta's prices depend on calling codes.
+// shared lists the calling codes that several countries share and for which Meta's prices differ between these
+// countries. For any other code, the code's main country is used, because Meta's prices depend on calling codes.
 var shared = []int{1, 7}
 
 // Country returns the country of a phone number as two letters. It returns "" for a number without a country, and for
@@ -32,7 +32,7 @@ func Country(phone string) string {
 }
 
 func ofCode(phone string, code int, main string) string {
-	if slices.Contains(shared, code) { // for other codes, the ranges of numbers need not be searched, which is slow
+	if slices.Contains(shared, code) { // for other codes, the slow search in the ranges of numbers is not needed
 		if n, err := phonenumbers.Parse(phone, ""); err == nil {
 			if country := phonenumbers.GetRegionCodeForNumber(n); letters(country, 2) {
 				return country

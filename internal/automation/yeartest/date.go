@@ -40,14 +40,14 @@ func lastOfMonth(day time.Time) int {
 	return time.Date(day.Year(), day.Month()+1, 0, 12, 0, 0, 0, time.UTC).Day()
 }
 
-// midnight returns the beginning of a day. For days = 0, the day contains the time at. Otherwise the day is that many days later.
+// midnight returns the beginning of a day. The day is the given number of days after the day that contains the time at.
 func (m *model) midnight(at time.Time, days int) time.Time {
 	y, month, d := at.In(m.Zone).Date()
 	return time.Date(y, month, d+days, 0, 0, 0, 0, m.Zone)
 }
 
-// next returns the first day on which a rule's date comes, but no day before the time from. It returns zero if there is no such day until 30
-// days after the script's end.
+// next returns the first day on which a rule's date comes, but no day before the day of from. It returns zero if there
+// is no such day until 30 days after the script's end.
 func (m *model) next(rule int, value string, from time.Time) time.Time {
 	for day := m.midnight(from, 0); day.Before(m.End.AddDate(0, 0, 30)); day = m.midnight(day, 1) {
 		if falls(rule, value, day) {

@@ -35,7 +35,7 @@ type practice struct {
 	t       *testing.T
 	script  *yeartest.Script
 	db      engine.Config
-	dies    int64 // in each group of so many transactions of Act, the server crashes twice: before a commit and after one; 0: never
+	dies    int64 // in each group of this many transactions of Act, the server crashes twice: before a commit and after one; 0: never
 	acts    atomic.Int64
 	died    atomic.Bool
 	node    *node // nil: the server is down
@@ -66,7 +66,7 @@ const (
 	runners  = 2
 	polled   = 3 * time.Hour      // interval of the dispatcher's poll
 	watched  = 7 * 24 * time.Hour // how often the logs are read
-	lateness = time.Second        // how late one transaction after another may be
+	lateness = time.Second        // unit of the delays that the test allows, because the server is a little later than the model
 )
 
 var fieldOf = map[int]string{yeartest.Birthday: "nascita", yeartest.Instalment: "rata", yeartest.Renewal: "rinnovo"}
@@ -246,7 +246,8 @@ func (p *practice) caller() *control.Client {
 	return c
 }
 
-// at returns the timing of a step: so many days after the date in field, or before it if days is negative.
+// at returns the timing of a step: the given number of days after the date in field. A negative number means days
+// before the date.
 func at(field string, days int, clock string) puntuale.Timing {
 	o := puntuale.Offset{Amount: days, Unit: puntuale.Days, Direction: puntuale.After}
 	if days < 0 {
@@ -440,7 +441,7 @@ func (p *practice) ledger() (all []puntuale.SandboxMessage) {
 	}
 }
 
-// play plays the script. At each of the moments it plays the due events, and lets the server do its due work.
+// play plays the script. At each time in moments it plays the due events, and lets the server do its due work.
 func (p *practice) play(moments []time.Time) {
 	p.pass(time.Until(p.script.Begin))
 	p.open()

@@ -52,7 +52,7 @@ const (
 	catchUp    = 24 * time.Hour
 	dayLong    = 24 * time.Hour
 	takenFor   = 12 * time.Hour
-	grace      = 5 * time.Minute // a step that is at most so late leaves now
+	grace      = 5 * time.Minute // a step that is late by at most this time leaves now
 	replyKnown = 30 * dayLong
 )
 
@@ -249,7 +249,7 @@ func (m *model) follow(p *person, learned time.Time, rules ...int) {
 	}
 }
 
-// cancel cancels the pending messages for an old date, and logs it if there were any.
+// cancel cancels the pending messages for an old date. If there were any, it logs the cancellation.
 func (m *model) cancel(p *person, rule int, r *row) {
 	some := false
 	if r.last != nil {

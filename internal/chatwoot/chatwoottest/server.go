@@ -1,5 +1,5 @@
-// Package chatwoottest is a strict simulation of a Chatwoot server, made from its documentation. It has a ledger of
-// inboxes, contacts, conversations and messages, and calls the webhooks of its inboxes.
+// Package chatwoottest is a strict simulation of a Chatwoot server, made from Chatwoot's documentation. It has a ledger
+// of inboxes, contacts, conversations and messages, and calls the webhooks of its inboxes.
 package chatwoottest
 
 import (
@@ -87,7 +87,8 @@ func (s *Server) Rewrite(f func(address string) string) { s.locked(func() { s.re
 // LoseAnswers stores the next n posted messages, but breaks their connections without an answer.
 func (s *Server) LoseAnswers(n int) { s.locked(func() { s.lose = n }) }
 
-// AnswerAll makes the server answer every request with this HTTP status. 0 ends this.
+// AnswerAll makes the server answer every request with this HTTP status. After AnswerAll(0), the server answers as
+// usual again.
 func (s *Server) AnswerAll(status int) { s.locked(func() { s.status = status }) }
 
 func (s *Server) locked(do func()) {

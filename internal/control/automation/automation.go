@@ -99,7 +99,8 @@ func (r *Rules) Create(ctx context.Context, d Draft, once control.Once[Rule]) (R
 	return result(id), nil
 }
 
-// Replace replaces a stored automation. Runs that the old one started or planned stay. Codes: not_found, invalid, precondition_failed.
+// Replace replaces a stored automation. Runs that the old automation started or planned stay. Codes: not_found,
+// invalid, precondition_failed.
 func (r *Rules) Replace(ctx context.Context, id string, d Draft) (Rule, error) {
 	old, err := r.Rule(ctx, id)
 	if err != nil {

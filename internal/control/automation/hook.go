@@ -138,8 +138,8 @@ const (
 // maxHookKey is the largest length of the header Idempotency-Key, in bytes.
 const maxHookKey = 255
 
-// Call handles one call of a hook. It stores the payload as the hook's last one, even if the rule is off or the payload has no phone. Codes:
-// unreadable, not_found.
+// Call handles one call of a hook. It stores the payload as the hook's last payload, even if the rule is off or the
+// payload has no phone. Codes: unreadable, not_found.
 func (d *Automations) Call(ctx context.Context, h puntuale.Hook, r HookRequest) (HookResult, error) {
 	key := "key " + r.Key
 	if r.Key == "" {

@@ -67,7 +67,7 @@ func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Si
 	})
 }
 
-// noteFailure adds 1 to an existing entry, or writes an entry. If several servers do this at the same time, there may
+// noteFailure adds 1 to an existing entry, or writes an entry. If several servers call it at the same time, there may
 // be a few more entries than [puntuale.MaxFailures].
 func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, now time.Time) error {
 	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))
@@ -90,7 +90,7 @@ func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure
 }
 
 // countFailure adds 1 to the latest entry for the same failure. It reports whether there is such an entry that is later
-// than the time since.
+// than the argument since.
 func countFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, since int64) (bool, error) {
 	n, err := a.Exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
  where login_id = $1 and action = 'signin_failed' and at > $2 and target = $3 and address = $4)`, f.User.ID, since, f.What, f.Address)

@@ -86,7 +86,7 @@ func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, before in
 	return nil
 }
 
-// countDone counts a client's outcomes from the time from (inclusive) to the time to (exclusive), both in microseconds.
+// countDone counts the client's outcomes whose done_at is at least from and less than to, both in microseconds.
 func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
 	return a.Query(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
 		[]any{id, from, to}, func(rows engine.Row) error {

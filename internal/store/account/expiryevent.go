@@ -25,7 +25,7 @@ select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint
 order by k.id limit $3`
 
 const (
-	// The limits are 1, 4 and 15 days before the end of the last day: tellsBefore plus one day.
+	// expires_at is the end of the last day. So each limit is a value of tellsBefore plus one day: 1, 4 and 15 days.
 	expiryStep = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
 
 	expiryTold = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`
@@ -62,8 +62,8 @@ func (e *expiry) daysLeft(now time.Time) int {
 }
 
 // TellExpiries writes events to clients before and after the end of their service. Several nodes may call it at the
-// same time. After an outage it writes only the event of the last step that is due. If the end changes, the steps begin
-// anew.
+// same time. After an outage it writes only the event of the last step that is due. If the end of service changes, all
+// steps are possible again.
 func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
 	for {
 		due, err := engine.QueryAll(ctx, s.MaintenanceReads, DueExpiries, []any{engine.Micros(now), engine.Micros(now.Add(-puntuale.KeepEvents)), engine.Chunk},

@@ -119,7 +119,7 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 	return id, err
 }
 
-// tellOfKey writes a notice to the owners of the dashboard: there is a new key.
+// tellOfKey writes a notice about a new key.
 func (p Partner) tellOfKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.KeyID, k puntuale.Key) error {
 	return notice.Add(ctx, a, puntuale.Notice{Partner: p.id, Client: client, Kind: puntuale.NoticeKeyCreated, Subject: int64(id), At: k.Created})
 }

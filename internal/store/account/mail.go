@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// mailsOfPartner is how many e-mails of one partner a claim takes at most. So a partner with many e-mails does not
+// mailsOfPartner is the largest number of one partner's e-mails in one claim. So a partner with many e-mails does not
 // delay other partners' e-mails.
 const mailsOfPartner = 8
 

@@ -2,10 +2,10 @@
 // format. They contain old rows that were moved out of an installation. A file is one gzip stream of lines, readable
 // with zcat. Its content is the same for both databases.
 //
-// The first line is the [Header]: which program made the file, and each table with its columns and its number of rows.
-// Then the tables follow in that order. Each table begins with a line {"table": "client"}. Its rows follow; each row is
-// a JSON array of the columns' values. The table ends with a line {"end": "client", "rows": 12, "digest": "…"}. The
-// last line of the file is {"end": "export", "rows": 3456, "sha256": "…"}.
+// The first line is the [Header]. It names the program that made the file. It lists each table with its columns and its
+// number of rows. The tables follow in the order of this list. Each table begins with a line {"table": "client"}. Its
+// rows follow; each row is a JSON array of the columns' values. The table ends with a line {"end": "client", "rows":
+// 12, "digest": "…"}. The last line of the file is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
 // Values are integers, reals, texts, bytes (in base64), booleans and null. There is only one way to write a row
 // (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break. The
@@ -48,7 +48,7 @@ type Header struct {
 	Database string    `json:"database"`         // sqlite or postgres
 	At       time.Time `json:"at"`               // when the export began, UTC
 	Final    bool      `json:"final"`            // the exported installation sends nothing any more
-	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that were due when it was made may have left since then
+	Backup   bool      `json:"backup,omitempty"` // the file is part of a backup: messages that were due when the backup was made may have been sent since then
 	Tables   []Table   `json:"tables"`
 	Part     *Part     `json:"part,omitempty"` // nil: the file contains a whole installation
 }

@@ -123,7 +123,7 @@ func (p *archiveBatch) add(t archive.Table, values []any) error {
 	return nil
 }
 
-// run returns the run ref. If the batch does not contain the run, run adds it.
+// run returns the batch's run with the reference ref. If the batch does not contain the run, run adds it.
 func (p *archiveBatch) run(ref puntuale.RunRef) *pastRun {
 	r := p.runs[ref]
 	if r == nil {

@@ -104,9 +104,9 @@ type archiveTerm struct {
 	done      ArchiveResult
 }
 
-// Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time before. It
-// also removes erased persons from the files. It returns when nothing is left to do, or when ctx ends. If something
-// fails, the next call tries it again. If another node has the lease, Run does nothing.
+// Run moves blanked runs to the archive, in the order of their identifiers, if they ended before the time in the
+// argument before. It also removes erased persons from the files. It returns when nothing is left to do, or when ctx
+// ends. If something fails, the next call tries it again. If another node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil
@@ -190,8 +190,8 @@ func (t *archiveTerm) adopt(ctx context.Context) error {
 	})
 }
 
-// Begin makes the folder at path the archive of the installation. If the installation had another archive before, that
-// one is no longer used.
+// Begin makes the folder at path the archive of the installation. If the installation had another archive, that archive
+// is no longer used.
 func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // The archiver finds old runs in the same way as blanking (retention/blanking.go). It reads each client's runs in the
-// order of their ids, from a cursor on. If the cursor passes a run that has not ended for long enough, the run is added
-// to a list of late runs. All reads are outside transactions. So on SQLite they do not block the writer.
+// order of their ids, from a cursor on. If the cursor passes a run that is still open or ended too recently, the run is
+// added to a list of late runs. All reads are outside transactions. So on SQLite they do not block the writer.
 
 const (
 	collectRuns    = 100  // runs in one read
@@ -121,7 +121,8 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
-// collectLate reads the client's late runs again. They had not ended for long enough when the cursor passed them.
+// collectLate reads the client's late runs again. When the cursor passed these runs, they were still open or had ended
+// too recently.
 func (t *archiveTerm) collectLate(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
@@ -150,8 +151,8 @@ type seenRun struct {
 	values  []any
 }
 
-// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It ends when step returns
-// false, or when the file is full.
+// pages reads runs page by page. It adds old runs to the file, and the other runs to looked. It stops when the argument
+// step returns false for a run, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()

@@ -59,7 +59,7 @@ func (r *Search) wants(m *Message) bool {
 }
 
 // Find reads the archive in the folder path, and calls use for each message that matches, sorted by file and id. It
-// skips damaged files. After it has read the others, it returns an error that lists the damaged files.
+// skips damaged files. After it has read the other files, it returns an error that lists the damaged files.
 func Find(path string, r Search, use func(Message) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {
@@ -200,7 +200,7 @@ type ArchivedFile struct {
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span
-	Missing        int64 // number of missing files between this file and the file before it
+	Missing        int64 // number of missing files between the previous file and this file
 	Err            error // why the file cannot be read; nil if it can
 }
 

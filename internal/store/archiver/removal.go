@@ -267,7 +267,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	if _, err := engine.QueryOne(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
 		return err
 	}
-	if kind != "carried" { // there is no such entry yet, so the first of these entries becomes it
+	if kind != "carried" { // the client has no carried entry yet, so the first entry of part becomes the carried entry
 		oldest = first
 		present = slices.DeleteFunc(present, func(id int64) bool { return id == first })
 		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {

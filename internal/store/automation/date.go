@@ -107,8 +107,8 @@ func lockClient(ctx context.Context, a engine.Querier, client puntuale.ClientID)
 
 const clientDateRules = `select a.stamp, a.armed_at, ` + ruleColumns + ` from automation a where a.client_id = $1 and a.kind = 4 and a.active = 1 order by a.id`
 
-// FollowContacts first locks the client's rules, and then reads them. Otherwise a rule could change between the two, and these contacts would
-// get dates of the old rule.
+// FollowContacts first locks the client's rules, and then reads them. If it did not lock first, a rule could change
+// after the read. Then these contacts would get dates of the old rule.
 func (s *Rules) FollowContacts(ctx context.Context, client puntuale.ClientID, triggers []puntuale.TakenTrigger, now time.Time,
 	next func(puntuale.ActiveAutomation, string, time.Time) puntuale.Date,
 ) error {
@@ -163,7 +163,7 @@ type dateFollower struct {
 	people map[puntuale.ContactID]puntuale.Contact
 	rows   map[dateKey]dateRow
 	sets   []dateRow // rows to insert or replace
-	moved  []dateRow // rows that get another day, because the value is the same
+	moved  []dateRow // rows whose value is the same, but whose day changes
 	gone   []dateRow // rows to delete
 	ended  []dateRow // replaced or deleted rows for which runs were started: the messages are cancelled
 }
@@ -233,8 +233,8 @@ func (f *dateFollower) read(ctx context.Context, ids []puntuale.ContactID) error
 	return nil
 }
 
-// dated returns the rules that may have stored dates of the contacts. It saves time when a rule reads all contacts for the
-// first time, because such a rule has no dates of most of them.
+// dated returns the rules that may have stored dates of the contacts. It saves time when a rule reads all contacts for
+// the first time, because such a rule has no dates of most contacts.
 func (f *dateFollower) dated(ctx context.Context, ids []puntuale.ContactID) (all []puntuale.AutomationID, err error) {
 	rules := slices.Sorted(maps.Keys(f.rules))
 	if len(ids) < manyContacts || len(rules) == 0 {
@@ -343,8 +343,9 @@ const RunsOfDates = `
 select u.n, o.id, o.request from $u(n bigint, i bigint) cross join run r cross join run o
 where r.client_id = $1 and r.id = u.i and o.client_id = r.client_id and o.phone = r.phone and o.origin = 4 and o.phone <> ''`
 
-// runs returns the runs that were started for old dates, with the index of each date in ended. It always returns the last run of a date. It
-// finds earlier runs by the person's phone, so not those of an erased person.
+// runs returns the runs that were started for old dates, with the index of each date in ended. It always returns the
+// last run of a date. It finds earlier runs by the person's phone, so it does not find earlier runs of an erased
+// person.
 func (f *dateFollower) runs(ctx context.Context) (map[puntuale.RunID]int, error) {
 	all := map[puntuale.RunID]int{}
 	places := make([]int64, len(f.ended))

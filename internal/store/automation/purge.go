@@ -46,8 +46,9 @@ type occurrenceKey struct {
 	phone, occurrence string
 }
 
-// Maintain removes old lines of the log, occurrences that cannot be repeated any more, rows of deleted rules, and rules of deleted clients. It
-// also blanks payloads and lines of the log that are older than blank. If blank is zero, it blanks nothing.
+// Maintain removes old lines of the log, occurrences that cannot be repeated any more, rows of deleted rules, and rules
+// of deleted clients. It also blanks payloads and lines of the log that are older than the time in blank. If blank is
+// zero, it blanks nothing.
 func (s *Rules) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank), s.blankFirings(ctx, blank),
 		s.forgetOrphans(ctx), s.forgetClients(ctx))
@@ -98,8 +99,8 @@ func (s *Rules) blankPayloads(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// blankFirings removes contents from lines of the log that are older than blank. It removes the occurrence, such as the day of a date, and the
-// detail of the reason. It skips the lines that this process has already blanked.
+// blankFirings removes contents from lines of the log that are older than the time in blank. It removes the occurrence,
+// such as the day of a date, and the detail of the reason. It skips the lines that this process has already blanked.
 func (s *Rules) blankFirings(ctx context.Context, blank time.Time) error {
 	if blank.IsZero() {
 		return nil

@@ -149,8 +149,8 @@ func (s RuleStore) want(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// namedThere locks the session, the templates and the sequences that a rule names. If one does not exist, it returns invalid with a fault for
-// each of these.
+// namedThere locks the session, the templates and the sequences that a rule names. If any of them do not exist,
+// namedThere returns the code invalid, with one fault for each of them.
 func (s RuleStore) namedThere(ctx context.Context, a engine.Querier, r puntuale.Automation) error {
 	var faults []puntuale.Fault
 	there := func(text string, id any) (bool, error) {

@@ -39,8 +39,8 @@ func (s *Rules) TakeContacts(ctx context.Context, now time.Time, limit int) ([]p
 	return s.take(ctx, `select 1 from automation_trigger where next_at <= $1 and kind = 40 limit 1`, TakeContacts, now, limit)
 }
 
-// take takes due triggers with the statement text, and returns them oldest first. Before that, the query look reports whether a trigger is due.
-// So a poll without due triggers needs no transaction.
+// take takes due triggers with the statement text, and returns them oldest first. The query look runs first and finds
+// out whether a trigger is due. So a poll without due triggers needs no transaction.
 func (s *Rules) take(ctx context.Context, look, text string, now time.Time, limit int) (all []puntuale.TakenTrigger, err error) {
 	var one int
 	if due, err := engine.QueryOne(ctx, s.db.DispatchReads, look, []any{engine.Micros(now)}, &one); err != nil || !due {

@@ -19,7 +19,8 @@ const (
 	successEvery = time.Second // a further success within this time after a stored success does not write the webhook's row
 )
 
-// EndAttempts locks in the order of the package: webhooks, streams of clients whose webhook is disabled, deliveries.
+// EndAttempts locks in the package's order: first the webhooks, then the streams of clients whose webhooks it disables,
+// then the deliveries.
 func (s *Events) EndAttempts(ctx context.Context, now time.Time, all []puntuale.DeliveryResult) error {
 	size := sqliteEnds
 	if s.db.Dialect.Postgres {
@@ -85,8 +86,8 @@ func (b *endedAttempts) lock(ctx context.Context) ([]sender, error) {
 	return all, nil
 }
 
-// judge stores when webhooks succeeded and since when they fail. It disables webhooks for which hopeless returns a
-// reason.
+// judge stores each webhook's last success and the start of its failures. It disables webhooks for which hopeless
+// returns a reason.
 func (b *endedAttempts) judge(ctx context.Context, senders []sender) error {
 	byTime := slices.Clone(b.all)
 	slices.SortStableFunc(byTime, func(x, y puntuale.DeliveryResult) int { return x.At.Compare(y.At) })
@@ -211,8 +212,8 @@ var notErased = []struct {
 }
 
 // forgotten finds out which answers may be stored. An answer may repeat what the event said about a person. So it must
-// not be stored after an erasure of that person. The deliveries are locked, and an erasure locks them, too (package
-// outbox).
+// not be stored after an erasure of that person. This transaction has locked the deliveries. An erasure locks the same
+// deliveries (package outbox), so it cannot commit in between.
 func (b *endedAttempts) forgotten(ctx context.Context, order []endedDelivery) error {
 	b.kept = map[int]bool{}
 	for _, s := range notErased {

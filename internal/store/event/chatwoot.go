@@ -99,7 +99,8 @@ func (s ClientEvents) ChatwootLink(ctx context.Context, session puntuale.Session
 	return l, engine.FoundOr(found, err, puntuale.NoChatwoot)
 }
 
-// UnlinkChatwoot first ends the link's events, and then deletes its deliveries.
+// UnlinkChatwoot first deletes the link in one transaction, so the link gets no more events. Then it deletes the link's
+// deliveries in chunks.
 func (s ClientEvents) UnlinkChatwoot(ctx context.Context, session puntuale.SessionID) error {
 	var id puntuale.WebhookID
 	if err := s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {

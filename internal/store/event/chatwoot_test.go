@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestChatwootLink checks that a link gets events only while it is finished. A link is not among the client's webhooks.
-// Another account deletes the stored conversations. An erasure deletes the person's conversation, and deleting the
-// session deletes the link.
+// TestChatwootLink checks that a link gets events only while it has an inbox. A link is not among the client's
+// webhooks. If the link changes to another account, the stored conversations are deleted. An erasure deletes the
+// person's conversation, and deleting the session deletes the link.
 func TestChatwootLink(t *testing.T) {
 	both(t, func(t *testing.T, w *storetest.World) {
 		ctx := context.Background()

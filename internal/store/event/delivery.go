@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	deliveryLook = 10_000 // if the filter has a state: deliveries that are searched for one page
+	deliveryLook = 10_000 // largest number of deliveries that are searched for one page, if the filter has a state
 	deliveryMost = 1000   // largest number of deliveries on one page
 )
 
@@ -84,7 +84,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	return all, next, engine.TakeMemory(ctx, len(all), sum)
 }
 
-// lookBack returns the last key that one page searches, and whether there are deliveries after it.
+// lookBack returns the last key that the search for one page reaches, and whether deliveries follow after that key.
 func (s Account) lookBack(ctx context.Context, id puntuale.WebhookID, from deliveryKey) (to deliveryKey, more bool, err error) {
 	to = deliveryKey{at: -1}
 	more, err = engine.QueryOne(ctx, s.lists(), `select d.at, d.client_id, d.seq from delivery d where d.webhook_id = $1
@@ -103,7 +103,7 @@ func (k deliveryKey) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "delivery:%d:%d:%d", k.at, k.client, k.seq))
 }
 
-// readDeliveryCursor reads a cursor: the key of the last delivery on the page before.
+// readDeliveryCursor reads a cursor: the key of the last delivery on the previous page.
 func readDeliveryCursor(p puntuale.Page) (k deliveryKey, limit int, err error) {
 	if limit = min(p.Limit, deliveryMost); limit <= 0 {
 		limit = engine.DefaultLimit

@@ -119,7 +119,7 @@ const (
 // dueCursor is the time at which the searches for a webhook's due deliveries begin.
 type dueCursor struct {
 	from time.Time
-	anew time.Time // when from expires; the next search begins at the start of the index
+	anew time.Time // when the field from expires; the next search then begins at the start of the index
 }
 
 // DueWebhooks finds those of the given webhooks that have due deliveries. u.f is the time at which the search begins.

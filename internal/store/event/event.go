@@ -50,7 +50,7 @@ func (s *Events) OfPartner(id puntuale.PartnerID) Account { return Account{Event
 // ClientEvents gives access to one client's webhooks and feed.
 type ClientEvents struct{ Account }
 
-// owner returns the owner for writers: the client's id, or the negative id of the partner.
+// owner returns the account's number for queues and slots: the client's id, or the negative id of the partner.
 func (s Account) owner() int64 {
 	if s.client != 0 {
 		return int64(s.client)

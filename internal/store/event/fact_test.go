@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// owned makes the story's node the owner of the story's session.
+// owned makes the client's node the owner of the client's session.
 func (s *eventClient) owned() {
 	s.t.Helper()
 	moved, err := s.w.Assign(context.Background(), 0, s.node, []puntuale.SessionID{s.Session})
@@ -21,7 +21,7 @@ func (s *eventClient) owned() {
 	}
 }
 
-// links stores links of the session as the owning node would: one after the other, each a second later.
+// links stores links of the session as the owning node would: each link one second after the previous link.
 func (s *eventClient) links(all ...puntuale.Link) {
 	s.t.Helper()
 	for i, l := range all {
@@ -44,7 +44,7 @@ var (
 	limited    = puntuale.Link{State: puntuale.LinkOnline, Limited: begin.Add(time.Hour)}
 )
 
-// anotherNode makes a new node the owner of the session, as if the story's node had died or given the session back.
+// anotherNode makes a new node the owner of the session, as if the old node had died or given the session back.
 func (s *eventClient) anotherNode() {
 	s.t.Helper()
 	next := s.w.MustJoin()
@@ -337,7 +337,7 @@ var eventCases = map[string]moveCase{
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // older than the status that is stored
-		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // its quality fell
+		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // the template's quality fell
 		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                                          // uno is approved again, due is missing, tre is new
 		s.receiveTemplateEvent(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has contained it yet
 		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
@@ -360,7 +360,7 @@ func TestFacts(t *testing.T) {
 	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, eventCases) })
 }
 
-// TestEveryTypeComes checks that some case causes each type of event that a webhook can subscribe to.
+// TestEveryTypeComes checks, for each type of event that a webhook can subscribe to, that at least one case causes it.
 func TestEveryTypeComes(t *testing.T) {
 	t.Parallel()
 	come := map[string]bool{

@@ -16,8 +16,8 @@ type target struct {
 	session puntuale.SessionID
 }
 
-// ActiveWebhooks finds the active webhooks of clients and of their partners. It cannot see a webhook that is being
-// deleted, because the deleting transaction has locked the stream.
+// ActiveWebhooks finds the active webhooks of clients and of their partners. It never sees a webhook that another
+// transaction is deleting: that transaction has locked the stream, which numbering must lock first.
 const ActiveWebhooks = `
 select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
 where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`

@@ -14,8 +14,8 @@ import (
 // Limits of numbering. On SQLite, all other writers wait while a chunk is numbered. On PostgreSQL, only other numberers
 // wait.
 const (
-	numberedFacts   = 1000 // facts in one transaction, give or take the last row
-	numberedClients = 50   // most clients in one transaction
+	numberedFacts   = 1000 // facts in one transaction; the last row may add more
+	numberedClients = 50   // largest number of clients in one transaction
 )
 
 // WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each client.
@@ -90,7 +90,7 @@ type numberTask struct {
 	now     func() time.Time
 
 	a            engine.Querier
-	seqs, before map[puntuale.ClientID]int64 // last numbers: at present, and when the streams were locked
+	seqs, before map[puntuale.ClientID]int64 // each client's last number: in seqs at present, in before when the streams were locked
 	facts        []fact
 	rows         []factRow
 	last         puntuale.ClientID // the last client whose facts were read
@@ -146,7 +146,7 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}
 }
 
-// read reads and numbers facts, up to about as many as one transaction may number.
+// read reads and numbers facts until the transaction has about numberedFacts of them.
 func (n *numberTask) read(ctx context.Context) error {
 	if !n.s.db.Dialect.Postgres {
 		return n.readFirst(ctx)

@@ -130,8 +130,8 @@ func (s *Events) forgetClients(ctx context.Context) error {
 	return nil
 }
 
-// EventDeliveries deletes the deliveries of some events of a deleted client to its partner's webhooks. The client's own
-// webhooks are already deleted.
+// EventDeliveries deletes deliveries to the webhooks of a deleted client's partner. The parameters name the client's
+// events. The client's own webhooks are already deleted.
 const EventDeliveries = `
 delete from delivery where (webhook_id, at, client_id, seq) in (select d.webhook_id, d.at, d.client_id, d.seq
  from $u(s bigint) cross join outbox_event e cross join client k cross join webhook w cross join delivery d

@@ -98,8 +98,8 @@ func (s Account) UpdateWebhook(ctx context.Context, id puntuale.WebhookID, p pun
 	return w, err
 }
 
-// DeleteWebhook first deletes the webhook, and then its deliveries, one chunk in each transaction. If it fails between
-// them, Maintain deletes the remaining deliveries.
+// DeleteWebhook first deletes the webhook, and then its deliveries, one chunk in each transaction. If a later
+// transaction fails, Maintain deletes the remaining deliveries.
 func (s Account) DeleteWebhook(ctx context.Context, id puntuale.WebhookID) error {
 	if err := s.write(ctx, nil, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := s.lock(ctx, a); err != nil {
@@ -146,7 +146,8 @@ type subscription struct {
 
 // subscribe stores which events the webhooks want from clients. clients is a condition on the table client, named k.
 // subscribe locks the streams before it reads the webhooks. So if two transactions change webhooks of one client, the
-// later transaction sees both changes. more reports whether an event is wanted now that was not wanted before.
+// later transaction sees both changes. more reports whether the webhooks now want a type of event that they did not
+// want before this transaction.
 func subscribe(ctx context.Context, a engine.Querier, clients string, id int64) (more bool, err error) {
 	if _, err := a.Exec(ctx, `insert into event_stream (client_id) select k.id from client k where `+clients+` and k.deleted_at = 0
  and exists (select 1 from webhook w where w.partner_id = k.partner_id and w.client_id in (0, k.id))

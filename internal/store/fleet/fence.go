@@ -32,8 +32,8 @@ func fenced(alive bool, err error) error {
 	return nil
 }
 
-// Leased does the same as Fence, but saves the round trip. The caller must call held after its next statement has
-// returned. held returns the result.
+// Leased does the same as Fence, but without its own round trip to the database. The caller must call held after its
+// next statement has returned. held returns the result.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil

@@ -17,8 +17,8 @@ import (
 // row can claim nothing. The owner of a session is only an assignment. Leases are measured by the database's clock. The
 // clocks of nodes are never compared.
 //
-// These calls have their own writer and connection. On SQLite there is one queue for all tasks, and these calls come
-// first in it. So a node does not lose its lease because it has much to write.
+// The transactions of this package have their own writer and connection. On SQLite there is one queue for all writes,
+// and these transactions come first in it. So a node does not lose its lease because many other writes wait.
 
 // Fleet stores which node owns which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Its methods are
 // safe for concurrent use.

@@ -26,8 +26,8 @@ var publishedTypes = [...]puntuale.EventType{
 	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
 }
 
-// shortWait is the longest wait before the next login that causes no event. Each wait is twice as long as the wait
-// before. So a longer wait means that the connection has failed for about a minute.
+// shortWait is a limit: only a longer wait before the next login causes an event. Each wait is twice as long as the
+// previous wait. So a longer wait means that the connection has failed for about a minute.
 const shortWait = 30 * time.Second
 
 // publishedOf returns the state to report for a link. During a login it returns publishedNothing. Logins happen after a
@@ -116,8 +116,8 @@ func (s *publishedSession) detail() (string, error) {
 	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(limitedUntil), outbox.Moment(l.Limited)})
 }
 
-// TellLink writes the event of a session's new link, if the link needs one. The caller has locked the session's row,
-// and stores the link afterwards.
+// TellLink writes the event of a session's new link, if the link needs an event. The caller has locked the session's
+// row, and stores the link afterwards.
 func TellLink(ctx context.Context, a engine.Querier, id puntuale.SessionID, l puntuale.Link, now time.Time) error {
 	var s publishedSession
 	err := a.Query(ctx, `select `+publishedColumns+` from session where session.id = $1`, []any{id}, func(r engine.Row) error { return scanPublished(r, &s) })

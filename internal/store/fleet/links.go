@@ -13,7 +13,7 @@ import (
 )
 
 // setLinks stores links of sessions. Only the owner may do this. Fence checks the node's lease first. Then this
-// statement checks that the node is the owner in each row.
+// statement checks for each row that the node owns the session.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,

@@ -15,7 +15,7 @@ import (
 )
 
 // listener keeps a connection that listens for wakeups. If the connection is lost, the listener opens another one.
-// Without wakeups nothing arrives on the connection, so the listener regularly checks whether the server still answers.
+// Without wakeups nothing arrives on the connection, so the listener regularly checks whether PostgreSQL still answers.
 // The connection monitor ignores this connection.
 type listener struct {
 	cfg      *pgx.ConnConfig
@@ -32,7 +32,7 @@ type listener struct {
 }
 
 const (
-	listenProbe = 10 * time.Second // after this silence, the listener sends a query to check the server
+	listenProbe = 10 * time.Second // after this silence, the listener sends a query to check whether PostgreSQL answers
 	listenWait  = 5 * time.Second  // how long the listener waits for the answer to this query
 	listenPause = 250 * time.Millisecond
 	listenMost  = 2 * time.Second // longest wait before the listener tries again to listen
@@ -40,7 +40,7 @@ const (
 
 // Listen calls wakeup for each wakeup of another node, until the store is closed. Call Listen at most once for each
 // store. wakeup must not block. Wakeups are lost while the database cannot be reached. They never arrive behind a
-// connection pooler in transaction mode. On SQLite there are none.
+// connection pooler in transaction mode. On SQLite there are no wakeups.
 func (s *Fleet) Listen(wakeup puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return

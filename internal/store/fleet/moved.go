@@ -32,7 +32,7 @@ func RefuseMoved(ctx context.Context, a engine.Querier) error {
 }
 
 // RefuseGone does the same as [RefuseMoved] for a store that is already open. Codes: unavailable (the installation was
-// exported for good since then).
+// exported for good after the store was opened).
 func RefuseGone(ctx context.Context, a engine.Querier) error {
 	err := RefuseMoved(ctx, a)
 	if errors.Is(err, ErrMoved) {
@@ -41,5 +41,5 @@ func RefuseGone(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// ServerName is the name that PostgreSQL shows for a server's connections.
+// ServerName is the name that PostgreSQL shows for the connections of a Puntuale server.
 const ServerName = "puntuale"

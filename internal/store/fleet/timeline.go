@@ -10,16 +10,16 @@ import (
 )
 
 // SynchronousNow reads whether a standby has a commit on its disk before the server confirms the commit. remote_write
-// is not enough: a standby that has only received data loses them if its machine fails, too. Puntuale assumes that only
-// a standby in synchronous_standby_names is promoted. An operator who promotes another standby may lose messages
-// (docs/nodes.md).
+// is not enough: a standby that has only received the data loses the data if its machine also fails. Puntuale assumes
+// that only a standby in synchronous_standby_names is promoted. An operator who promotes another standby may lose
+// messages (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
 // heartbeatMark is the last heartbeat that the database confirmed.
 type heartbeatMark struct {
 	node     puntuale.NodeID
-	leaseEnd int64 // end of its lease, by the database's clock
+	leaseEnd int64 // end of the node's lease, by the database's clock
 }
 
 // Failover is a change of the timeline for which no node has done the quarantine yet.
@@ -61,7 +61,7 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 
 // keptHeartbeat reports whether the database still has the last confirmed heartbeat of this process. If it does not,
 // the failover has lost commits. The column "synchronous" proves nothing: a standby that was behind, and was promoted
-// anyway, has the same value in it.
+// anyway, has the same value in this column.
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
@@ -74,7 +74,7 @@ func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 	return leaseEnd >= last.leaseEnd, nil
 }
 
-// noteSynchronous stores how the server commits. It writes only if this has changed.
+// noteSynchronous stores whether PostgreSQL commits synchronously. It writes only if the value has changed.
 func (s *Fleet) noteSynchronous(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -1,5 +1,6 @@
-// Package migration contains the numbered steps that create the tables of the store, for both databases, and runs them.
-// A released step is never changed.
+// Package migration contains the migrations of the store for both databases, and runs them. A migration is one numbered
+// SQL file that creates or changes tables. In this package, a migration is also called a step. A released step is never
+// changed.
 package migration
 
 import (
@@ -132,8 +133,8 @@ func provider(db *sql.DB, database Database, log *slog.Logger) (*goose.Provider,
 	return p, nil
 }
 
-// answered reports whether the server is running and another node has the lock. If the server has stopped, waiting is
-// useless.
+// answered reports whether the database server is running and another node has the lock. If the database server has
+// stopped, waiting is useless.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")

@@ -12,14 +12,15 @@ import (
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // for the tables in memory, with which Compare compares
+	_ "modernc.org/sqlite" // Compare builds the wanted tables in a SQLite database in memory
 
 	"puntuale"
 )
 
-// Compare compares a database with the tables that this program's steps build. The error wraps puntuale.ErrUntrusted
-// and lists what is missing. Compare ignores additional tables and indexes. All steps must have run on the database. If
-// a step was changed after it ran there, Compare finds this before a statement fails.
+// Compare compares a database with the tables that this program's migrations make. The error wraps
+// puntuale.ErrUntrusted and lists what is missing. Compare ignores additional tables and indexes. All migrations must
+// have run on the database. If a migration was changed after it ran on this database, Compare finds the difference
+// before a statement fails.
 func Compare(ctx context.Context, db *sql.DB, database Database) error {
 	want, err := wantedSchema(ctx, db, database)
 	if err != nil {
@@ -62,9 +63,9 @@ var known struct {
 	lines map[Database][]string
 }
 
-// wantedSchema returns the description of the tables that the steps build. On PostgreSQL, the server itself builds
-// them, because each release of PostgreSQL describes tables differently. They are temporary tables in a transaction
-// that is rolled back.
+// wantedSchema returns the description of the tables that the migrations make. On PostgreSQL, the installation's own
+// PostgreSQL makes these tables, because each release of PostgreSQL describes tables differently. The tables are
+// temporary, in a transaction that is rolled back.
 func wantedSchema(ctx context.Context, db *sql.DB, database Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
@@ -138,7 +139,7 @@ var postgresSchema = []string{
  from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
 }
 
-// countersSchema lists the rows that steps insert into the table counter. Without its row, a counter cannot give
+// countersSchema lists the rows that migrations insert into the table counter. Without its row, a counter cannot give
 // numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 

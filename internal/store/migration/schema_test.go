@@ -48,8 +48,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRepairsEditedStep uses a database that ran an earlier text of step 2. The next steps must repair the tables and
-// keep the rows.
+// TestRepairsEditedStep uses a database that ran an earlier text of migration 2. The later migrations must repair the
+// tables and keep the rows.
 func TestRepairsEditedStep(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {

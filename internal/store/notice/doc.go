@@ -7,9 +7,9 @@
 // # Incidents
 //
 // The first fact that a session is disconnected writes an open notice. This notice becomes due after
-// [puntuale.NoticeWait], and no user sees it before that. Further such facts only change the open notice. When the
-// session is online again, its fact deletes the notice if the notice is not due yet. If the notice is already due, the
-// fact closes it and writes another notice, which says that the session is online again.
+// [puntuale.NoticeWait], and no user sees it before that. Further such facts only change the open notice. The fact that
+// the session is online again deletes the notice if the notice is not due yet. If the notice is already due, this fact
+// closes it. Then the fact also writes a second notice, which says that the session is online again.
 //
 // # E-mails
 //

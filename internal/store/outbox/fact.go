@@ -86,8 +86,8 @@ type row struct {
 // rowMost is the largest number of facts in one row. A numberer reads only whole rows.
 const rowMost = 100
 
-// rowsOf puts neighbouring facts that differ only in their subjects into one row. A row for each fact would cost as
-// much as the fact's event, because rows are written and deleted.
+// rowsOf puts neighbouring facts that differ only in their subjects into one row. If each fact had its own row, the
+// rows would cost as much as the events, because each row is written and later deleted.
 func rowsOf(facts []Fact) []row {
 	rows := make([]row, 0, 1)
 	var more []byte
@@ -132,7 +132,7 @@ func MoreSubjects(more string) (all []int64, err error) {
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
 		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
-			continue // the notice that no credit is left makes this one unnecessary
+			continue // the notice that no credit is left makes the notice about few credits unnecessary
 		}
 		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
 			return err

@@ -20,12 +20,12 @@ const (
 	followSteps = 50
 )
 
-// Remember adds the recipients of runs to the contacts of clients that turned this on. It reads runs in the order of
-// ids, and stores its cursor in each client's settings.
+// Remember adds the recipients of runs to the contacts of clients whose setting remember is on. It reads runs in the
+// order of ids, and stores its cursor in each client's settings.
 //
-// A run gets its id before it is stored, so a run with a smaller id may still appear. So Remember skips runs that are
-// younger than settle. read makes a contact from a run, or returns false if the run gives no contact. read must be a
-// pure function.
+// A run gets its id before it is stored, so a run with a smaller id may still appear. So Remember reads only runs that
+// are older than the duration settle. read makes a contact from a run, or returns false if the run gives no contact.
+// read must be a pure function.
 func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.Time, read func(puntuale.CalledRun) (puntuale.Contact, bool)) error {
 	clients, err := engine.QueryAll(ctx, p.db.MaintenanceReads, `select s.client_id from client_setting s join client c on c.id = s.client_id
  where s.remember = 1 and c.deleted_at = 0 order by s.client_id`, nil, engine.ScanOne[puntuale.ClientID])

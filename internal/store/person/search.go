@@ -168,8 +168,8 @@ type foundContact struct {
 	text string // the phone or the word by which the contact was found
 }
 
-// keys reads at most limit contacts by the list's condition, after the cursor. If there are several tags, it reads up
-// to limit contacts for each tag, and returns the first limit contacts of them all.
+// keys reads at most limit contacts by the list's condition, after the cursor. If there are several tags, it reads at
+// most limit contacts for each tag. Of all these contacts, it returns the first ones, at most limit.
 func (x *search) keys(ctx context.Context, limit int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {

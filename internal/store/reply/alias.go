@@ -26,8 +26,8 @@ func (s *Replies) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Limits of a search for a person's names. A person has few names. A few steps lead from one name to all others. For
-// example, an id leads to a number, and the number leads to its form at the network.
+// Limits of a search for a person's names. A person has few names. A few steps lead from one name to all other names.
+// For example, an id leads to a number, and the number leads to its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3

@@ -17,7 +17,7 @@ import (
 )
 
 // inbound is one message that a batch processes. cancelled is the number of messages that earlier transactions
-// cancelled. The batch sets the fields from id on anew each time that it runs.
+// cancelled. Each run of the batch sets the field id and all fields after it again.
 type inbound struct {
 	puntuale.TakenMessage
 	// reportedName is the name that the network reported. The batch finds the person's other names. If reportedName is
@@ -31,7 +31,7 @@ type inbound struct {
 	uncancelled []puntuale.MessageRef
 
 	id      int64 // id of the reply
-	fresh   bool  // this batch wrote its mark, so the message was not stored before
+	fresh   bool  // this batch wrote the message's mark, so the message was not stored before
 	refs    []puntuale.MessageRef
 	stopped int // number of messages that this message stopped
 	effect  puntuale.ReplyEffect
@@ -337,7 +337,7 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 }
 
 // leaveOut deletes the marks that this batch wrote for calls that are left out. Another call of the batch may contain
-// the same message. Then this call must wait for a later batch, too. Otherwise it would report that the message is
+// the same message. Then the other call must also wait for a later batch. Otherwise it would report the message as
 // stored.
 func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
@@ -546,7 +546,7 @@ type conversationChange struct {
 }
 
 // converse updates the conversations of the people who wrote. It also stores when the client's people answered a
-// person, because automations need this. It does this even if the client stores no replies.
+// person. Automations need this time, even if the client stores no replies.
 func (b *inboundBatch) converse(ctx context.Context) error {
 	byConversation := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {

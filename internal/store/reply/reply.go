@@ -216,7 +216,8 @@ func (s *Replies) purgeSeen(ctx context.Context, now time.Time) error {
 		})
 }
 
-// blankReplies removes the texts of replies that are older than the time before. If before is zero, it removes nothing.
+// blankReplies removes the texts of replies that are older than the argument before. If before is zero, it removes
+// nothing.
 func (s *Replies) blankReplies(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil

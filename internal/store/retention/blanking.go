@@ -18,9 +18,9 @@ import (
 // Blanking removes the requests and contents of old runs. Usually it reads each run once. Identifiers of runs grow with
 // the clock. So each client's row contains a cursor, which passes the client's runs in the order of their ids.
 //
-// If a run has not ended for long enough when the cursor passes it, it is added to the table late_run. Its row there
-// contains a time at which the run had not ended yet. When this time is old enough, blanking reads the run again. No
-// other index is needed. If there is nothing to do, a pass costs one lookup for each client.
+// If a run is still open or ended too recently when the cursor passes it, the run is added to the table late_run. Its
+// row in that table contains a time at which the run had not ended yet. When this time is old enough, blanking reads
+// the run again. No other index is needed. If there is nothing to do, a pass costs one lookup for each client.
 const (
 	blankBatch   = 200    // runs in one transaction
 	blankBound   = 50_000 // runs that one call reads
@@ -48,8 +48,8 @@ type BlankingCursor struct {
 	anything int64 // id of a run after the cursor; 0: the client has no runs to read
 }
 
-// Blank removes requests and contents of runs whose messages all ended before the time before. If before is zero, it
-// removes nothing. The work of one call is limited.
+// Blank removes requests and contents of runs whose messages have all ended, the last one earlier than the argument
+// before. If before is zero, it removes nothing. The work of one call is limited.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -65,7 +65,7 @@ type blanking struct {
 	runsLeft    int // how many more runs this call may read
 }
 
-// lookAgain reads late runs again. They had not ended for long enough when the cursor passed them.
+// lookAgain reads late runs again. When the cursor passed these runs, they were still open or had ended too recently.
 func (b *blanking) lookAgain(ctx context.Context) error {
 	for b.runsLeft > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
@@ -133,8 +133,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks the runs that have ended, and adds the others to the late runs, in one transaction. refs must be
-// sorted. Locks: runs by (client, id), then their other rows, then the client.
+// perform blanks the runs that ended early enough, and adds the other runs of refs to the late runs, in one
+// transaction. refs must be sorted. Locks: runs by (client, id), then their other rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
@@ -156,8 +156,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in the order of sorted, and returns those that are not blanked. A resend also locks the run of
-// its message. So no message of these runs can be sent again before this transaction ends.
+// lockRuns locks the runs in sorted, in this order, and returns the runs that are not blanked. A resend also locks the
+// run of its message. So no message of these runs can be sent again before this transaction ends.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
@@ -167,7 +167,8 @@ func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) (
 	return live, nil
 }
 
-// LateRun is a run that has not ended for long enough. Since is a time (in µs) at which the run had not ended yet.
+// LateRun is a run that is still open or ended too recently. Since is a time (in µs) at which the run had not ended
+// yet.
 type LateRun struct {
 	puntuale.RunRef
 	Since int64

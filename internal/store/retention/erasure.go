@@ -35,7 +35,8 @@ const eraseWeight = 500
 // Erase erases a person for one client. calls is how many calls an erasure counts as.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.ClockAt(e.Now)}
-	// A rule for dates acts as long as the contact is there. So the runs are erased once more after the contact.
+	// A rule for dates may start runs as long as the contact exists. So the runs are erased once more after the contact
+	// is deleted.
 	for _, step := range []func(context.Context) error{x.recipients, x.automations, x.cancel, x.runs, x.answers, x.archived, x.contact, x.cancel, x.runs, x.replies, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
@@ -50,7 +51,7 @@ func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Cont
 }
 
 // recipients erases the person in lists of campaigns. It runs before the cancellation, so that no campaign can start
-// runs for the number after it. Locks: campaigns, their feeds, recipients.
+// runs for the number after the cancellation. Locks: campaigns, their feeds, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -281,8 +282,8 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is usually a fixed text. If a reason contains the number, it is removed, and readers see the text that
-	// follows from the state.
+	// A reason is usually a fixed text. If a reason contains the number, the reason is removed. Then readers see the
+	// text that follows from the state.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)

@@ -55,7 +55,8 @@ func (x *erasureTransaction) answers(ctx context.Context) error {
 	}
 }
 
-// rewrite reads the answers again before it changes them, because another erasure may have changed them since.
+// rewrite reads the answers again before it changes them, because another erasure may have changed them after the first
+// read.
 func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
 	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)

@@ -26,7 +26,7 @@ type ExportConfig struct {
 }
 
 // Export writes the whole installation, as it is at one point in time, and returns the file's header. Servers may run
-// meanwhile. Its memory does not depend on the size of the installation.
+// meanwhile. The memory that Export uses does not depend on the size of the installation.
 //
 // With Final, Export returns conflict if a server runs or a command uses the database. After an error, the installation
 // has no moved mark. If the process is killed, the mark may stay. Then the export may be repeated.

@@ -304,8 +304,8 @@ func (m *importer) restored(ctx context.Context) error {
 	return m.cfg.restored(ctx, m.s, m.link)
 }
 
-// analyze makes PostgreSQL's planner read statistics about the new rows. PostgreSQL itself would do this only after a
-// minute.
+// analyze makes PostgreSQL collect statistics about the new rows for its planner. Otherwise PostgreSQL would do this
+// only after a minute.
 func (m *importer) analyze(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil

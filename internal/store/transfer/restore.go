@@ -16,8 +16,8 @@ import (
 )
 
 // A message that is due in a restored backup may have left from the lost installation. Or a call that is not in the
-// backup may have stopped it. So a restore makes the message uncertain, like a failover (queue/quarantine.go), with these
-// differences:
+// backup may have stopped the message. So a restore makes the message uncertain, like a failover (queue/quarantine.go),
+// with these differences:
 //
 //   - Every due message becomes uncertain, even if it could not leave when the backup was made. Credits, suspensions and
 //     the blacklist may have changed since then. Each message takes a credit, as long as its client has credits.
@@ -282,8 +282,9 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 // installations that were restored from one backup use different identifiers, and no network confuses their messages.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
-// beginAnew separates the new installation from the lost installation: nodes, owners of sessions and numbers begin
-// anew. It also stores the database's timeline, so that the restore does not look like a failover.
+// beginAnew separates the new installation from the lost installation: it deletes nodes and owners of sessions, and
+// moves all counters forward. It also stores the database's timeline, so that the restore does not look like a
+// failover.
 func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string

@@ -214,7 +214,7 @@ func fieldNames(v *page.Request) ([]string, error) {
 	return all, err
 }
 
-// draft shows the form again, with other rows or with the result of a trial.
+// draft shows the form again, with one row more or less, or with the result of a trial.
 func draft(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

@@ -41,7 +41,7 @@ func nothingToShow(code puntuale.ReasonCode) bool {
 	return code == puntuale.FaultSequenceNothingToShow || code == puntuale.FaultSequenceNothingToShowOrTemplate
 }
 
-// mapRow returns the name of the field that contains the path of the mapped field name.
+// mapRow returns the name of the field that contains the path for the mapped field with this name.
 func mapRow(f *view.Form, name string) string {
 	for i := range rowCount(f, "map") {
 		if at := rowName("map", i); f.Value(at+".field") == name {

@@ -15,9 +15,9 @@ import (
 )
 
 // Names of the form's fields are the locations at which control reports faults, such as "trigger.hours" or
-// "actions[1].text". Words and tags are one text with commas. A mapping has rows with a field and a path:
-// "map[0].field" and "map[0].path". The first row is the phone number. Fields that begin with "try." belong to the
-// trial.
+// "actions[1].text". All words are in one text, separated by commas, and so are all tags. A mapping has rows with a
+// field and a path: "map[0].field" and "map[0].path". The first row is the phone number. Fields that begin with "try."
+// belong to the trial.
 
 // rowParts contains the kinds of rows that may occur several times, with the fields of each kind.
 var rowParts = map[string][]string{
@@ -65,7 +65,7 @@ func formFields(f *view.Form) []string {
 	return all
 }
 
-// Choices of which replies a rule waits for.
+// These values say which replies a rule waits for.
 const (
 	anyReply   = "any"
 	firstReply = "first"
